@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Named, Order};
 const WIDTH: i128 = 64;
 /// Maximum number of rows of a drawing that is not abridged.
 const ROWS: i128 = 20;
-/// Of an abridged drawing: number of rows at the start of the data, and at the end.
+/// Number of rows that an abridged drawing shows at the start of the data, and at the end.
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
 /// Number of cells that are drawn at each end of a stretch that is cut.

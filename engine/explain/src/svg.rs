@@ -1,6 +1,6 @@
 //! Draws as SVG: the result is a string, no library is needed.
 //!
-//! Draws the content that `picture.rs` chose, like `terminal.rs`. Lengths are in pixels.
+//! `picture.rs` chooses the content, as for `terminal.rs`. Lengths are in pixels.
 
 use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;

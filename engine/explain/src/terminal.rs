@@ -1,8 +1,7 @@
 //! Draws as text for a terminal, with or without colours.
 //!
-//! Draws the content that `picture.rs` chose. Without colours, basic types differ by shade, and the
-//! packed numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the
-//! cells.
+//! `picture.rs` chooses the content. Without colours, basic types differ by shade, and the packed
+//! numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the cells.
 
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use memchr::memchr;

@@ -110,8 +110,8 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
-/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: a sequence
-/// that contains one child twice would double it at every level.
+/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: if every
+/// level contains its child twice, the text would double at every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;

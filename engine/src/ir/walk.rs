@@ -1,11 +1,11 @@
 //! Walks through a program: finds the position of a packed byte (`seek`) and continues from there
 //! (`next`).
 //!
-//! Programs come from `lower.rs` and the passes. All rooms that go through a program use a [`Walk`]:
-//! `exec/` executes the parts that are not a single nest, `typed/` visits elements, `analysis/` lists
-//! runs of memory. They differ in where they stop. The caller passes a predicate over nodes. The walk
-//! enters every node that the predicate rejects. It returns the other nodes, whole or clipped to the
-//! walk's range.
+//! Programs come from `lower.rs` and the passes. All modules that go through a program use a
+//! [`Walk`]: `exec/` executes the parts that are not a single nest, `typed/` visits elements,
+//! `analysis/` lists runs of memory. These users stop at different nodes. So the caller passes a
+//! predicate over nodes. The walk enters every node that the predicate rejects. It returns the other
+//! nodes, whole or clipped to the walk's range.
 //!
 //! A position is found in O(depth + log list). The steps after that need no division: they count the
 //! operands of each open level. The levels are stored in a list, so depth does not use the machine

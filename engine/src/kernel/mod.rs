@@ -360,10 +360,10 @@ impl fmt::Debug for Kernel {
 /// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
 ///   the engine calls the kernel from safe code with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of a compilation, as a number of bytes: packing that many bytes in blocks
-    /// of 8, a kernel saves over the interpreter what its compilation takes. The engine asks for
-    /// the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`). With 0
-    /// the engine asks at commit, for each nest where a kernel is ever the better choice. With
+    /// Returns the cost of a compilation, as a number of bytes: a kernel that packs that many bytes
+    /// in blocks of 8 saves as much time over the interpreter as its compilation takes. The engine
+    /// asks for the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`).
+    /// With 0 the engine asks at commit, for each nest where a kernel is ever the better choice. With
     /// `u64::MAX` the engine never asks.
     fn threshold(&self) -> u64;
 

@@ -204,11 +204,10 @@ fn matrix<const PACK: bool>(
     }
 }
 
-/// `width` iterations of the near level from an address on.
+/// `width` iterations of the near level, which begin at one address on either side.
 struct Place {
     mem: *mut u8,
     packed: *mut u8,
-    /// Bytes of memory from one iteration to the next.
     /// Bytes of memory from one iteration to the next.
     step: isize,
     /// Packed bytes from one iteration to the next.

@@ -1,10 +1,10 @@
 //! Packs and unpacks with several threads: `plan/segments.rs` cuts the packed form into ranges, and
 //! each thread executes ranges as `pack/` does.
 //!
-//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. When
-//! unpacking, one thread unpacks a layout in which a byte may occur twice, in typemap order. One
-//! thread also executes short calls: waking the other threads costs about 12 us, so with 1 MiB
-//! several threads only break even, and with less they lose.
+//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. If a
+//! byte may occur twice in a layout, one thread unpacks the whole layout in typemap order. One thread
+//! also executes short calls: waking the other threads costs about 12 us, so with 1 MiB several
+//! threads only break even, and with less they lose.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -109,9 +109,9 @@ impl Threads {
         Ok(bytes)
     }
 
-    /// Does what [`unpack`](crate::unpack()) does, with several threads. One thread unpacks if a
-    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), and
-    /// under `Settings::verify`.
+    /// Does what [`unpack`](crate::unpack()) does, with several threads. Only one thread unpacks if a
+    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), or if
+    /// `Settings::verify` is on.
     ///
     /// # Errors
     ///

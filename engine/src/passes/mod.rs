@@ -31,9 +31,9 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
-    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. Equal
-    /// parts of a description thus become one node, and passes recognise sequences of equal parts by
-    /// that.
+    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. So
+    /// equal parts of a description become one node, and passes recognise a sequence of equal parts
+    /// by the id of that node.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);

@@ -60,7 +60,7 @@ struct Inner {
     widths: Option<Box<Widths>>,
     /// `None` for a decoded plan.
     datatype: Option<Datatype>,
-    /// Values that later rooms store with the plan.
+    /// Values that later modules store with the plan.
     kept: OnceLock<Box<Kept>>,
 }
 

@@ -1,8 +1,8 @@
 //! Cuts the packed form into segments that are cheap to make one by one.
 //!
-//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more calls
-//! there. This file finds the ranges that do not. Messages in chunks, file buffers and pipelines ask
-//! this file; it moves no bytes itself.
+//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more
+//! calls there. This file finds ranges that begin and end at such boundaries. Messages in chunks,
+//! file buffers and pipelines ask this file; it moves no bytes itself.
 //!
 //! Units are the parts that the program repeats: elements, iterations of the loop over them, then the
 //! bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit

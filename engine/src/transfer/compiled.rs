@@ -1,7 +1,7 @@
 //! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
 //!
-//! Comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie on the
-//! rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
+//! This file comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie
+//! on the rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
 //! iteration of the row, at the ends of a range, a call takes the largest box that fits, as `exec/`
 //! does for one layout. `staged.rs` copies broken leaves.
 

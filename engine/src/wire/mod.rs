@@ -1,7 +1,7 @@
 //! The wire form: a committed layout as bytes, for peers and for caches.
 //!
-//! Comes after `plan/`. [`decode`] returns a [`Plan`] without a datatype, which packs, unpacks and
-//! copies with kernels of this process. `format.rs` describes the layout of the bytes.
+//! This module comes after `plan/`. [`decode`] returns a [`Plan`] without a datatype, which packs,
+//! unpacks and copies with kernels of this process. `format.rs` describes the layout of the bytes.
 //!
 //! The decoder does not trust the sender. It refuses bytes that are not a program of the engine. It
 //! computes packed bytes and touched memory itself and refuses bytes that state other values. So a

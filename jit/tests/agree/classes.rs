@@ -19,7 +19,7 @@ use typepack_engine::kernel::{
 };
 use typepack_jit::Jit;
 
-/// Longer runs of a window are a loop, which is not unrolled: a class of its own.
+/// A window with a longer run is a class of its own: the run is a loop, and the loop is not unrolled.
 const STRAIGHT: u64 = 128;
 
 /// Lengths of blocks that are tested at every depth: one move, a joined move, two moves, four

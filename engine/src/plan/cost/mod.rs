@@ -218,7 +218,8 @@ pub(crate) fn choice(
 /// Returns the choice if a compiled kernel was requested by name, so that there is no leaf kernel. The
 /// kernel takes all calls, even with blocks so long that the interpreter's memcpy is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Minimum saving in picoseconds per KiB; with it a kernel is always requested in the end.
+    /// Minimum saving in picoseconds per KiB. Because of this minimum, a nest that moves enough bytes
+    /// always requests its kernel.
     const LEAST: i64 = 1024 * 10;
     let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }

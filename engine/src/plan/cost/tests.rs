@@ -82,7 +82,8 @@ fn choices_of_the_table() {
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
         assert!(choice.saving(512) > 0);
-        // The kernel runs them even if the interpreter is as fast: this class means kernels by name.
+        // The class `Interpreter` stands for settings that request compiled kernels by name. So the
+        // kernel takes these rows although the interpreter is as fast.
         let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
         assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
         assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
