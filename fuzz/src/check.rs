@@ -13,9 +13,9 @@
 //! is compared. Bytes that the type does not cover, or that lie outside the range, must keep their
 //! value. Where entries overlap, the last one in typemap order must win.
 //!
-//! The checks of other rooms use parts of this file (`fused_copy.rs`, `segments.rs`, `wire.rs`,
-//! `decode_rebuild.rs`). The expectation is a list with the address of every packed byte: packing byte
-//! `k` reads `address[k]`, unpacking writes it, in this order.
+//! The checks of the engine's other folders use parts of this file (`fused_copy.rs`, `segments.rs`,
+//! `wire.rs`, `decode_rebuild.rs`). The expectation is a list with the address of every packed byte:
+//! packing byte `k` reads `address[k]`, unpacking writes it, in this order.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
 use crate::guard::{Guarded, Side};

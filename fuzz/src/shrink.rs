@@ -1,7 +1,7 @@
 //! Finds the smallest case that still fails. The search is greedy and deterministic, and it does not
 //! depend on how the case was generated.
 //!
-//! It runs after a failed `check.rs`; its result belongs into `regressions/`.
+//! The search runs after a failed check (`check.rs`). Add its result to `regressions/`.
 
 use crate::generate::Case;
 use crate::recipe::Recipe;

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use syn::{Attribute, Item, ItemUse, UseTree};
 
-/// The paths below the source folder, with `/`, and their texts.
+/// The source files: the path of each below the source folder, with `/` between its parts, and its
+/// text.
 pub type Sources = BTreeMap<String, String>;
 
 /// Reads all `.rs` files below `folder`.
@@ -58,7 +59,7 @@ pub struct Module {
     pub file: String,
     pub parent: Option<usize>,
     pub names: HashMap<String, Vec<Meaning>>,
-    /// Paths of `use path::*`.
+    /// The paths of the declarations `use path::*`.
     pub globs: Vec<Vec<String>>,
     /// Inline modules by their place in the file; their items are read from the parent's syntax.
     pub inline: HashMap<String, usize>,
