@@ -25,7 +25,7 @@ pub struct Short(Bytes);
 /// The storage of one-byte lengths.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. Unlike shared lengths they take no atomic operation.
+    /// Lengths of 1 for a few blocks. Unlike shared lengths, these lengths need no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }

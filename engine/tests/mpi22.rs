@@ -229,7 +229,8 @@ fn a_message_in_parts() {
 
 /// Section 4.2: a packing unit holds "the equivalent information that would have been stored in a
 /// message by one send call with a send buffer that is the concatenation of the individual send
-/// buffers". It can be received with any datatype, and any message can be received as `MPI_PACKED`.
+/// buffers". A packing unit can be received with any datatype, and any message can be received as
+/// `MPI_PACKED`.
 #[test]
 fn a_unit_is_the_message_of_the_concatenation() {
     let (ints, doubles) = ([1i32, 2, 3, 4], [0.25f64, 0.5]);

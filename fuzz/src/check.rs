@@ -382,7 +382,7 @@ impl Run<'_> {
         let expected = &self.scene.packed[range.clone()];
         difference("pack", &packed[at], expected).map_err(|e| format!("range {range:?}: {e}"))?;
         if packed[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: pack wrote beside the destination"));
+            return Err(format!("range {range:?}: pack wrote outside the destination"));
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ impl Run<'_> {
         difference("unpack", &memory[place.clone()], expected)
             .map_err(|e| format!("range {range:?}: {e}"))?;
         if memory[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: unpack wrote beside the memory"));
+            return Err(format!("range {range:?}: unpack wrote outside the memory"));
         }
         let touched = &mut memory[place];
         for &address in &self.scene.addresses[range] {
@@ -427,7 +427,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the bytes beside a placed buffer, on the side without a forbidden page.
+/// Returns the bytes next to a placed buffer, on the side without a forbidden page.
 pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),

@@ -128,7 +128,7 @@ impl Run<'_> {
                 let memory = self.dst.whole();
                 difference("copy", &memory[dst.clone()], &expected).map_err(what)?;
                 if memory[around.clone()].iter().any(|&b| b != 0xc3) {
-                    return Err(what("copy wrote beside the memory".into()));
+                    return Err(what("copy wrote outside the memory".into()));
                 }
                 for &address in &to.addresses[range] {
                     memory[dst.start + address] = to.canary[address];

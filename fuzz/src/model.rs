@@ -1,8 +1,8 @@
 //! The standard's definition of a datatype, computed naively and without the engine.
 //!
 //! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The
-//! model takes only the table of named types from the engine. It expands a type to one entry per named
-//! type on purpose: that is simple enough to be obviously right.
+//! model takes only the table of named types from the engine. The model deliberately expands a type
+//! to one entry per named type: this method is simple enough to be obviously right.
 //!
 //! Source: MPI-5.0 section 5.1 for the type map of each constructor, and 5.1.6 and 5.1.7 for lower
 //! bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that

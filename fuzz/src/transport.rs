@@ -98,8 +98,9 @@ impl TransportChecker {
             Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
         };
         let Ok((limit, ways, focus, steps, check)) = choose() else { return Ok(()) };
-        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. It
-        // keeps only the buffers of the test there, and it does not rely on their contents.
+        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. The
+        // check keeps only the buffers of the test in the heaps, and it does not rely on their
+        // contents.
         let mut pair = unsafe { RankPair::new(limit, ways) }.map_err(|e| format!("no job: {e}"))?;
         if check {
             pair.check_types();
@@ -460,7 +461,7 @@ impl Game<'_> {
             let near = (start.saturating_sub(CANARY), whole.len().min(end + CANARY));
             let mut beside = whole[near.0..start].iter().chain(&whole[end..near.1]);
             if beside.any(|byte| *byte != KEPT) {
-                return Err(format!("a {name} wrote beside its memory"));
+                return Err(format!("a {name} wrote outside its memory"));
             }
             let now = &whole[start..end];
             let changed = now.iter().zip(&operation.before).zip(&operation.data);

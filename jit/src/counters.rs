@@ -18,7 +18,7 @@ pub struct Counters {
     pub code_bytes: u64,
 }
 
-/// The current counts. They are statistics only: no other memory access is ordered by them.
+/// The current counts. The counts are statistics only: they do not order any other memory access.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) kernels: AtomicU64,

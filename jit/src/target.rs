@@ -23,8 +23,8 @@ pub enum Target {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     /// Whether joining several narrow loads into one 16-byte store is faster than several narrow
-    /// stores. It is on x86-64. On AArch64 Cranelift builds a vector with one move through a
-    /// general register per lane, so there the narrow stores are faster.
+    /// stores. Joined stores are faster on x86-64. On AArch64 Cranelift builds a vector with one move
+    /// through a general register per lane, so there the narrow stores are faster.
     pub(crate) joins: bool,
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let mut flags = settings::builder();
     for (name, value) in [
         // Without optimisation compiling is 10 % faster, and the loops were equally fast (tune.rs).
-        // It stays on: the translator writes plain address arithmetic and leaves common
-        // subexpressions to the optimiser.
+        // Optimisation stays on, because the translator writes plain address arithmetic and leaves
+        // common subexpressions to the optimiser.
         ("opt_level", "speed"),
         // The verifier takes half as long as compiling; tests run it (translate/whitelist.rs).
         ("enable_verifier", "false"),

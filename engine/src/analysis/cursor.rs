@@ -1,7 +1,7 @@
 //! A cursor over the runs of a plan, in packed order, from any packed byte.
 //!
 //! The cursor uses `runs.rs`. `transfer/` walks two layouts in step with two cursors; other callers
-//! read `(displacement, length)` lists from a cursor. It executes nothing and knows no kernel.
+//! read `(displacement, length)` lists from a cursor. A cursor moves no bytes and calls no kernel.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};

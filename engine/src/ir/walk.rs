@@ -166,8 +166,8 @@ pub(crate) fn seek(
 // waits for the writes in every level. A seek through five levels took twice as long (`typepack-bench commit`).
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
-    // The iteration of `body` that holds the byte, and the byte's number there. The division is the longest
-    // step of a level; the first byte of a level needs none.
+    // The iteration of `body` that holds the byte, and the byte's number in that iteration. The
+    // division is the longest step of a level; the first byte of a level needs no division.
     let divide = |body: &Edge| match from {
         0 => (0, 0),
         _ => {

@@ -104,9 +104,8 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         return;
     }
     // Use the narrowest move that covers the rest; it may reach back into the part already moved.
-    // SAFETY: each move ends at `B`. It is less than twice as wide as `rest` or exactly `rest`
-    // wide, and the moves above covered at least that much before the rest, so it starts at or
-    // after 0.
+    // SAFETY: each move ends at `B`. A move is exactly `rest` wide or less than twice as wide. The
+    // moves above covered at least the difference, so this move starts at or after byte 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),

@@ -1,9 +1,9 @@
 //! The traversal: the order in which a nest visits memory, for nests whose packed order runs across
 //! memory lines.
 //!
-//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more
-//! level. The *near* level is the level along which neighbours share cache lines (columns of a
-//! matrix, elements of a column type, planes of a transposed cube). It often lies outside the
+//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more level.
+//! The *near* level is the level along which neighbours share cache lines (columns of a matrix,
+//! elements of a column type, planes of a transposed cube). The near level often lies outside the
 //! innermost level, the *far* level. Then the first-level cache drops the lines of a whole column
 //! before the next column needs them. In this case the traversal walks the two levels in tiles, and
 //! the levels between them outside the tiles:

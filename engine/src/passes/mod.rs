@@ -16,8 +16,8 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// How many nodes back the search for an equal node goes. It covers the members of a struct, and it is
-/// short enough to rebuild a large program in linear time.
+/// How many nodes back the search for an equal node goes. This distance covers the members of a
+/// struct, and it is short enough to rebuild a large program in linear time.
 const LOOK_BACK: usize = 32;
 
 /// The state of a rebuild: the new program's nodes so far, and whether a rule has applied.
@@ -57,10 +57,10 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Returns true if no pass except `count.rs` would change the program. It covers the programs that most
-/// types are from the start: loops over a block, and windows. One test replaces a question to each
-/// pass, which takes a fifth of the commit of a small struct. It returns false for some programs that
-/// no pass changes.
+/// Returns true if no pass except `count.rs` would change the program. The function recognises the
+/// programs that most types have from the start: loops over a block, and windows. This one test
+/// replaces the tests of all passes, which take a fifth of the commit of a small struct. The function
+/// returns false for some programs that no pass changes.
 fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {

@@ -35,9 +35,9 @@ impl Divisor {
         let quotient = if self.by == 1 {
             number
         } else if self.reciprocal != 0 && u32::try_from(number).is_ok() {
-            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below 2^32,
-            // so the product exceeds the quotient by less than 2^-32. That is less than 1 / by, because
-            // `by` is below 2^32, too.
+            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below
+            // 2^32, so the product exceeds the quotient by less than 2^-32. The difference is less
+            // than 1 / by, because `by` is below 2^32, too.
             ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             number / self.by

@@ -1,7 +1,7 @@
 //! One side of a copy as levels over a leaf, and a position in it.
 //!
-//! `interpreted.rs` and `nest.rs` read levels from the program. They do not read them from the
-//! plan's nests, which unroll short loops into windows. `memo.rs` keeps levels from call to call.
+//! `interpreted.rs` and `nest.rs` read levels from the program. The plan's nests do not serve as the
+//! source, because they unroll short loops into windows. `memo.rs` keeps levels from call to call.
 //!
 //! Levels refer to the entries of a table by address. The table belongs to the plan's program,
 //! which is immutable. A copy uses levels only with the plan that they were read from (`memo.rs`

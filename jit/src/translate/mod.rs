@@ -130,7 +130,7 @@ fn check(shape: &Shape) -> Result<()> {
                 let end = start + i128::from(run.bytes);
                 if run.bytes == 0 || start < -span || end > span {
                     return refuse(format!(
-                        "run {}+{} is empty or reaches beyond -{span}..{span}",
+                        "run at {}, length {}: allowed are runs of 1 byte or more within -{span}..{span}",
                         run.offset, run.bytes
                     ));
                 }
@@ -166,7 +166,7 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
         {
             let max = TransferShape::RUN_BYTES;
             return refuse(format!(
-                "run {}-{}+{} has not 1 to {max} bytes or reaches beyond -{span}..{span}",
+                "run at {} and {}, length {}: allowed are runs of 1 to {max} bytes within -{span}..{span}",
                 run.from, run.to, run.bytes
             ));
         }

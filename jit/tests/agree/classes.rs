@@ -161,7 +161,7 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
 
 /// Returns a level of `count` iterations that are `stride` bytes apart. A table has another order.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
-    // Different entries in any case; not ascending if 7 does not divide the count.
+    // All entries differ. They do not ascend unless 7 divides the count.
     let entries = || -> Vec<i64> {
         (0..count as i64)
             .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })

@@ -186,7 +186,7 @@ fn windows() {
     }
 }
 
-/// Tests every run between two guard pages: no byte beside any run is accessed, whatever the order
+/// Tests every run between two guard pages: no byte outside the runs is accessed, whatever the order
 /// of loads and stores. The packed side ends at a guard page, too.
 #[test]
 fn runs_alone_on_their_pages() {

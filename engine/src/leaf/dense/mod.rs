@@ -114,14 +114,14 @@ struct Long {
     /// Elements of a period of lines, `1 << shift`.
     elements: usize,
     shift: u32,
-    /// Elements after which the address has advanced, modulo a line, by the greatest power of two
+    /// A number of elements. Their strides together are, modulo a line, the greatest power of two
     /// that divides the stride.
     inverse: usize,
     /// Whether aligning pays.
     aligns: bool,
-    /// Elements after the whole periods that are left to `few`. At least one, so that a gap after
-    /// the last whole period lies between elements; and enough to fill the register that a step may
-    /// access past its own bytes.
+    /// Number of elements after the whole periods that `few` moves. There is at least one such
+    /// element, so that a gap after the last whole period lies between elements. These elements also
+    /// fill the register that a step may access past its own bytes.
     spare: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The cost model: the times of all executors of a nest. They determine which executor runs calls of
-//! which size, and when a compilation pays.
+//! The cost model: the times of all executors of a nest. These times determine which executor runs
+//! calls of which size, and when a compilation pays.
 //!
 //! `plan/` asks at the first call of a nest in a direction. `table.rs` holds the measurements; this
 //! file holds the arithmetic. A call takes a fixed time, a time for every execution of the innermost
@@ -239,8 +239,8 @@ fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
         (true, 0.0..) => u64::MAX,
         // The kernel takes calls up to the size where the lines cross.
         (true, _) => (call / -each * bytes) as u64,
-        // The kernel takes calls from the size where the lines cross. That is a few runs, which does
-        // not justify a second limit.
+        // The kernel takes calls from the size where the lines cross. This size is a few runs, so a
+        // second limit is not worthwhile.
         (false, each) if each > 0.0 => u64::MAX,
         _ => return Choice::NEVER,
     };

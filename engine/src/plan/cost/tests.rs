@@ -77,7 +77,7 @@ fn choices_of_the_table() {
     let threshold = 512 << 10;
     for direction in [Direction::Pack, Direction::Unpack] {
         let ask = |nest: &Nest, class| choice(nest, direction, Isa::Avx512, class, threshold);
-        // Loops that know the block are faster than a memcpy per block.
+        // Loops that are compiled for the length of the block are faster than a memcpy per block.
         let short = nest(vec![level(1, 0), level(64, 16)], 8);
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
