@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
-/// Types per checker: after that a new JIT starts with an empty kernel cache.
+/// Types per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const BATCH: u64 = 2000;
 /// Batches between two lines of progress.
 const PROGRESS: u64 = 10;

@@ -15,9 +15,9 @@ use typepack_engine::Named;
 /// Two cases with equal basic types in equal order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The layout that is sent.
+    /// The layout of the sender.
     pub from: Case,
-    /// The layout into which it is received.
+    /// The layout of the receiver.
     pub to: Case,
 }
 

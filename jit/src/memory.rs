@@ -170,8 +170,8 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        // Access goes first, then the memory; then the pages are free. Pages whose access cannot be
-        // removed stay out of use.
+        // This code first removes the access and then releases the memory. After that the pages are
+        // free. Pages whose access cannot be removed stay out of use.
         if self.protect(MprotectFlags::empty()).is_err() {
             return;
         }

@@ -18,7 +18,7 @@ pub struct Cursor<'a> {
     position: u64,
     /// The rest of the current run; 0 bytes at the end.
     run: Run,
-    /// Length of the current run from its own beginning.
+    /// Length of the whole current run.
     whole: u64,
 }
 

@@ -162,8 +162,8 @@ impl<'a> Place<'a> {
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // The outermost level of which a whole iteration begins here and fits. The innermost level
-        // always qualifies: its iterations are single leaves.
+        // Find the outermost level of which a whole iteration begins here and fits. The innermost
+        // level always qualifies: its iterations are single leaves.
         let mut level = planned.nest.levels.len() - 1;
         while level > 0 && self.indices[level] == 0 && planned.below[level - 1].get() <= items {
             level -= 1;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Maximum number of nodes in a program. Commit refuses a tree that needs more.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
-/// How many nodes back the search for a block of equal length goes.
+/// Number of latest nodes in which to search for a block of equal length.
 const LOOK_BACK: usize = 8;
 
 /// Makes the leaf of a named type; used instead of native blocks (`typed/`).

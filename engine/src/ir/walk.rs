@@ -261,7 +261,8 @@ mod tests {
     use super::*;
     use crate::{Datatype, typemap};
 
-    /// The walk stops at blocks only. Their bytes are those of the typemap, for every range.
+    /// Tests a walk that stops only at blocks: for every range, its blocks contain the bytes that the
+    /// typemap lists.
     #[test]
     fn any_range_meets_its_bytes() {
         for ty in [

@@ -202,7 +202,8 @@ impl Nest {
     }
 }
 
-/// All that the code of a kernel depends on. Counts, strides, scales and tables are parameters.
+/// The properties of a nest that determine the code of its kernel. Counts, strides, scales and tables
+/// are parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Pack or unpack.
@@ -244,7 +245,7 @@ impl LevelShape {
     }
 }
 
-/// The part of a leaf that the code depends on.
+/// The properties of a leaf that determine the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafShape {
     /// A block of exactly `bytes` bytes, 1 to [`LeafShape::FIXED_MAX`].
@@ -274,7 +275,7 @@ impl Shape {
 }
 
 impl fmt::Display for Shape {
-    /// For example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`.
+    /// Prints the name of the shape, for example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.direction {
             Direction::Pack => "pack",

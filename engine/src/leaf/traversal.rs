@@ -30,14 +30,14 @@ use std::ops::Range;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// Sets of the first-level cache, and the ways of each that the traversal counts on.
+/// Number of sets of the first-level cache, and number of ways per set on which the traversal relies.
 const CACHE: (u64, u64) = (64, 8);
 
 /// Iterations of the near level that a tile covers before the levels outside the tile advance:
 /// enough for whole lines, and few enough that the packed lines being filled stay in a cache.
 pub(crate) const CHUNK: u64 = 64;
 
-/// Fewest elements on either side of a matrix to transpose in registers.
+/// Minimum number of elements on either side of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
 /// Elements on either side with which squares of every size are at least half full.
@@ -69,8 +69,8 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, swap, near, isa)?;
-        // Moving element by element, stores cost more than loads. Loads of longer elements run at
-        // the speed of squares, or at twice that speed (`stays_in_l1`).
+        // When elements are moved one by one, stores cost more than loads. Loads of longer elements
+        // run at the speed of squares, or at twice that speed (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;

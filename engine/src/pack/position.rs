@@ -1,8 +1,8 @@
 //! Packing units: pack and unpack at a position that advances (MPI-5.0 section 5.2).
 //!
 //! These calls do what those of `mod.rs` do, with a window of the packed buffer. Successive calls
-//! that pass on the position fill one packing unit, whatever their types. The unit may be unpacked
-//! in other parts than it was packed in. A unit contains nothing but packed data. So
+//! that pass on the position fill one packing unit, whatever their types. A unit may be unpacked in
+//! other parts than those in which it was packed. A unit contains nothing but packed data. So
 //! [`Plan::packed_bytes`] is exact for `MPI_Pack_size`, and a message is a unit.
 //!
 //! Invariant: a failing call changes no position and writes nothing. `external.rs` uses [`room`]

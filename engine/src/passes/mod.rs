@@ -16,7 +16,7 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// How many nodes back the search for an equal node goes. This distance covers the members of a
+/// Number of latest nodes in which to search for an equal node. This number covers the members of a
 /// struct, and it is short enough to rebuild a large program in linear time.
 const LOOK_BACK: usize = 32;
 

@@ -124,8 +124,9 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     Some(Table::new(&copies))
 }
 
-/// Turns a short list of runs into the sequence that a struct of these runs would be. Both then become
-/// one window. If the runs are too far apart, `gather.rs` makes the list again.
+/// Turns a short list of runs into the sequence to which a struct of these runs lowers. So the list
+/// and the struct become the same window. If the runs are too far apart, `gather.rs` makes the list
+/// again.
 fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
     builder.changed = true;
     let each = builder.node(body).bytes;

@@ -233,8 +233,8 @@ impl Compiled {
         let nest = &self.nest;
         let (row, mut rest) = (leaf / nest.below[0], leaf % nest.below[0]);
         let left = left.min(nest.below[0] - rest);
-        // The outermost level of which a whole iteration begins here and fits. The innermost level
-        // always qualifies: its iterations are single leaves.
+        // Find the outermost level of which a whole iteration begins here and fits. The innermost
+        // level always qualifies: its iterations are single leaves.
         let level = (1..nest.depth())
             .find(|&l| rest.is_multiple_of(nest.below[l]) && nest.below[l] <= left)
             .unwrap_or(nest.depth() - 1);

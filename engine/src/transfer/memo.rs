@@ -18,11 +18,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive, but of its plans
-/// only the memory of their outermost structs.
+/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive. It also keeps the
+/// allocations of its plans' outermost structs, but not the contents of the plans.
 const REMEMBERED: usize = 16;
 
-/// How two sides fit: what can execute their copy.
+/// How two sides fit: the executors that can copy from one side to the other.
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],

@@ -42,7 +42,7 @@ pub(super) fn move_type(bytes: u32) -> Type {
         4 => types::I32,
         8 => types::I64,
         16 => types::I8X16,
-        // Not an input: `moves` makes no other length.
+        // This arm is never reached: `moves` makes no other length.
         _ => unreachable!("a move of {bytes} bytes"),
     }
 }

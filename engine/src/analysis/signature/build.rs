@@ -73,7 +73,8 @@ struct Builder {
 
 impl Builder {
     fn finished(&self, ty: &Datatype) -> Option<Option<Repeated>> {
-        // Types without data get no memo entry: such a type may be a large tree, and nobody needs it.
+        // Types without data get no memo entry: such a type may be a large tree, and no other
+        // signature uses it.
         if ty.size() == 0 { Some(None) } else { self.done.get(&ty.address()).copied() }
     }
 
