@@ -192,7 +192,8 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert!(bytes.hash(8).is_err(), "2^63 bytes do not fit");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
-    // The structs use their child twice, with a short between: 2^50 runs, shared nodes.
+    // Each struct uses its child twice, with an `MPI_SHORT` between the two uses. So there are 2^50
+    // runs, but few nodes.
     let (mut ty, mut other) = (named(Named::BYTE), named(Named::BYTE));
     let short = named(Named::SHORT);
     for level in 0..50 {

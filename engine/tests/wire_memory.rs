@@ -57,7 +57,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // These programs need much memory for few bytes.
+    // Programs whose decoded form needs much memory for few encoded bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)

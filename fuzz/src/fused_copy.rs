@@ -25,7 +25,7 @@ pub struct CopyChecker {
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.
     pub kernel: u64,
-    /// Pairs without such a kernel, although both sides have data and a gap.
+    /// Pairs that no compiled fused kernel copied, although both sides have data and a gap.
     pub other: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The machines that code is made for, and their one difference that matters here.
+//! The machines for which the crate makes code, and the one difference between them that matters to
+//! the translator.
 //!
 //! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from this
 //! file. `translate/` uses [`Machine`] and knows nothing else about the processor.

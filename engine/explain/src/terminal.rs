@@ -91,7 +91,7 @@ fn row(
             Slot::Cell(at) => {
                 let covers = picture.covers(start, at);
                 let mut length = 1;
-                // One element, or one overlap, is one figure.
+                // Adjacent cells of one element, or of one overlap, are drawn as one figure.
                 while let Some(Slot::Cell(next)) = picture.slots.get(slot + length)
                     && !covers.is_empty()
                     && picture.covers(start, *next) == covers

@@ -91,7 +91,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. Unlike a comparison, this takes one instruction.
+    /// Returns true for [`Op::Block`]. Unlike a comparison, this test takes one instruction.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)

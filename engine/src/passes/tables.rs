@@ -10,7 +10,7 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns regular lists into tables, and regular tables into loops. Returns whether it changed anything.
+/// Turns regular lists into tables, and regular tables into loops. Returns whether the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
     // Most types have no table, and rebuilding a program costs two allocations.
     if !program.nodes().iter().any(|n| matches!(n.op, Op::Table { .. } | Op::Ragged { .. })) {

@@ -21,9 +21,9 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Bytes of the buffer: the size of a common L1. Half of this size would leave room for the lines
-/// of both layouts, but copies of 32 KiB would lose 5 % more to the calls at the ends of each part
-/// than they gain.
+/// Bytes of the buffer: the size of a common L1. Half of this size would leave room for the lines of
+/// both layouts, but would make copies of 32 KiB 5 % slower, because of the calls at the ends of each
+/// part.
 const BUFFER: u64 = 32 << 10;
 
 /// Shortest run on both sides that is copied directly. Such a piece costs 20 ns of control.

@@ -43,9 +43,9 @@ const PERIODS_TO_ALIGN: usize = 8;
 /// Full registers that a call must move before the other methods beat `short.rs`.
 const REGISTERS: usize = 16;
 
-/// Moves of up to 16 bytes after which a pattern is built. Before that, building takes longer than
-/// the pattern could have saved. Programs often make structs of a few members, use them ten times
-/// and free them (`typepack-bench peers --only storm`).
+/// Number of moves of up to 16 bytes after which a pattern is built. Earlier, building takes longer
+/// than the pattern could have saved. Programs often make structs of a few members, use them ten
+/// times and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
 /// Minimum number of periods for which it pays to load their permutes.

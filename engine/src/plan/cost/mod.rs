@@ -45,7 +45,7 @@ struct Leaves {
     listed: Blocks,
     /// Windows by lines: with a period of one line, and with a longer period.
     window: [Cost; 2],
-    /// Windows run by run, for each move.
+    /// Windows run by run; the times are for each move.
     runs: Cost,
 }
 
@@ -54,7 +54,7 @@ struct Leaves {
 struct Kernels {
     strided: Blocks,
     listed: Blocks,
-    /// Windows, for each move.
+    /// Windows; the times are for each move.
     window: Cost,
 }
 
