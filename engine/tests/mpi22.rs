@@ -22,8 +22,8 @@ fn address<T>(of: &T) -> i64 {
     (&raw const *of).addr() as i64
 }
 
-/// MPI-2.2 section 4.1.13 (the mission text on packing has the end of its program): a program that
-/// prints a type by decoding it knows every combiner.
+/// MPI-2.2 section 4.1.13: a program that prints a type by decoding it must know every combiner. (The
+/// mission text on packing contains the end of that program.)
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {

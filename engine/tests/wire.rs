@@ -206,8 +206,9 @@ fn extreme_words() {
                 let end = bytes.len().min(at + 8);
                 bytes[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
                 decoded += u32::from(survives(&bytes));
-                // The test takes the header words that follow from other words out of the error's
-                // text. That is the shortest way to a consistent header.
+                // Some header words follow from other words. The decoder's error states their right
+                // values, and the test reads these values from the error's text. That is the shortest
+                // way to a consistent header.
                 decoded += u32::from(repaired(bytes).is_some_and(|bytes| survives(&bytes)));
             }
         }

@@ -45,7 +45,7 @@ fn at_most_four_times_the_input() {
     ] {
         let bytes = wire::encode(&ty.commit().unwrap());
         assert!(decode(name, &bytes), "{name}");
-        // The counts state more than the bytes hold.
+        // The counts state more items than the bytes contain.
         for word in [72, 80, 88, 96, 104, 112] {
             for value in [u64::MAX, 1 << 28, 1 << 40, bytes.len() as u64] {
                 let mut bytes = bytes.clone();

@@ -69,8 +69,8 @@ impl Campaign {
 
     fn one(&self, checker: &mut Checker, index: u64, batch: &mut Tally) -> Result<(), String> {
         let bytes = Stream::new(self.seed, index).bytes(1000);
-        // One type in four is of any kind, one is tiny, two are regular, because regular types have
-        // kernels.
+        // Of four types, one is of any kind, one is tiny, and two are regular, because regular types
+        // have kernels.
         let mode = [Mode::Any, Mode::Regular, Mode::Tiny, Mode::Regular][index as usize % 4];
         let case = Case::generate(&mut Unstructured::new(&bytes), mode)
             .map_err(|e| format!("type {index}: {e}"))?;

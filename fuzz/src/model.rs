@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn markers_are_sticky() {
-        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that.
+        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that type.
         let marked = "mpi1_struct([1@-3 lb, 1@0 int, 1@6 ub])";
         assert_eq!((model(marked).lb, model(marked).ub, model(marked).extent()), (-3, 6, 9));
         let two = model(&format!("contiguous(2, {marked})"));

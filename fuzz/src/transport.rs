@@ -343,14 +343,15 @@ impl Game<'_> {
             Focus::All => u.int_in_range(0..=9_u8)?,
         };
         let at = match chosen {
-            // An envelope that has been written and perhaps read; most often the newest one.
+            // Changes an envelope that has been written and perhaps read, most often the newest
+            // envelope.
             0..=2 => {
                 let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
                 let slot = (last + slots - back) % slots;
                 slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
             }
             3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
-            // The stamp or the length of a chunk.
+            // Changes the stamp or the length of a chunk.
             4 => {
                 let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
                 let chunk = match u.ratio(2, 3)? {
@@ -368,9 +369,9 @@ impl Game<'_> {
                 }
                 at
             }
-            // The credits, and other words that have a cache line of their own.
+            // Changes the credits, or other words that have a cache line of their own.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
-            // A payload near its start, where short cases write.
+            // Changes a payload near its start, where short cases write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {

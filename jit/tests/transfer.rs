@@ -156,7 +156,7 @@ fn pairs_of_layouts() {
     assert_eq!(jit.counters().refusals, 0);
     assert_eq!(stats::bytes().disagreements, 0);
 
-    // No code memory: the same bytes, without kernels.
+    // Without code memory, the copy moves the same bytes and uses no kernels.
     let denied = eager(0);
     assert_eq!(all_pairs(&denied, false), (0, pairs));
     assert!(denied.counters().refusals > 0);

@@ -36,7 +36,8 @@ pub(super) unsafe fn nest<const PACK: bool>(
     if let Level::Loop { stride, .. } = planned.nest.levels[inner]
         && (inner == 0 || inner == 1 && outer == 1)
     {
-        // Whole leaves of one loop, as `plan/segments.rs` proposes for such a nest: one box.
+        // Whole leaves of one loop are one box. `plan/segments.rs` proposes such ranges for such a
+        // nest.
         let (first, skip) = planned.leaf_bytes.divide(range.start);
         let (count, rest) = planned.leaf_bytes.divide(bytes);
         if skip == 0 && rest == 0 {

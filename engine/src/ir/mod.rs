@@ -117,8 +117,8 @@ pub struct RaggedList {
     pub entries: Table,
     /// `samples[k]`: number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
-    /// Every `STEP`-th sample: the part of a search that would miss the cache most often. Empty if one
-    /// step holds all samples.
+    /// Every `STEP`-th sample. A search reads these samples first, because the first steps of a
+    /// search miss the cache most often. Empty if one step holds all samples.
     tops: Box<[u64]>,
 }
 

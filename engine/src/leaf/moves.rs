@@ -134,8 +134,8 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     // Safety`).
     unsafe { block::<M, 64>(from, to) };
     // From the second register on, stores begin at cache lines: a store of 64 bytes that crosses a
-    // line costs two. Elements that are not aligned never begin at a cache line, so they start at
-    // 64.
+    // line costs as much as two stores. Elements that are not aligned never begin at a cache line, so
+    // they start at 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.

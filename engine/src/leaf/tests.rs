@@ -347,7 +347,7 @@ fn tiles_of_every_element_and_shape() {
                         &mut memory,
                         &mut bytes,
                     );
-                    // The nest again with a level in between, and with a level outside.
+                    // Tests the nest again with a level in between, and with a level outside.
                     let plane = (2, pitch * rows as i64 + 3);
                     let nest = loops(&[near, plane, (rows, pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);

@@ -318,7 +318,7 @@ pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }
-    // The iterations of the near level that share a line, and at least two.
+    // The number of iterations of the near level that share a line, but at least two.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))
 }

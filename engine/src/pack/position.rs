@@ -123,7 +123,8 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - `outbuf` is valid for writes of `outsize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Pack")]
-// The C face calls this function: a call instruction would cost as much as the checks.
+// This function is inlined into the C face, because a call instruction would cost as much as the
+// checks.
 #[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
@@ -170,7 +171,8 @@ pub unsafe fn pack_at_raw(
 /// - `inbuf` is valid for reads of `insize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Unpack")]
-// The C face calls this function: a call instruction would cost as much as the checks.
+// This function is inlined into the C face, because a call instruction would cost as much as the
+// checks.
 #[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,

@@ -107,7 +107,8 @@ impl SideLevels {
     /// Returns `None` if the program contains anything else or has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
-        // All zeros: the cheapest value to fill an array with.
+        // The levels are all zeros at first, because zeros are the fastest values with which to fill
+        // an array.
         let levels = [SideLevel::Loop { count: 0, stride: 0 }; LEVELS];
         let mut side = Self { levels, depth: 0, base: 0 };
         let mut edge = program.body?;

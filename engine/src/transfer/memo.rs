@@ -39,7 +39,7 @@ impl Fit {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
-        // A forced kernel strategy takes all copies.
+        // If the settings force kernels, kernels execute all copies.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {

@@ -223,7 +223,8 @@ impl Tree {
                 None => (format!("{inside}/mod.rs"), inside),
             };
             if !sources.contains_key(&path) {
-                // The test support that several crates share (fuzz/support) lies in none of them.
+                // Files outside the crate's folder, such as the shared test support in fuzz/support,
+                // do not belong to the crate.
                 let shared = path.starts_with("fuzz/support/") && only_tests(&child.attrs);
                 if !shared {
                     self.missing.push(path);

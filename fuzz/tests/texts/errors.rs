@@ -17,8 +17,8 @@ fn parts(line: &str) -> Vec<String> {
         let fixed = piece.split_once('>').map_or(piece, |(_, after)| after);
         parts.push(source_texts::words(fixed));
     }
-    // The prefixes `mpiexec:` and `typepack:` come from one place each, and very short parts prove
-    // nothing.
+    // The test removes the prefixes `mpiexec:` and `typepack:`, which other literals contain. It
+    // ignores very short parts, because they prove nothing.
     let bare = |part: &String| {
         let part = part.trim_start_matches("mpiexec: ").trim_start_matches("typepack: ");
         part.trim_matches([' ', ':', '(', ')', '\'', '"', ',']).to_owned()

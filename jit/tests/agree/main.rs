@@ -88,8 +88,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // Use other packed bytes, because the memory already has the values of the old
-                // ones.
+                // Use other packed bytes, because the memory already has the values of the first
+                // packed bytes.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);

@@ -222,7 +222,8 @@ impl Node {
 /// Returns how often `parts` repeats its shortest period: 1 for most lists. It uses the failure
 /// function of Knuth, Morris and Pratt.
 fn repetitions(parts: &[Repeated]) -> usize {
-    // A repetition contains its last part more than once. Most structs do not, so they need no table.
+    // A repetition contains its last part more than once. Most structs contain their last part once,
+    // so they need no table.
     let Some(last) = parts.last() else { return 1 };
     if parts.len() < 4 || !parts[..parts.len() - 1].contains(last) {
         return 1;

@@ -13,7 +13,8 @@
 //! works if no element crosses two registers ([`can_swap`]).
 //!
 //! If aligning pays and the call moves enough elements, `short.rs` first moves elements until lines
-//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs two.
+//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs as much
+//! as two accesses.
 //!
 //! A pattern is built only after its window has moved some data ([`LazyPattern`]): the windows of
 //! many types never do.

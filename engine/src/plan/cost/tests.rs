@@ -87,7 +87,8 @@ fn choices_of_the_table() {
         let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
         assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
         assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
-        // Leaf kernels fill registers of 64 bytes with such blocks; compiled kernels have 16 bytes.
+        // Leaf kernels fill registers of 64 bytes with such blocks; compiled kernels have registers
+        // of 16 bytes.
         let long = nest(vec![level(1, 0), level(1000, 1024)], 512);
         assert!(ask(&long, Class::Row).most < 1 << 20, "{direction:?}");
         // Tiles win by their order of visits, which the table does not contain.
