@@ -65,8 +65,8 @@ impl Executors {
     }
 }
 
-/// How many packed byte ranges are tried per executor and direction. There are fewer if a case spans
-/// much memory.
+/// The number of packed byte ranges that are tried per executor and direction. Cases that span much
+/// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.

@@ -19,7 +19,8 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
             if steps > MOST_STEPS {
                 return best;
             }
-            // The bounds are tested first: a candidate beyond the checker's bounds is no progress.
+            // The bounds are tested first: a candidate beyond the checker's bounds does not count as
+            // progress.
             if candidate.model().is_some() && fails(&candidate) {
                 best = candidate;
                 continue 'again;

@@ -43,7 +43,7 @@ impl FromStr for Mode {
     }
 }
 
-/// A text that names no [`Mode`].
+/// The error of a text that is not the name of a [`Mode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseModeError {
     text: String,

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-/// A machine that code can be made for.
+/// A machine for which code can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {

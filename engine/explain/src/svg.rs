@@ -6,7 +6,7 @@ use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
 use typepack_engine::{Datatype, inspect, text};
 
-/// Fills of basic types, light enough for dark numbers.
+/// Fill colours of basic types, light enough for dark numbers.
 const COLOURS: [&str; 8] =
     ["#9ecae9", "#ffbf79", "#a6dba0", "#d6b5d8", "#ff9d98", "#8fd0c6", "#f2cf5b", "#d8b5a5"];
 const HOLE: &str = "#ececec";

@@ -26,7 +26,7 @@ use crate::named::Named;
 use crate::table::{Table, entries};
 use std::ops::BitAnd;
 
-/// Where a bound of a type comes from. Later variants take precedence over earlier ones.
+/// The origin of a bound of a type. Later variants take precedence over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     /// The type has no entry and no marker.

@@ -62,7 +62,7 @@ pub fn size_of(named: Named) -> u64 {
     u64::from(named.external32_size())
 }
 
-/// A datatype prepared for external32. Cloning is one reference count.
+/// A datatype prepared for external32. A clone costs one reference count.
 #[derive(Clone, Debug)]
 pub struct External32(Arc<Prepared>);
 

@@ -124,7 +124,7 @@ fn append(members: &mut Parts, next: Lowered) {
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
-    /// Made on demand: even an empty map costs its hash keys.
+    /// The map is made on demand, because even an empty map needs hash keys.
     many: Option<HashMap<*const (), Option<Lowered>>>,
 }
 

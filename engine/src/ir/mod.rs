@@ -141,7 +141,8 @@ impl RaggedList {
             samples
         }
         let samples = match &lengths {
-            // The lengths of a sample are bytes, whose sum fits 16 bits: a few vector instructions.
+            // The lengths of a sample are bytes, and their sum fits 16 bits. So the sum takes a few
+            // vector instructions.
             Table::Short(all) => {
                 sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
             }

@@ -159,11 +159,12 @@ pub(crate) fn seek(
     }
 }
 
-/// Opens the level `node`, which is no block and is used at `edge`, at its packed byte `from`. Returns the
-/// current operand's number and the copy within its entry (as in [`Frame`]), the operand, and the byte's number
-/// within the operand.
-// Scalars instead of a `Frame`, and inlined: a frame that is returned is written in words and read in vectors, which
-// waits for the writes in every level. A seek through five levels took twice as long (`typepack-bench commit`).
+/// Opens the level `node`, which is not a block and is used at `edge`, at its packed byte `from`.
+/// Returns the current operand's number and the copy within its entry (as in [`Frame`]), the operand,
+/// and the byte's number within the operand.
+// This function is inlined and returns scalars, not a `Frame`. A returned frame would be written in
+// words and read in vectors, so every level would wait for the writes. A seek through five levels
+// took twice as long (`typepack-bench commit`).
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
     // The iteration of `body` that holds the byte, and the byte's number in that iteration. The

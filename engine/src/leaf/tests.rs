@@ -418,7 +418,8 @@ fn random_nests() {
     }
 }
 
-/// Another thread writes the gaps: unpacking must not even write the old bytes back.
+/// Tests that unpacking writes no gap, not even with the old bytes: another thread writes the gaps at
+/// the same time.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {

@@ -40,11 +40,11 @@ pub(crate) const CHUNK: u64 = 64;
 /// Minimum number of elements on either side of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// Elements on either side with which squares of every size are at least half full.
+/// Number of elements on either side from which on squares of every size are at least half full.
 const FULL: u64 = 8;
 
-/// Longest distance in bytes between two iterations of the near level: iterations that are a line
-/// or more apart share no line.
+/// Longest distance in bytes between two iterations of the near level. Iterations that are a line or
+/// more apart share no line.
 const NEAR: u64 = LINE - 1;
 
 /// The order in which a nest is walked.

@@ -40,7 +40,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Fewest packed bytes of a call that several threads share.
+    /// Minimum number of packed bytes of a call that several threads share.
     pub const LEAST: u64 = 4 << 20;
 
     /// Makes a pool of `wanted` threads, or of as many as this process may use CPUs if that is

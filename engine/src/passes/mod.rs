@@ -108,8 +108,8 @@ fn rewrite_unless(
     false
 }
 
-/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and returns
-/// the edge that the node's users must use instead. Returns whether the rule changed anything.
+/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and
+/// returns the edge that the node's users must use instead. Returns whether the program changed.
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
     let old = std::mem::take(program.nodes_mut());
     let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };

@@ -17,14 +17,15 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its executor: an order of its own, or a kernel once the compiler has made one.
+/// A common nest and its executor: a better order of visits (`transpose.rs`), or a kernel once the
+/// compiler has made one.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
     /// Empty: the compiler was not asked yet. `None`: the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a call wrong; ends the use of the executor.
+    /// Set when `Settings::verify` finds a wrong result. Then the executor is not used again.
     distrusted: Cell<bool>,
 }
 

@@ -29,7 +29,8 @@ const BUFFER: u64 = 32 << 10;
 /// Shortest run on both sides that is copied directly. Such a piece costs 20 ns of control.
 const LONG: u64 = 512;
 
-/// Shortest run on one side that the other side is packed into, or unpacked from, in place.
+/// Shortest run on one side that is used in place: the other side is packed into the run, or unpacked
+/// from it.
 const ALONE: u64 = 4 << 10;
 
 /// Ranges of at most this many bytes always use the buffer: finding a position in both programs

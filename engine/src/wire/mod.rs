@@ -28,7 +28,7 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Nests of a decoded program that always get a plan of their own.
+/// Number of nests of a decoded program that always get a plan of their own.
 const SITES: usize = 32;
 
 /// Bytes of input for each further nest plan, which needs up to 1.5 KiB.

@@ -40,7 +40,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::fmt;
 use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, TransferShape};
 
-/// A shape that a kernel can be made for.
+/// A shape for which a kernel can be made.
 pub(crate) trait Translate: fmt::Display {
     /// Refuses shapes beyond the limits that the engine keeps.
     fn check(&self) -> Result<()>;

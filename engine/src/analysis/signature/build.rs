@@ -65,7 +65,8 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// Sequences by number of elements and hash. A sequence found here is still compared.
+    /// Sequences by number of elements and hash. A sequence that is found here is then compared in
+    /// full.
     sequences: HashMap<(u64, Affine), NodeId>,
     /// The signatures of finished types, `None` for types without data.
     done: HashMap<*const (), Option<Repeated>>,

@@ -23,8 +23,8 @@
 /// can check types.
 ///
 /// Equal sequences of basic types have equal hashes. Different sequences of at most `n` elements have
-/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base is
-/// fixed, so the hash is no protection against a constructed collision).
+/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base
+/// is fixed, so the hash does not protect against a constructed collision).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureHash {
     /// Number of basic elements.

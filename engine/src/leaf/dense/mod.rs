@@ -73,7 +73,8 @@ pub(super) struct Pattern {
     few: Short,
     /// Minimum number of elements for which `long` is used.
     many: usize,
-    /// Built by the first call that needs it: types with few elements are made and freed often.
+    /// The first call that needs this form builds it, because types with few elements are made and
+    /// freed often.
     long: OnceLock<Long>,
     /// The pattern, ascending.
     runs: Box<[Stripe]>,

@@ -58,7 +58,7 @@ struct Kernels {
     window: Cost,
 }
 
-/// Which executor runs calls of which size, and when to compile.
+/// The choice of the executor for calls of each size, and of the time to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Choice {
