@@ -155,13 +155,13 @@ fn layouts_across_each_other() {
         let (m, n) = (24, 38);
         let pages = (n, 4096);
         let pairs = [
-            // From columns to rows, and from rows to columns.
+            // Copies from columns to rows, and from rows to columns.
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
             // Both sides have the same order, which is not the order of memory.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
-            // Gaps between neighbours, and negative strides.
+            // Layouts with gaps between neighbours, and with negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
             ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
             // The destination overlaps itself.

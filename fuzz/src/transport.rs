@@ -88,7 +88,7 @@ impl TransportChecker {
         Self { memory, fates: Fates::default() }
     }
 
-    /// Plays one case; where the bytes run out, every choice is the simplest one.
+    /// Plays one case. When the bytes run out, every choice is the simplest one.
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;

@@ -111,7 +111,8 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     }
     let step = match scale {
         0 => (stride == 0).then_some(0)?,
-        // `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder is 0.
+        // The code uses `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder
+        // is 0.
         _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
         _ => return None,
     };

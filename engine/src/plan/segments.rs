@@ -269,7 +269,7 @@ mod tests {
             (16_000, u64::MAX / 8000 * 8000)
         );
         assert_eq!(check(&box3, 4, 20_000), [16_000, 16_000]);
-        // The wish is less than a row: blocks of 40 bytes stay whole.
+        // The wished length is less than a row. Blocks of 40 bytes stay whole.
         assert_eq!(
             (box3.segment_bytes(39), box3.segment_bytes(0), box3.segment_bytes(79)),
             (40, 40, 40)

@@ -116,8 +116,8 @@ struct Long {
     /// Elements of a period of lines, `1 << shift`.
     elements: usize,
     shift: u32,
-    /// A number of elements. Their strides together are, modulo a line, the greatest power of two
-    /// that divides the stride.
+    /// Number of elements whose total stride, modulo a line, is the greatest power of two that
+    /// divides the stride.
     inverse: usize,
     /// Whether aligning pays.
     aligns: bool,
