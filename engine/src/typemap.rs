@@ -125,8 +125,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
     }
 }
 
-/// Returns the typemap of a distributed array. It follows the program text of MPI-5.0 section 5.1.4:
-/// `cyclic` makes each dimension from the dimension before.
+/// Returns the typemap of a distributed array. The function follows the program text of MPI-5.0
+/// section 5.1.4: `cyclic` adds one dimension to the type of the dimensions before.
 fn darray(call: &Darray) -> Vec<Entry> {
     let dimensions = call.sizes.len();
     let mut position = vec![0; dimensions];

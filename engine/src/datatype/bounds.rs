@@ -44,7 +44,7 @@ struct Edge {
     origin: Origin,
 }
 
-/// The properties of a type that are known without a look at its typemap. All are in bytes.
+/// The properties of a type that are computed without its typemap. All are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) size: i64,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Maximum number of places in the tree that may have one text.
 const TIMES: usize = 5;
 
-/// Texts that stand more often because somebody is rewriting them, each with the number of places that are left.
+/// Texts that may stand more often until they are rewritten, each with its number of places.
 const LEFT: &[(&str, usize)] = &[];
 
 /// Returns the `SAFETY` texts of a source, each with its line.
