@@ -177,7 +177,7 @@ impl Drop for Span {
         }
         // This is a hint that the memory is not needed; if the system refuses, the pages stay
         // resident.
-        // SAFETY: the pages belong to this span alone, and nobody reads them any more.
+        // SAFETY: the pages belong to this span alone, and no code reads them any more.
         let _ = unsafe {
             rustix::mm::madvise(self.address().cast(), self.bytes(), Advice::LinuxDontNeed)
         };

@@ -18,7 +18,7 @@ const SMALL: u64 = 32;
 const MANY: i128 = 32;
 
 /// Returns advice for sending `count` elements of the plan's type, one or two sentences each. For a
-/// plan without a datatype (a decoded plan) there is no advice, because nobody in this process
+/// plan without a datatype (a decoded plan) there is no advice, because no code in this process
 /// described the type.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();

@@ -33,7 +33,7 @@ fn the_top_level_is_that_of_the_design() {
         Ok(done) if done.status.success() && !done.stdout.is_empty() => done.stdout,
         _ => {
             println!(
-                "skipped: this is no git repository, so nobody knows which files belong to it"
+                "skipped: this folder is not a git repository, so the list of its files is unknown"
             );
             return;
         }
