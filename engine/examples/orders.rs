@@ -151,7 +151,8 @@ fn measure(row: &Row) -> Result<()> {
 
     let reach = plan.footprint().true_ub as usize;
     let bytes = plan.element_bytes() as usize;
-    // Buffers begin as in the bench suite: their start matters as much as the order of visits.
+    // Buffers begin at the same offsets as in the bench suite, because the offset matters as much as
+    // the order of visits.
     let [mut memory, mut packed] =
         [reach, bytes].map(|n| vec![Page { _bytes: [0; 4096] }; n.div_ceil(4096)]);
     let (memory, packed) =

@@ -1,7 +1,8 @@
 //! Commit: from a tree to a plan.
 //!
 //! The flow: `ir/lower.rs` lowers the tree, the passes run and the result is verified
-//! (`passes/pipeline.rs`), and `plan/` makes the plan, which `exec/` and the rooms after it execute.
+//! (`passes/pipeline.rs`), and `plan/` makes the plan. `exec/` and the folders after it execute the
+//! plan.
 
 use crate::datatype::Datatype;
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! The errors of the engine, and the MPI error class of each.
 //!
-//! Every room of the engine returns [`Error`]. The C face turns [`Error::class`] into a return code.
-//! The text names the argument and its value, so that one printed line is enough to find the mistake.
+//! Every module of the engine returns [`Error`]. The C face turns [`Error::class`] into a return
+//! code. The text names the argument and its value, so that one printed line is enough to find the
+//! mistake.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! The engine's private parts that `typepack-explain` shows, read only.
 //!
-//! This is the last room: it imports from all others, and nothing in the engine imports it. It is
-//! hidden from the documentation and not part of the stable public interface. It grows only when a
-//! report shows more. It does not repeat public items (a plan's program, its nests and their executors,
-//! bounds, facts).
+//! This is the last file of the engine: it imports from all other files, and no other file imports
+//! it. The module is hidden from the documentation and is not part of the stable public interface. It
+//! grows only when a report shows more. It does not repeat public items (a plan's program, its nests
+//! and their executors, bounds, facts).
 
 use crate::datatype::{self, Datatype, Order};
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! The datatype engine: turns MPI derived datatypes into loop programs that move bytes.
 //!
-//! The flow, room by room:
+//! The flow, folder by folder:
 //!
 //! 1. [`Datatype`]: an immutable tree of constructor calls (`datatype/`), over the named types of
 //!    [`Named`];

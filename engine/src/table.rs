@@ -25,7 +25,7 @@ pub struct Short(Bytes);
 /// The storage of one-byte lengths.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. Unlike shared lengths they take no atomic operation.
+    /// Lengths of 1 for a few blocks. Unlike shared lengths, these lengths need no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }
@@ -50,7 +50,8 @@ impl PartialEq for Short {
 impl Eq for Short {}
 
 impl PartialEq for Table {
-    /// Compares two tables. Tables that share their entries are equal without a look at the entries.
+    /// Compares two tables. Tables that share their entries are equal, so their entries need no
+    /// comparison.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Short(a), Self::Short(b)) => a == b,
@@ -94,8 +95,8 @@ fn narrowed<T: Copy>(
     fits: impl Fn(u64) -> bool,
     narrow: impl Fn(i64) -> T,
 ) -> Option<Arc<[T]>> {
-    /// Entries that are converted between two tests of the bits: enough for vector loops, within a
-    /// page.
+    /// Number of entries that are converted between two tests of the bits: enough for vector loops,
+    /// and small enough for one page.
     const PART: usize = 512;
     if !values.last().is_none_or(|&last| fits(bits(last))) {
         return None;

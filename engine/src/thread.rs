@@ -1,17 +1,17 @@
 //! Identifies the current thread by a number, in one instruction.
 //!
 //! A call that packs a hundred bytes takes ten nanoseconds. Two thread-local variables in a shared
-//! library cost three of them, because each access is a call into the loader. Therefore such calls keep
-//! their per-thread data in tables that are indexed by [`key`] and [`slot`]: the counters in
-//! `exec/stats.rs`, and the handles that a thread used last in the C face (`handle/thread_cache.rs`).
-//! Two alternatives were rejected. With the initial-exec model the loader refuses the library if its
-//! spare room for such variables is used up. TLS descriptors (gnu2) cost a call again.
+//! library cost three of these ten nanoseconds, because each access is a call into the loader.
+//! Therefore such calls keep their per-thread data in tables that are indexed by [`key`] and
+//! [`slot`]: the counters in `exec/stats.rs`, and the handles that a thread used last in the C face
+//! (`handle/thread_cache.rs`). Two alternatives were rejected. With the initial-exec model the loader
+//! refuses the library if no space is left for such variables. TLS descriptors (gnu2) cost a call
+//! again.
 //!
-//! A table may rely on this: no two live threads have the same key, and a thread's key never changes. A
-//! new thread may get the key of a thread that has ended. Then the new thread was created after the old
-//! one had finished, and a chain of events (the memory of its stack and control block was reused)
-//! orders everything that the old thread did before everything that the new thread does. The child of a
-//! fork has one thread, which keeps its key.
+//! A table may rely on this: no two live threads have the same key, and a thread's key never changes.
+//! A new thread may get the key of a thread that has ended. In that case the system reused the memory
+//! of the old thread's stack and control block, so everything that the old thread did happened before
+//! everything that the new thread does. The child of a fork has one thread, which keeps its key.
 
 /// Returns a number that no other live thread of the process has; never 0.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_pointer_width = "64", not(miri)))]
@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn the_key_lies_where_variables_of_threads_do() {
-        // In a program the linker knows the distance: it is the same for all threads.
+        // The linker fixes the distance between the key and a thread-local variable of a program, so
+        // all threads have the same distance.
         let distance = || key().wrapping_sub(of_variable());
         let other = std::thread::spawn(distance).join().expect("a number");
         assert_eq!(distance(), other);

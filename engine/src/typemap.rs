@@ -5,8 +5,8 @@
 //! the extent of a type. It is meant for tests, fuzzing and the self-check of the bench suite: its cost
 //! is proportional to the number of basic elements, and it recurses over the depth of the tree.
 //!
-//! Displacements wrap. The constructors guarantee that every element of data has an address of 64 bits.
-//! They do not guarantee that for blocks of length 0, or for a stride between blocks of extent 0.
+//! Displacements wrap. The constructors guarantee that every element of data has an address of 64
+//! bits. They do not check blocks of length 0, or the stride between blocks of extent 0.
 
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,
@@ -125,8 +125,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
     }
 }
 
-/// Returns the typemap of a distributed array. It follows the program text of MPI-5.0 section 5.1.4:
-/// `cyclic` makes each dimension from the dimension before.
+/// Returns the typemap of a distributed array. The function follows the program text of MPI-5.0
+/// section 5.1.4: `cyclic` adds one dimension to the type of the dimensions before.
 fn darray(call: &Darray) -> Vec<Entry> {
     let dimensions = call.sizes.len();
     let mut position = vec![0; dimensions];

@@ -183,8 +183,8 @@ fn an_interleaved_tower_is_sorted_once() {
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
 
-/// The types of `random_types` with too many elements to sort. The elements are disjoint, so one
-/// element decides.
+/// The types of `random_types`, with too many elements to sort. The elements are disjoint, so the
+/// answer for one element is the answer for all.
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];

@@ -619,7 +619,7 @@ fn random_trees_that_keep_their_widths() {
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for i in 0..6000 {
-        // The tree has one named type, two, or any.
+        // The tree contains one named type, two named types, or any named types.
         let some = random.below(all.len() as u64 - 1) as usize;
         let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
         let ty = tree_of(&mut random, 4, some);

@@ -227,8 +227,8 @@ fn contents_of_the_slides() {
     assert_eq!((contents.integers[0], contents.datatypes[0].as_named()), (4, Some(Named::INT)));
 }
 
-/// Slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran. In Fortran
-/// the two change places.
+/// Slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran. The column
+/// of the C matrix is a row of the Fortran matrix, and vice versa.
 #[test]
 fn columns_and_rows_in_c_and_in_fortran() {
     let double = named(Named::DOUBLE);

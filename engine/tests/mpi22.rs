@@ -22,8 +22,8 @@ fn address<T>(of: &T) -> i64 {
     (&raw const *of).addr() as i64
 }
 
-/// MPI-2.2 section 4.1.13 (the mission text on packing has the end of its program): a program that
-/// prints a type by decoding it knows every combiner.
+/// MPI-2.2 section 4.1.13: a program that prints a type by decoding it must know every combiner. (The
+/// mission text on packing contains the end of that program.)
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
@@ -229,7 +229,8 @@ fn a_message_in_parts() {
 
 /// Section 4.2: a packing unit holds "the equivalent information that would have been stored in a
 /// message by one send call with a send buffer that is the concatenation of the individual send
-/// buffers". It can be received with any datatype, and any message can be received as `MPI_PACKED`.
+/// buffers". A packing unit can be received with any datatype, and any message can be received as
+/// `MPI_PACKED`.
 #[test]
 fn a_unit_is_the_message_of_the_concatenation() {
     let (ints, doubles) = ([1i32, 2, 3, 4], [0.25f64, 0.5]);

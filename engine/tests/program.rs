@@ -60,8 +60,8 @@ fn a_short_loop_beside_a_block_is_a_window() {
     let plan = ty.commit().unwrap();
     assert_eq!(plan.program().to_string().matches("block 4 @").collect::<String>(), runs);
     assert_eq!(plan.nests().len(), 1);
-    // A run that continues at the end of the loop is joined with it. Before, this type was walked part
-    // by part.
+    // A run that continues at the end of the loop is joined with the loop. An earlier version walked
+    // this type part by part.
     let char = Datatype::named(Named::CHAR);
     let two = Datatype::vector(2, 1, 4, &char).unwrap();
     let three = Datatype::structured(&[1, 1], &[0, 5], &[two, char]).unwrap();

@@ -302,7 +302,7 @@ fn distributed_arrays() {
         };
         assert!(make(whole, &old).is_ok());
     }
-    // A process with an empty share is no error, nor is a block larger than its dimension.
+    // Neither a process with an empty share nor a block larger than its dimension is an error.
     let last = Call { rank: 5, arguments: &[9, 100], ..good() };
     assert_eq!(make(last, &old).unwrap().size(), 0);
     for value in [-1, 0, 12, 15, 19, i32::MAX] {

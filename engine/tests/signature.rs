@@ -192,7 +192,8 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert!(bytes.hash(8).is_err(), "2^63 bytes do not fit");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
-    // The structs use their child twice, with a short between: 2^50 runs, shared nodes.
+    // Each struct uses its child twice, with an `MPI_SHORT` between the two uses. So there are 2^50
+    // runs, but few nodes.
     let (mut ty, mut other) = (named(Named::BYTE), named(Named::BYTE));
     let short = named(Named::SHORT);
     for level in 0..50 {
@@ -213,7 +214,7 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     let list = a.run_list(1, 1000).unwrap();
     assert_eq!((list.runs.len(), list.truncated), (1000, true));
     let mismatch = a.matches(1, &b, 1).unwrap().unwrap_err();
-    // This is the middle of the first struct of level 21.
+    // This position is the middle of the first struct of level 21.
     assert_eq!(mismatch.element, (1 << 21) - 1);
     assert_eq!(mismatch.expected.map(|basic| basic.to_string()), Some("character 1".into()));
     for n in [0, 1, 2, (1 << 40) + 12345, 1 << 50] {

@@ -20,8 +20,8 @@ fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), ran
     if range.start == 0 && range.end == into.packed_bytes(m).unwrap() {
         typemap::unpack(to, m, &packed[..range.end as usize], &mut expected, place);
     } else {
-        // The oracle unpacks only whole elements, so this uses `unpack_range`, which `agree.rs`
-        // compares with the oracle.
+        // The oracle unpacks only whole elements, so this function uses `unpack_range`, which
+        // `agree.rs` compares with the oracle.
         let part = &packed[range.start as usize..range.end as usize];
         unpack_range(&into, m, part, range.clone(), &mut expected, place).unwrap();
     }
@@ -155,13 +155,13 @@ fn layouts_across_each_other() {
         let (m, n) = (24, 38);
         let pages = (n, 4096);
         let pairs = [
-            // From columns to rows, and from rows to columns.
+            // Copies from columns to rows, and from rows to columns.
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
-            // Both sides have one order, which is not the order of memory.
+            // Both sides have the same order, which is not the order of memory.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
-            // Gaps between neighbours, and negative strides.
+            // Layouts with gaps between neighbours, and with negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
             ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
             // The destination overlaps itself.

@@ -147,7 +147,7 @@ fn every_truncation_is_refused() {
         let bytes = wire::encode(&ty.commit().unwrap());
         for end in 0..bytes.len() {
             assert!(wire::decode(&bytes[..end]).is_err(), "{name} cut at {end}");
-            // The stated length is corrected, so that the rest of the decoder sees the cut.
+            // The test corrects the stated length, so that the decoder does not stop at the header.
             let mut cut = bytes[..end].to_vec();
             if end >= 16 {
                 cut[8..16].copy_from_slice(&(end as u64).to_le_bytes());
@@ -175,13 +175,13 @@ fn every_changed_byte() {
             }
         }
     }
-    // Displacements inside a layout can change without an effect on its bounds. Some such changes must
-    // be accepted, or this test tests nothing.
+    // A changed displacement inside a layout may leave the bounds unchanged. The decoder must accept
+    // some such changes, or this test tests nothing.
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Extreme numbers. The statements about the whole are corrected where possible, so that the decoder
-/// reaches the arithmetic behind them.
+/// Tests extreme numbers. The test corrects the header where possible, so that the decoder gets past
+/// the header's checks and computes with these numbers.
 #[test]
 fn extreme_words() {
     let extremes = [
@@ -206,8 +206,9 @@ fn extreme_words() {
                 let end = bytes.len().min(at + 8);
                 bytes[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
                 decoded += u32::from(survives(&bytes));
-                // The header words that follow from other words are taken from the error's text: that
-                // is the shortest way to a consistent header.
+                // Some header words follow from other words. The decoder's error states their right
+                // values, and the test reads these values from the error's text. That is the shortest
+                // way to a consistent header.
                 decoded += u32::from(repaired(bytes).is_some_and(|bytes| survives(&bytes)));
             }
         }
@@ -254,7 +255,7 @@ fn execute(plan: &Plan, count: u64) {
     let low = last.min(0) + i128::from(place.true_lb);
     let high = last.max(0) + i128::from(place.true_ub);
     let mut walk = Cursor::at(plan, count, bytes / 2).unwrap().take(100);
-    // If displacements exceed the range of addresses, they wrap; no memory holds such elements.
+    // Displacements beyond the range of addresses wrap. No memory holds such elements.
     let addressable = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
     assert!(walk.all(|run| {
         let (first, end) = (i128::from(run.offset), i128::from(run.offset) + i128::from(run.bytes));

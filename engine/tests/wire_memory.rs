@@ -45,7 +45,7 @@ fn at_most_four_times_the_input() {
     ] {
         let bytes = wire::encode(&ty.commit().unwrap());
         assert!(decode(name, &bytes), "{name}");
-        // The counts state more than the bytes hold.
+        // The counts state more items than the bytes contain.
         for word in [72, 80, 88, 96, 104, 112] {
             for value in [u64::MAX, 1 << 28, 1 << 40, bytes.len() as u64] {
                 let mut bytes = bytes.clone();
@@ -57,7 +57,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // These programs need much memory for few bytes.
+    // Programs whose decoded form needs much memory for few encoded bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)
@@ -78,7 +78,7 @@ fn at_most_four_times_the_input() {
         std::iter::once(node(1, 0, &[1])).chain((0..n).map(|i| node(2, i, &[1, 0, 0]))).collect();
     assert!(decode("loops of one", &handmade(1, 1, 1, &loops)));
 
-    // Many different nests of eight levels over a window of 32 runs.
+    // A program of many different nests of eight levels over a window of 32 runs.
     let window = sequence((0..32u32).map(|i| (0, 2 * u64::from(i))));
     let mut sites = vec![node(1, 0, &[1]), window];
     sites.extend((1..8).map(|i| node(2, i, &[1, 64, 0])));
@@ -87,7 +87,7 @@ fn at_most_four_times_the_input() {
     sites.push(sequence((0..n).map(|i| (9 + i, 64 * u64::from(i)))));
     assert!(decode("nests", &handmade(32 * size, ub, ub, &sites)));
 
-    // Many nests below lists; each list needs a loop of its own.
+    // A program of many nests below lists. Each list needs a loop of its own.
     let mut sites = sites[..8].to_vec();
     let lists = (0..n).map(|_| {
         let mut bytes = node(4, 7, &[1, 1, 0, 64, 0, 1]);

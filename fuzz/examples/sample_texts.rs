@@ -1,10 +1,11 @@
-//! Prints a sample of the project's texts for somebody to read: comments of the Rust sources, and error messages
-//! of the Rust sources and of the scripts, drawn at random.
+//! Prints a random sample of the project's texts for a reader to judge: comments of the Rust sources,
+//! and error messages of the Rust sources and of the scripts.
 //!
 //! `cargo run -p typepack-fuzz --example sample_texts -- [SEED [COMMENTS [ERRORS]]]`
 //!
-//! Without arguments the seed is the hash of the commit that is checked out, so that a new commit has a
-//! new sample and anybody can repeat an old one. The numbers are 60 comments and 30 error messages.
+//! Without arguments the seed is the hash of the commit that is checked out. So a new commit has a
+//! new sample, and anybody can repeat the sample of an old commit. By default the sample has 60
+//! comments and 30 error messages.
 
 #[expect(dead_code, reason = "a sample needs numbers below a bound only")]
 #[path = "../support/random.rs"]
@@ -17,7 +18,7 @@ use source_texts::Text;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Code before a literal that makes the literal an error message.
+/// Words in the code before a string literal which show that the literal is an error message.
 const ERRORS: &[&str] = &[
     "Err(",
     "err(",
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
         eprintln!("sample_texts: git names no commit here; give a SEED");
         return ExitCode::FAILURE;
     };
-    // FNV-1a turns the seed's letters into a number.
+    // FNV-1a hashes the seed's bytes to a number.
     let start = seed.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -68,7 +69,8 @@ fn main() -> ExitCode {
         let texts = source_texts::read(&source);
         let long = |text: &Text| text.words.split(' ').count() > 3;
         all.0.extend(texts.comments.into_iter().filter(long).map(|text| (shown.clone(), text)));
-        // Unit tests stand at the end of a file; tests and examples have folders of their own.
+        // Error messages of tests and examples do not count. Unit tests stand at the end of a file;
+        // other tests and examples have folders of their own.
         let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
         let tests = source[..tests].matches('\n').count();
         let folders = ["tests", "examples", "benches"];
@@ -87,13 +89,13 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The hash of the commit that is checked out.
+/// Returns the hash of the commit that is checked out.
 fn commit(root: &Path) -> Option<String> {
     let done = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output().ok()?;
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
-/// Calls `each` with every Rust source below `folder`, in the order of their names.
+/// Calls `each` with every Rust source below `folder`, in alphabetical order.
 fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();

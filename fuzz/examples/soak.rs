@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
-/// Types per checker: after that a new JIT starts with an empty kernel cache.
+/// Types per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const BATCH: u64 = 2000;
 /// Batches between two lines of progress.
 const PROGRESS: u64 = 10;
@@ -69,8 +69,8 @@ impl Campaign {
 
     fn one(&self, checker: &mut Checker, index: u64, batch: &mut Tally) -> Result<(), String> {
         let bytes = Stream::new(self.seed, index).bytes(1000);
-        // One type in four is of any kind, one is tiny, two are regular, because regular types have
-        // kernels.
+        // Of four types, one is of any kind, one is tiny, and two are regular, because regular types
+        // have kernels.
         let mode = [Mode::Any, Mode::Regular, Mode::Tiny, Mode::Regular][index as usize % 4];
         let case = Case::generate(&mut Unstructured::new(&bytes), mode)
             .map_err(|e| format!("type {index}: {e}"))?;

@@ -13,9 +13,9 @@
 //! is compared. Bytes that the type does not cover, or that lie outside the range, must keep their
 //! value. Where entries overlap, the last one in typemap order must win.
 //!
-//! The checks of other rooms use parts of this file (`fused_copy.rs`, `segments.rs`, `wire.rs`,
-//! `decode_rebuild.rs`). The expectation is a list with the address of every packed byte: packing byte
-//! `k` reads `address[k]`, unpacking writes it, in this order.
+//! The checks of the engine's other folders use parts of this file (`fused_copy.rs`, `segments.rs`,
+//! `wire.rs`, `decode_rebuild.rs`). The expectation is a list with the address of every packed byte:
+//! packing byte `k` reads `address[k]`, unpacking writes it, in this order.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
 use crate::guard::{Guarded, Side};
@@ -65,8 +65,8 @@ impl Executors {
     }
 }
 
-/// How many packed byte ranges are tried per executor and direction. There are fewer if a case spans
-/// much memory.
+/// The number of packed byte ranges that are tried per executor and direction. Cases that span much
+/// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.
@@ -382,7 +382,7 @@ impl Run<'_> {
         let expected = &self.scene.packed[range.clone()];
         difference("pack", &packed[at], expected).map_err(|e| format!("range {range:?}: {e}"))?;
         if packed[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: pack wrote beside the destination"));
+            return Err(format!("range {range:?}: pack wrote outside the destination"));
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ impl Run<'_> {
         difference("unpack", &memory[place.clone()], expected)
             .map_err(|e| format!("range {range:?}: {e}"))?;
         if memory[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: unpack wrote beside the memory"));
+            return Err(format!("range {range:?}: unpack wrote outside the memory"));
         }
         let touched = &mut memory[place];
         for &address in &self.scene.addresses[range] {
@@ -427,7 +427,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the bytes beside a placed buffer, on the side without a forbidden page.
+/// Returns the bytes next to a placed buffer, on the side without a forbidden page.
 pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),

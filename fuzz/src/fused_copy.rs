@@ -25,7 +25,7 @@ pub struct CopyChecker {
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.
     pub kernel: u64,
-    /// Pairs without such a kernel, although both sides have data and a gap.
+    /// Pairs that no compiled fused kernel copied, although both sides have data and a gap.
     pub other: u64,
 }
 
@@ -128,7 +128,7 @@ impl Run<'_> {
                 let memory = self.dst.whole();
                 difference("copy", &memory[dst.clone()], &expected).map_err(what)?;
                 if memory[around.clone()].iter().any(|&b| b != 0xc3) {
-                    return Err(what("copy wrote beside the memory".into()));
+                    return Err(what("copy wrote outside the memory".into()));
                 }
                 for &address in &to.addresses[range] {
                     memory[dst.start + address] = to.canary[address];

@@ -140,7 +140,7 @@ impl Generator<'_, '_> {
             let all: Vec<Named> = Named::all().collect();
             *self.u.choose(&all)?
         };
-        // Types that are made without an element type. They are rare, because every tree ends in a
+        // Types that are made without an element type are rare here, because every tree ends in a
         // leaf.
         let recipe =
             match if self.mode == Mode::Regular { 0 } else { self.u.int_in_range(0..=19)? } {

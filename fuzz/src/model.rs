@@ -1,8 +1,8 @@
 //! The standard's definition of a datatype, computed naively and without the engine.
 //!
 //! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The
-//! model takes only the table of named types from the engine. It expands a type to one entry per named
-//! type on purpose: that is simple enough to be obviously right.
+//! model takes only the table of named types from the engine. The model deliberately expands a type
+//! to one entry per named type: this method is simple enough to be obviously right.
 //!
 //! Source: MPI-5.0 section 5.1 for the type map of each constructor, and 5.1.6 and 5.1.7 for lower
 //! bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn markers_are_sticky() {
-        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that.
+        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that type.
         let marked = "mpi1_struct([1@-3 lb, 1@0 int, 1@6 ub])";
         assert_eq!((model(marked).lb, model(marked).ub, model(marked).extent()), (-3, 6, 9));
         let two = model(&format!("contiguous(2, {marked})"));

@@ -15,9 +15,9 @@ use typepack_engine::Named;
 /// Two cases with equal basic types in equal order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The layout that is sent.
+    /// The layout of the sender.
     pub from: Case,
-    /// The layout into which it is received.
+    /// The layout of the receiver.
     pub to: Case,
 }
 
@@ -162,7 +162,7 @@ fn copies(
         return Ok(None);
     };
     let old = Box::new(old);
-    // Blocks have this many copies if the number divides the copies.
+    // A block has this many copies if this number divides the number of all copies.
     let length = u.int_in_range(1..=copies.min(8))?;
     let length = if copies.is_multiple_of(length) { length } else { 1 };
     let (count, blocklength) = ((copies / length) as i64, length as i64);
@@ -176,7 +176,7 @@ fn copies(
         places.reverse();
     }
     if u.ratio(1, 6)? {
-        // Neighbours are swapped, so no order and no loop is left.
+        // Neighbours are swapped, so the displacements do not ascend and are not evenly spaced.
         places.chunks_exact_mut(2).for_each(|two| two.swap(0, 1));
     }
     let stride = span + gap;

@@ -1,7 +1,7 @@
 //! Finds the smallest case that still fails. The search is greedy and deterministic, and it does not
 //! depend on how the case was generated.
 //!
-//! It runs after a failed `check.rs`; its result belongs into `regressions/`.
+//! The search runs after a failed check (`check.rs`). Add its result to `regressions/`.
 
 use crate::generate::Case;
 use crate::recipe::Recipe;
@@ -19,7 +19,8 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
             if steps > MOST_STEPS {
                 return best;
             }
-            // The bounds are tested first: a candidate beyond the checker's bounds is no progress.
+            // The bounds are tested first: a candidate beyond the checker's bounds does not count as
+            // progress.
             if candidate.model().is_some() && fails(&candidate) {
                 best = candidate;
                 continue 'again;

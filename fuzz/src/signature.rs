@@ -1,9 +1,10 @@
 //! Compares signatures with the list of basic types that the model writes out.
 //!
 //! The pair comes from `pair.rs`. For both sides of a pair, the check compares elements, runs, single
-//! elements, and whole and prefix hashes (prefixes in elements and in bytes) with the list, under both
-//! rules of equality of basic types. It compares the results of matching with a comparison of the
-//! lists: for the pair itself, for shorter and longer messages, and for an unrelated case.
+//! elements, and whole and prefix hashes (prefixes in elements and in bytes) with the list, under
+//! both rules of equality of basic types. The check also compares the results of matching with a
+//! comparison of the lists: for the pair itself, for shorter and longer messages, and for an
+//! unrelated case.
 
 use crate::generate::Case;
 use crate::pair::{Pair, basics};
@@ -93,7 +94,7 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
     let refused = |e: typepack_engine::Error| e.to_string();
     if signature.elements_of(count).map_err(refused)? != list.len() as u64 {
         return Err(format!(
-            "{count} times {} elements, expected {}",
+            "{count} times {} basic elements, expected {} in all",
             signature.elements(),
             list.len()
         ));

@@ -1,8 +1,8 @@
 //! A deterministic stream of random bytes (SplitMix64); the property tests use it in place of a fuzzer.
 //!
-//! `generate.rs` reads the stream. It is our own code, because the tests need no more than this and
-//! because the stream must never change: a seed and an index in a failure message identify one case
-//! forever.
+//! `generate.rs` reads the stream. No library is used, because the tests need only these few lines
+//! and because the stream must never change: a seed and an index in a failure message identify one
+//! case forever.
 
 /// A SplitMix64 generator.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
     Ok(types)
 }
 
-/// Checks any text; returns true if it is a type.
+/// Checks any text; returns true if the text is a type.
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {

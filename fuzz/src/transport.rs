@@ -88,7 +88,7 @@ impl TransportChecker {
         Self { memory, fates: Fates::default() }
     }
 
-    /// Plays one case; where the bytes run out, every choice is the simplest one.
+    /// Plays one case. When the bytes run out, every choice is the simplest one.
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;
@@ -98,8 +98,9 @@ impl TransportChecker {
             Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
         };
         let Ok((limit, ways, focus, steps, check)) = choose() else { return Ok(()) };
-        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. It
-        // keeps only the buffers of the test there, and it does not rely on their contents.
+        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. The
+        // check keeps only the buffers of the test in the heaps, and it does not rely on their
+        // contents.
         let mut pair = unsafe { RankPair::new(limit, ways) }.map_err(|e| format!("no job: {e}"))?;
         if check {
             pair.check_types();
@@ -342,14 +343,15 @@ impl Game<'_> {
             Focus::All => u.int_in_range(0..=9_u8)?,
         };
         let at = match chosen {
-            // An envelope that has been written and perhaps read; most often the newest one.
+            // Changes an envelope that has been written and perhaps read, most often the newest
+            // envelope.
             0..=2 => {
                 let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
                 let slot = (last + slots - back) % slots;
                 slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
             }
             3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
-            // The stamp or the length of a chunk.
+            // Changes the stamp or the length of a chunk.
             4 => {
                 let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
                 let chunk = match u.ratio(2, 3)? {
@@ -367,9 +369,9 @@ impl Game<'_> {
                 }
                 at
             }
-            // The credits, and other words that have a cache line of their own.
+            // Changes the credits, or other words that have a cache line of their own.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
-            // A payload near its start, where short cases write.
+            // Changes a payload near its start, where short cases write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {
@@ -460,7 +462,7 @@ impl Game<'_> {
             let near = (start.saturating_sub(CANARY), whole.len().min(end + CANARY));
             let mut beside = whole[near.0..start].iter().chain(&whole[end..near.1]);
             if beside.any(|byte| *byte != KEPT) {
-                return Err(format!("a {name} wrote beside its memory"));
+                return Err(format!("a {name} wrote outside its memory"));
             }
             let now = &whole[start..end];
             let changed = now.iter().zip(&operation.before).zip(&operation.data);

@@ -104,7 +104,7 @@ impl WireChecker {
                 continue;
             }
             if total > 0 && span <= 0 {
-                return Err(format!("{total} packed bytes within a footprint of {span}"));
+                return Err(format!("the footprint of {total} packed bytes is only {span} bytes"));
             }
             executed = true;
             for side in [Side::Front, Side::Back] {
@@ -133,7 +133,7 @@ impl WireChecker {
                     .any(|bytes| bytes.iter().any(|&b| b != 0xc3))
                     || self.packed.whole()[around[1].clone()].iter().any(|&b| b != 0xc3);
                 if beside {
-                    return Err(format!("{count} elements were written beside {place:?}"));
+                    return Err(format!("unpacking {count} elements wrote outside {place:?}"));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::io::Write;
 pub fn skipped(reason: impl std::fmt::Display) {
     let program = std::env::current_exe().expect("this program's path");
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // Without the hash that Cargo puts behind the last dash.
+    // The name of the program, without the hash that Cargo adds after the last dash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
     // The test harness gives each thread the name of its test.
     let thread = std::thread::current();
@@ -15,7 +15,8 @@ pub fn skipped(reason: impl std::fmt::Display) {
     let line = format!("SKIPPED {program}: {}: {}\n", thread.name().unwrap_or("?"), reason.trim());
     eprint!("{line}");
     if let Some(path) = std::env::var_os("TEST_SKIPPED") {
-        // One write, because several tests add to the file at the same time.
+        // One write call adds the whole line, because several tests write to the file at the same
+        // time.
         let file = std::fs::File::options().create(true).append(true).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .expect("the file of TEST_SKIPPED");

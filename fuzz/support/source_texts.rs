@@ -1,4 +1,4 @@
-//! The comments and string literals of a Rust source file, each with its line.
+//! Finds the comments and string literals of a Rust source file, each with its line.
 //!
 //! The test of `// SAFETY:` texts and the example `sample_texts` read sources with this scanner. A parser
 //! such as `syn` would drop ordinary comments.
@@ -12,20 +12,20 @@ pub struct Text {
     pub words: String,
     /// The text as it stands in the source.
     pub source: String,
-    /// For a literal: the code of its statement before the literal. For a comment: the comment mark.
+    /// For a literal, the code before it in its statement. For a comment, its comment mark.
     pub before: String,
 }
 
 /// The texts of one file.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Line comments; neighbouring lines with one mark are one text.
+    /// Line comments; neighbouring lines with equal comment marks are one text.
     pub comments: Vec<Text>,
     /// String literals, with line continuations resolved.
     pub literals: Vec<Text>,
 }
 
-/// Returns `text` with every run of white space as one blank.
+/// Returns `text` with each run of white space replaced by one blank.
 pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -37,7 +37,7 @@ pub fn read(source: &str) -> Texts {
     let mut line = 1;
     // The code since the last `;`, `{` or `}`.
     let mut statement = String::new();
-    // Whether only white space and comments stood since the last comment, and its last line.
+    // The last line of the last comment, if only white space follows that comment so far.
     let mut joined: Option<usize> = None;
     while let Some(first) = rest.chars().next() {
         let taken = if rest.starts_with("//") {
@@ -77,7 +77,8 @@ pub fn read(source: &str) -> Texts {
     texts
 }
 
-/// Adds one line of comment, to the comment before it where the two belong together.
+/// Adds one line of comment: to the last comment if the line continues that comment, else as a new
+/// comment.
 fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Option<usize>) {
     let mark = ["//!", "///", "//"].into_iter().find(|mark| text.starts_with(mark)).unwrap_or("//");
     let inner = &text[mark.len()..];
@@ -96,7 +97,7 @@ fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Optio
     *joined = Some(line);
 }
 
-/// The length of the string literal that `rest` begins with, and the text between its quotes.
+/// Returns the length of the string literal that `rest` begins with, and the text between its quotes.
 fn string(rest: &str) -> Option<(usize, &str)> {
     let prefix = rest.len() - rest.trim_start_matches(['b', 'c', 'r']).len();
     let (raw, after) = (rest[..prefix].contains('r'), &rest[prefix..]);
@@ -121,19 +122,20 @@ fn string(rest: &str) -> Option<(usize, &str)> {
     None
 }
 
-/// A literal's text with `\` and the white space after it at line ends removed.
+/// Returns a literal's text without line continuations (`\` at the end of a line and the white space
+/// after it).
 fn resolved(inner: &str) -> String {
     let mut parts = inner.split("\\\n");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.trim_start())
 }
 
-/// The length of the character literal or lifetime mark that `rest` begins with.
+/// Returns the length of the character literal or lifetime mark that `rest` begins with.
 fn character(rest: &str) -> usize {
     let mut letters = rest.char_indices().skip(1);
     match letters.next() {
         Some((_, '\\')) => {
-            // The letter after the backslash may be a quote itself.
+            // The letter after the backslash may itself be a quote.
             let _escaped = letters.next();
             letters.find(|(_, letter)| *letter == '\'').map_or(rest.len(), |(at, _)| at + 1)
         }

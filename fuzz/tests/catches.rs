@@ -108,7 +108,8 @@ unsafe impl Compiler for Copier {
 
 fn settings(pack: Entry, unpack: Entry) -> Settings {
     let compiler = Some(Arc::new(Mistaken { pack, unpack }) as _);
-    // Without a forced strategy, leaf kernels would run here and the compiler would not be asked.
+    // Without a forced strategy, leaf kernels would execute this plan and the engine would not ask
+    // the compiler.
     Settings { compiler, strategy: Some(Strategy::Kernel), ..Settings::default() }
 }
 

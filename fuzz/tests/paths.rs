@@ -223,7 +223,7 @@ fn a_path_that_is_gone_is_found() {
     {
         assert!(is_there(&entries, file, there), "{there}");
     }
-    // A planted one: the folder was renamed. And one that leaves the repository.
+    // A planted path whose folder was renamed, and a path that leaves the repository.
     for gone in ["../pair/crossed.rs", "../mod.rs", "../Cargo.toml", "../../../../x.rs"] {
         assert!(!is_there(&entries, file, gone), "{gone}");
     }

@@ -10,7 +10,7 @@ use typepack_engine::stats;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
 const SEED: u64 = 0x7479_7065_7061_636b;
-/// Cases per checker: after that a new JIT starts with an empty kernel cache.
+/// Cases per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const CASES_PER_JIT: u64 = 2000;
 /// One case in this many is tried with all ranges.
 const THOROUGH_EVERY: u64 = 40;

@@ -1,5 +1,5 @@
-//! Random types and pairs in the engine's other rooms: fused copy, decoding, wire form, text form,
-//! packing in parts, signatures.
+//! Random types and pairs for the checks of the engine's other folders: fused copy, decoding, wire
+//! form, text form, packing in parts, signatures.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the numbers (in percent, 100 by default), `FUZZ_SEED`
 //! selects other streams.

@@ -1,8 +1,8 @@
-//! Kernels by shape. Each shape is compiled once.
+//! The cache of kernels by shape: each shape is compiled once.
 //!
-//! `lib.rs` asks the cache before `compiler.rs`. It has one cache for the shapes of nests and one
-//! for those of fused copies. The key is the whole shape, compared in full. The cache keeps
-//! refusals like kernels: it does not retry a refused shape while it remembers the refusal.
+//! `lib.rs` asks the cache before it asks `compiler.rs`. `lib.rs` has one cache for the shapes of
+//! nests and one for those of fused copies. The key is the whole shape, compared in full. The cache
+//! keeps refusals like kernels: it does not retry a refused shape while it remembers the refusal.
 //!
 //! The cache is bounded: beyond [`CAPACITY`] shapes it forgets the least recently used shape.
 //! Forgetting drops only the cache's reference. Plans that use the kernel keep the kernel and its
@@ -66,7 +66,7 @@ impl<S: Clone + Eq + Hash> Cache<S> {
             return slot.clone();
         }
         if entries.slots.len() >= self.capacity {
-            // A scan takes a few microseconds, little beside the compilation that follows.
+            // A scan takes a few microseconds, much less than the compilation that follows.
             let oldest = entries.slots.iter().min_by_key(|(_, (_, used))| *used);
             if let Some(oldest) = oldest.map(|(shape, _)| shape.clone()) {
                 entries.slots.remove(&oldest);

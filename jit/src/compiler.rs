@@ -35,8 +35,8 @@ impl CodeGenerator {
 
     /// Returns the kernel of `shape` and the length of its code in bytes.
     pub(crate) fn compile(&self, shape: &impl Translate) -> Result<(Kernel, usize)> {
-        // A panic may leave the context and the module half done, but only this call owns them, and
-        // it drops both. The arena's list is consistent whenever its lock is free.
+        // A panic may leave the context and the module incomplete, but only this call owns them, and
+        // the call drops both. The arena's list is consistent whenever its lock is free.
         contain(|| {
             let code = generate(shape, &*self.isa, self.machine)?;
             let kernel = self.publish(shape, &code)?;

@@ -10,7 +10,7 @@ pub struct Counters {
     /// Requests answered with a kernel from the cache.
     pub hits: u64,
     /// Requests refused: shapes outside the translator's limits, failures of the code generator,
-    /// memory denied. Repeated requests for a refused shape count again.
+    /// memory denied. Each repeated request for a refused shape counts again.
     pub refusals: u64,
     /// Time spent compiling, refused shapes included, in nanoseconds.
     pub compile_ns: u64,
@@ -18,7 +18,7 @@ pub struct Counters {
     pub code_bytes: u64,
 }
 
-/// The current counts. They are statistics only: no other memory access is ordered by them.
+/// The current counts. The counts are statistics only: they do not order any other memory access.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) kernels: AtomicU64,

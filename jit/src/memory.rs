@@ -170,14 +170,14 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        // Access goes first, then the memory; then the pages are free. Pages whose access cannot be
-        // removed stay out of use.
+        // This code first removes the access and then releases the memory. After that the pages are
+        // free. Pages whose access cannot be removed stay out of use.
         if self.protect(MprotectFlags::empty()).is_err() {
             return;
         }
         // This is a hint that the memory is not needed; if the system refuses, the pages stay
         // resident.
-        // SAFETY: the pages belong to this span alone, and nobody reads them any more.
+        // SAFETY: the pages belong to this span alone, and no code reads them any more.
         let _ = unsafe {
             rustix::mm::madvise(self.address().cast(), self.bytes(), Advice::LinuxDontNeed)
         };

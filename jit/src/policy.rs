@@ -1,8 +1,8 @@
 //! When compiling pays.
 //!
 //! For each nest and direction, the engine adds up the time that a kernel would have saved, by its
-//! table of costs (`engine/src/plan/cost/`). It asks for the kernel when the sum reaches the cost
-//! of a compilation. This file states that cost as a number of bytes; `lib.rs` passes it to the
+//! table of costs (`engine/src/plan/cost/`). The engine asks for the kernel when the sum reaches the
+//! cost of a compilation. This file states that cost as a number of bytes; `lib.rs` passes it to the
 //! engine.
 
 use std::fmt;
@@ -43,7 +43,7 @@ impl FromStr for Mode {
     }
 }
 
-/// A text that names no [`Mode`].
+/// The error of a text that is not the name of a [`Mode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseModeError {
     text: String,

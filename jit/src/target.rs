@@ -1,4 +1,5 @@
-//! The machines that code is made for, and their one difference that matters here.
+//! The machines for which the crate makes code, and the one difference between them that matters to
+//! the translator.
 //!
 //! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from this
 //! file. `translate/` uses [`Machine`] and knows nothing else about the processor.
@@ -7,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-/// A machine that code can be made for.
+/// A machine for which code can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -23,8 +24,8 @@ pub enum Target {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     /// Whether joining several narrow loads into one 16-byte store is faster than several narrow
-    /// stores. It is on x86-64. On AArch64 Cranelift builds a vector with one move through a
-    /// general register per lane, so there the narrow stores are faster.
+    /// stores. Joined stores are faster on x86-64. On AArch64 Cranelift builds a vector with one move
+    /// through a general register per lane, so there the narrow stores are faster.
     pub(crate) joins: bool,
 }
 
@@ -47,8 +48,8 @@ pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let mut flags = settings::builder();
     for (name, value) in [
         // Without optimisation compiling is 10 % faster, and the loops were equally fast (tune.rs).
-        // It stays on: the translator writes plain address arithmetic and leaves common
-        // subexpressions to the optimiser.
+        // Optimisation stays on, because the translator writes plain address arithmetic and leaves
+        // common subexpressions to the optimiser.
         ("opt_level", "speed"),
         // The verifier takes half as long as compiling; tests run it (translate/whitelist.rs).
         ("enable_verifier", "false"),

@@ -156,7 +156,7 @@ fn pairs_of_layouts() {
     assert_eq!(jit.counters().refusals, 0);
     assert_eq!(stats::bytes().disagreements, 0);
 
-    // No code memory: the same bytes, without kernels.
+    // Without code memory, the copy moves the same bytes and uses no kernels.
     let denied = eager(0);
     assert_eq!(all_pairs(&denied, false), (0, pairs));
     assert!(denied.counters().refusals > 0);
@@ -212,7 +212,8 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// Pairs with their own order of visits used that order although kernels were forced.
+/// A regression: pairs with their own order of visits used that order although the settings forced
+/// kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

@@ -14,11 +14,11 @@ use typepack_engine::{Datatype, Plan, Table, text};
 const COMPARED: usize = 1 << 16;
 /// Runs of at most this many bytes share their cache line with bytes that are not sent.
 const SMALL: u64 = 32;
-/// Minimum number of small runs that is worth a piece of advice.
+/// Minimum number of small runs for which the report gives advice.
 const MANY: i128 = 32;
 
 /// Returns advice for sending `count` elements of the plan's type, one or two sentences each. For a
-/// plan without a datatype (a decoded plan) there is no advice, because nobody in this process
+/// plan without a datatype (a decoded plan) there is no advice, because no code in this process
 /// described the type.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();

@@ -3,8 +3,8 @@
 //!
 //! The input comes from `pieces.rs` (which elements lie where); `terminal.rs` and `svg.rs` draw the
 //! result. Rows are wrapped at a stride of the type. Rows and columns are chosen so that a drawing
-//! stays small: of many rows the first and the last are drawn, of long stretches that look alike only
-//! the ends.
+//! stays small: if there are many rows, only the first and the last are drawn, and a long uniform
+//! stretch shows only its ends.
 
 use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Named, Order};
 const WIDTH: i128 = 64;
 /// Maximum number of rows of a drawing that is not abridged.
 const ROWS: i128 = 20;
-/// Of an abridged drawing: number of rows at the start of the data, and at the end.
+/// Number of rows that an abridged drawing shows at the start of the data, and at the end.
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
 /// Number of cells that are drawn at each end of a stretch that is cut.
@@ -100,8 +100,9 @@ impl Picture {
         {
             return Some(picture);
         }
-        // Without a stride there is one row if it is short enough, else rows of a round length. Numbers
-        // justify a few more rows: without a stride only they show the order.
+        // Without a stride there is one row if it is short enough, else rows of a round length. If
+        // the elements are numbered, a few more rows are drawn: without a stride only the numbers
+        // show the order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);

@@ -1,4 +1,4 @@
-//! The effect of each pass in one line: the program in numbers before and after.
+//! Describes the effect of each pass in one line: numbers of the program before and after the pass.
 //!
 //! `passes.rs` prints the programs themselves. The numbers count only nodes in use: passes leave unused
 //! nodes behind.

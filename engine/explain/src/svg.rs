@@ -1,12 +1,12 @@
 //! Draws as SVG: the result is a string, no library is needed.
 //!
-//! Draws the content that `picture.rs` chose, like `terminal.rs`. Lengths are in pixels.
+//! `picture.rs` chooses the content, as for `terminal.rs`. Lengths are in pixels.
 
 use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
 use typepack_engine::{Datatype, inspect, text};
 
-/// Fills of basic types, light enough for dark numbers.
+/// Fill colours of basic types, light enough for dark numbers.
 const COLOURS: [&str; 8] =
     ["#9ecae9", "#ffbf79", "#a6dba0", "#d6b5d8", "#ff9d98", "#8fd0c6", "#f2cf5b", "#d8b5a5"];
 const HOLE: &str = "#ececec";

@@ -1,8 +1,7 @@
 //! Draws as text for a terminal, with or without colours.
 //!
-//! Draws the content that `picture.rs` chose. Without colours, basic types differ by shade, and the
-//! packed numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the
-//! cells.
+//! `picture.rs` chooses the content. Without colours, basic types differ by shade, and the packed
+//! numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the cells.
 
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use memchr::memchr;
@@ -92,7 +91,7 @@ fn row(
             Slot::Cell(at) => {
                 let covers = picture.covers(start, at);
                 let mut length = 1;
-                // One element, or one overlap, is one figure.
+                // Adjacent cells of one element, or of one overlap, are drawn as one figure.
                 while let Some(Slot::Cell(next)) = picture.slots.get(slot + length)
                     && !covers.is_empty()
                     && picture.covers(start, *next) == covers

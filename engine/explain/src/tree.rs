@@ -82,7 +82,8 @@ pub fn bounds(ty: &Datatype) -> String {
     ];
     let width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(1);
     let mut out = String::new();
-    // Two columns, to be read downwards: half as many lines, and easier to compare.
+    // Prints two columns, which are read downwards. They take half as many lines, and the numbers are
+    // easier to compare.
     for i in 0..rows.len() / 2 {
         let ((a, x), (b, y)) = (rows[i], rows[i + rows.len() / 2]);
         let _ = writeln!(out, "{a:<10} {x:>width$}    {b:<11} {y:>width$}");
@@ -110,8 +111,8 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
-/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: a sequence
-/// that contains one child twice would double it at every level.
+/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: if every
+/// level contains its child twice, the text would double at every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;

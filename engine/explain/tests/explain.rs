@@ -85,7 +85,7 @@ fn blocks_are_counted_without_expanding() {
     );
 }
 
-/// A report states the number of runs that the list of DDTBench's layouts states.
+/// Tests that a report states the number of runs that the list of DDTBench's layouts states.
 #[test]
 fn runs_of_ddtbench_are_told() {
     let csv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ddtbench.csv");
@@ -217,7 +217,7 @@ fn advice_fits_the_type() {
         "double",
         "contiguous(7, double)",
         "struct([1, 1], [0, 8], [int, double])",
-        // No table is left of these types, but no vector describes them either.
+        // The programs of these types contain no table, but no vector describes the types either.
         "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
         "indexed_block(2, [0..60 step 3, 100], int)",
     ] {
@@ -241,7 +241,7 @@ fn an_svg_has_every_element_and_balances() {
     assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
 }
 
-/// Types that describe far more than a drawing or a text can show.
+/// Types with far more data than a drawing or a text can show.
 #[test]
 fn hostile_types_are_explained_in_little_space() {
     let mut gapped = parse("resized(0, 2, byte)").unwrap();

@@ -1,7 +1,7 @@
 //! A cursor over the runs of a plan, in packed order, from any packed byte.
 //!
 //! The cursor uses `runs.rs`. `transfer/` walks two layouts in step with two cursors; other callers
-//! read `(displacement, length)` lists from a cursor. It executes nothing and knows no kernel.
+//! read `(displacement, length)` lists from a cursor. A cursor moves no bytes and calls no kernel.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ pub struct Cursor<'a> {
     position: u64,
     /// The rest of the current run; 0 bytes at the end.
     run: Run,
-    /// Length of the current run from its own beginning.
+    /// Length of the whole current run.
     whole: u64,
 }
 

@@ -73,7 +73,7 @@ impl Facts {
         };
         let Some(body) = program.body else { return facts };
         let summaries = summarize(program);
-        // All iterations that make one element.
+        // Combines all iterations that make one element.
         let one = summaries[body.node.index()]
             .repeated(program.factor, program.stride)
             .moved(body.offset);

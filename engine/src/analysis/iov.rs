@@ -45,7 +45,8 @@ pub struct Iov {
 enum Ranks {
     /// The number of runs is `i` times this value.
     Uniform(u64),
-    /// Entry `k` is the number for part or entry `k * SAMPLE`; the rest is counted.
+    /// Entry `k` is the number for part or entry `k * SAMPLE`. A query counts from the sample before
+    /// its position.
     Sampled(Box<[u64]>),
 }
 
@@ -107,8 +108,8 @@ fn entry_runs(list: &RaggedList, entry: usize) -> u64 {
 }
 
 impl Iov {
-    /// Counts the runs of `plan`, in O(program nodes and their lists). Tables are not read; of lists
-    /// only the lengths are read.
+    /// Counts the runs of `plan`, in O(program nodes and their lists). The function reads the lengths
+    /// of lists, but no tables and no positions.
     pub fn new(plan: &Plan) -> Self {
         let program = plan.program();
         let nodes = program.nodes().len();

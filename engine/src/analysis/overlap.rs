@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// With too few words for its tables, the question proves nothing, and does not return a wrong
+    /// If the budget has too few words to sort the tables, the answer is "unknown" and not a wrong
     /// answer.
     #[test]
     fn without_words_a_table_proves_nothing() {

@@ -14,7 +14,7 @@ pub(super) struct RunWalk<'a> {
     walk: Walk<'a>,
     /// Packed bytes of all elements.
     end: u64,
-    /// The list of blocks at which the walk is.
+    /// The list of blocks in which the walk stands.
     list: Option<Entries<'a>>,
     /// The rest of all elements, if they are one run.
     one: Option<Found>,
@@ -45,7 +45,7 @@ struct Entries<'a> {
 }
 
 impl<'a> RunWalk<'a> {
-    /// Starts a walk over the runs of all `end` packed bytes of as many elements as have them.
+    /// Starts a walk over the runs of the first `end` packed bytes, of as many elements as needed.
     pub(super) fn of_elements(program: &'a Program, end: u64) -> Self {
         let walk = Walk::of_elements(program, 0..end);
         let mut runs = Self { program, walk, end, list: None, one: None };

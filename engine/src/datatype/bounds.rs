@@ -1,10 +1,10 @@
 //! Size, bounds, true bounds, alignment, number of elements and depth of a type. No other file
 //! computes them.
 //!
-//! `Datatype::build` calls this file once per node. The input is the constructor and the bounds of its
-//! children, never the typemap. All products and sums are checked to fit 64 bits. They are computed in
-//! 64 bits first. If a number does not fit, they are computed again in 128 bits: a marker may hide the
-//! number, and otherwise the error states its value.
+//! `Datatype::build` calls this file once per node. The input is the constructor and the bounds of
+//! its children, never the typemap. All products and sums are checked to fit 64 bits. The first
+//! attempt computes in 64 bits. If a number does not fit, a second attempt computes in 128 bits: a
+//! marker may hide the number, and otherwise the error states its value.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
@@ -26,7 +26,7 @@ use crate::named::Named;
 use crate::table::{Table, entries};
 use std::ops::BitAnd;
 
-/// Where a bound of a type comes from. Later variants take precedence over earlier ones.
+/// The origin of a bound of a type. Later variants take precedence over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     /// The type has no entry and no marker.
@@ -44,7 +44,7 @@ struct Edge {
     origin: Origin,
 }
 
-/// The properties of a type that are known without a look at its typemap. All are in bytes.
+/// The properties of a type that are computed without its typemap. All are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) size: i64,

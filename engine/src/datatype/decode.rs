@@ -300,7 +300,8 @@ impl Datatype {
     /// returns.
     #[doc(alias = "MPI_Type_get_envelope")]
     pub fn envelope(&self) -> Envelope {
-        // Integers, addresses, datatypes; then the integers and the large counts of the large form.
+        // The numbers of integers, addresses and datatypes in the `int` form, and then the numbers of
+        // integers and large counts in the large form.
         let (integers, addresses, datatypes, large_integers, large_counts) =
             match self.constructor() {
                 Constructor::Named(_) => (0, 0, 0, 0, 0),

@@ -1,8 +1,8 @@
 //! The datatype tree: keeps the user's constructor calls unchanged.
 //!
-//! This is the first room of the flow. A node holds its constructor call (decoding returns it) and its
-//! bounds. Nodes are immutable and shared, so a type that is used in many places exists once. The next
-//! room is `commit.rs`, which lowers the tree to a program.
+//! This is the first step of the flow. A node holds its constructor call (decoding returns it) and
+//! its bounds. Nodes are immutable and shared, so a type that is used in many places exists once. The
+//! next step is `commit.rs`, which lowers the tree to a program.
 //!
 //! - `construct.rs`: the constructors and their argument checks
 //! - `array.rs`, `darray.rs`: subarrays, distributed arrays

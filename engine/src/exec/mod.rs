@@ -1,7 +1,7 @@
 //! Executes a plan over any byte range of its packed form.
 //!
-//! Comes after `plan/`. Callers enter through `pack/`; `transfer/` and `external32/` call this
-//! module too. Each case has a file:
+//! This module comes after `plan/`. Callers enter through `pack/`; `transfer/` and `external32/` call
+//! this module too. Each case has a file:
 //!
 //! - `whole.rs` executes all bytes of a nest with one call of its kernel. It also executes elements
 //!   whose body is a short sequence of nests and blocks, part by part.

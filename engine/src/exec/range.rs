@@ -36,7 +36,8 @@ pub(super) unsafe fn nest<const PACK: bool>(
     if let Level::Loop { stride, .. } = planned.nest.levels[inner]
         && (inner == 0 || inner == 1 && outer == 1)
     {
-        // Whole leaves of one loop, as `plan/segments.rs` proposes for such a nest: one box.
+        // Whole leaves of one loop are one box. `plan/segments.rs` proposes such ranges for such a
+        // nest.
         let (first, skip) = planned.leaf_bytes.divide(range.start);
         let (count, rest) = planned.leaf_bytes.divide(bytes);
         if skip == 0 && rest == 0 {
@@ -117,9 +118,9 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// A leaf of a nest as one index per level. The indices are found by division once and then counted
-/// up. With divisions for every box, packing four nested loops in pieces of 8 KiB took 8 % of
-/// one call longer (`typepack-bench commit`, "nest of 4 loops").
+/// A leaf of a nest as one index per level. The first box finds the indices by division, and later
+/// boxes count them up. With divisions for every box, packing four nested loops in pieces of 8 KiB
+/// took longer, by 8 % of the time of one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Iterations of the outermost level.
@@ -162,8 +163,8 @@ impl<'a> Place<'a> {
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // The outermost level of which a whole iteration begins here and fits. The innermost level
-        // always qualifies: its iterations are single leaves.
+        // Find the outermost level of which a whole iteration begins here and fits. The innermost
+        // level always qualifies: its iterations are single leaves.
         let mut level = planned.nest.levels.len() - 1;
         while level > 0 && self.indices[level] == 0 && planned.below[level - 1].get() <= items {
             level -= 1;

@@ -81,7 +81,7 @@ fn more() -> MutexGuard<'static, Vec<&'static Block>> {
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {
     thread_local! {
-        /// Has no destructor, so a thread can use the reference until it ends.
+        /// The variable has no destructor, so a thread can use the reference until the thread ends.
         static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
     }
     let block = &BLOCKS[slot(key)];
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
-        // More threads at once than there are slots, and then as many again. No other test counts
-        // bytes of this magnitude.
+        // The test runs more threads at once than there are slots, and then as many threads again. No
+        // other test counts bytes of this magnitude.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

@@ -38,21 +38,23 @@ pub(super) unsafe fn walk<const PACK: bool>(
         match (&node.op, plan.nest_of_node(stop.node)) {
             (Op::Ragged { list, scale, body, .. }, planned) => {
                 let place = Ragged { list, scale: *scale, body: *body, bytes: node.bytes };
-                // SAFETY: the stop is a part of the range, and stops come in packed order, so
-                // `packed` is its place. `planned` is the plan of the list's nests.
+                // SAFETY: packed bytes `stop.from..stop.to` of the list are a part of the range that
+                // the caller guarantees. Stops come in packed order, so `packed` is the address of
+                // byte `stop.from`. `planned` is the plan of the list's nests.
                 unsafe { ragged::<PACK>(plan, planned, &place, mem, stop.from..stop.to, packed) };
             }
             (_, Some(planned)) => {
                 let outer = planned.words[0];
-                // SAFETY: the stop is a part of the range with its packed place at `packed`; the
-                // nest executes this node with displacement 0 at `mem`.
+                // SAFETY: packed bytes `stop.from..stop.to` of the nest are a part of the range that
+                // the caller guarantees. `packed` is the address of byte `stop.from`, and `mem` is
+                // the address of displacement 0 of the nest.
                 unsafe { nest::<PACK>(plan, planned, outer, mem, stop.from..stop.to, packed) };
             }
             (_, None) => {
                 let (isa, width) = (plan.isa(), plan.width(stop.node));
                 let mem = mem.wrapping_add(stop.from as usize);
-                // SAFETY: the stop is a block, or a part of one, within the range, and `packed` is
-                // its place.
+                // SAFETY: the stop is a block or a part of a block. Its `bytes` bytes lie in the
+                // range, which the caller guarantees at `mem` and at `packed`.
                 unsafe { copy_swapped::<PACK>(isa, width, mem, packed, bytes as usize) };
                 stats::add(Executor::Interpreter, bytes);
             }

@@ -41,7 +41,8 @@ pub(super) unsafe fn whole<const PACK: bool>(
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// Executes [`whole`] for several levels and several elements. Copying all 25 words of the largest
+/// Executes [`whole`] for several levels and several elements. This function copies only as many
+/// words of the parameter block as the nest may have, because copying all 25 words of the largest
 /// block would take as long as a small call.
 ///
 /// # Safety

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(to_extended(one | FRACTION), x(0x4000, INTEGER));
         assert_eq!(to_extended((0x7ffe << 112) | FRACTION), x(0x7fff, INTEGER));
         assert_eq!(to_extended((0xfffe << 112) | FRACTION), x(0xffff, INTEGER));
-        // Below the normal range: to zero, to the least, to the least normal.
+        // Results below the normal range: zero, the least number, the least normal number.
         assert_eq!(to_extended(1), x(0, 0));
         assert_eq!(to_extended(half), x(0, 0));
         assert_eq!(to_extended(half + 1), x(0, 1));

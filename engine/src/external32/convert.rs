@@ -1,11 +1,11 @@
 //! The loops that convert runs of elements: one algorithm, instantiated for each kind of element
 //! and each instruction set.
 //!
-//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that
-//! the compiler vectorises them (byte order is one shuffle per register). The instances differ only
-//! in the width of their registers; [`runs`] picks the instance at run time. Observably, elements
-//! are converted in typemap order: both sides are raw memory, so the compiler must assume that
-//! elements may overlap.
+//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that the
+//! compiler vectorises them (byte order is one shuffle per register). The instances differ only in
+//! the width of their registers; [`runs`] picks the instance at run time. The result is that of a
+//! conversion in typemap order: both sides are raw memory, so the compiler must assume that elements
+//! may overlap.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;

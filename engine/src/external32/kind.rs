@@ -470,7 +470,7 @@ impl Encoding {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }
         }
-        // On big-endian machines the loops of `convert.rs` already are copies.
+        // On big-endian machines the loops of `convert.rs` are plain copies.
         if cfg!(target_endian = "big") {
             return None;
         }

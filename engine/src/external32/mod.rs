@@ -62,7 +62,7 @@ pub fn size_of(named: Named) -> u64 {
     u64::from(named.external32_size())
 }
 
-/// A datatype prepared for external32. Cloning is one reference count.
+/// A datatype prepared for external32. A clone costs one reference count.
 #[derive(Clone, Debug)]
 pub struct External32(Arc<Prepared>);
 
@@ -273,8 +273,8 @@ unsafe fn run<const PACK: bool>(
     let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
-        // SAFETY: `range.start..whole.start` is a part of the range, the rest of the element that
-        // the range begins in.
+        // SAFETY: `range.start..whole.start` is a part of the range, the rest of the element in which
+        // the range begins.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
     // SAFETY: `whole` is a part of the range that cuts no element and ends at or before `all`; byte
@@ -282,8 +282,8 @@ unsafe fn run<const PACK: bool>(
     unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
-        // SAFETY: `whole.end..range.end` is a part of the range, the beginning of the element that
-        // the range ends in.
+        // SAFETY: `whole.end..range.end` is a part of the range, the beginning of the element in
+        // which the range ends.
         unsafe { convert::<PACK>(external, count, origin, rest, at)? };
     }
     Ok(())

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Maximum number of nodes in a program. Commit refuses a tree that needs more.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
-/// How many nodes back the search for a block of equal length goes.
+/// Number of latest nodes in which to search for a block of equal length.
 const LOOK_BACK: usize = 8;
 
 /// Makes the leaf of a named type; used instead of native blocks (`typed/`).
@@ -124,7 +124,7 @@ fn append(members: &mut Parts, next: Lowered) {
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
-    /// Made on demand: even an empty map costs its hash keys.
+    /// The map is made on demand, because even an empty map needs hash keys.
     many: Option<HashMap<*const (), Option<Lowered>>>,
 }
 

@@ -91,7 +91,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. Unlike a comparison, this takes one instruction.
+    /// Returns true for [`Op::Block`]. Unlike a comparison, this test takes one instruction.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)
@@ -117,8 +117,8 @@ pub struct RaggedList {
     pub entries: Table,
     /// `samples[k]`: number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
-    /// Every `STEP`-th sample: the part of a search that would miss the cache most often. Empty if one
-    /// step holds all samples.
+    /// Every `STEP`-th sample. A search reads these samples first, because the first steps of a
+    /// search miss the cache most often. Empty if one step holds all samples.
     tops: Box<[u64]>,
 }
 
@@ -141,7 +141,8 @@ impl RaggedList {
             samples
         }
         let samples = match &lengths {
-            // The lengths of a sample are bytes, whose sum fits 16 bits: a few vector instructions.
+            // The lengths of a sample are bytes, and their sum fits 16 bits. So the sum takes a few
+            // vector instructions.
             Table::Short(all) => {
                 sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
             }

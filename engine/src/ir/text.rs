@@ -110,7 +110,8 @@ mod tests {
         assert!(text(17).ends_with("\n    …\n"), "{}", text(17));
     }
 
-    /// Every sequence uses the sequence below it twice: 2^31 operations in the first 32 levels.
+    /// Tests a program in which every sequence uses the sequence below it twice: it has 2^31
+    /// operations in the first 32 levels.
     #[test]
     fn a_shared_tower_prints_a_bounded_text() {
         let mut ty = Datatype::named(Named::BYTE);

@@ -1,11 +1,11 @@
 //! Walks through a program: finds the position of a packed byte (`seek`) and continues from there
 //! (`next`).
 //!
-//! Programs come from `lower.rs` and the passes. All rooms that go through a program use a [`Walk`]:
-//! `exec/` executes the parts that are not a single nest, `typed/` visits elements, `analysis/` lists
-//! runs of memory. They differ in where they stop. The caller passes a predicate over nodes. The walk
-//! enters every node that the predicate rejects. It returns the other nodes, whole or clipped to the
-//! walk's range.
+//! Programs come from `lower.rs` and the passes. All modules that go through a program use a
+//! [`Walk`]: `exec/` executes the parts that are not a single nest, `typed/` visits elements,
+//! `analysis/` lists runs of memory. These users stop at different nodes. So the caller passes a
+//! predicate over nodes. The walk enters every node that the predicate rejects. It returns the other
+//! nodes, whole or clipped to the walk's range.
 //!
 //! A position is found in O(depth + log list). The steps after that need no division: they count the
 //! operands of each open level. The levels are stored in a list, so depth does not use the machine
@@ -159,15 +159,16 @@ pub(crate) fn seek(
     }
 }
 
-/// Opens the level `node`, which is no block and is used at `edge`, at its packed byte `from`. Returns the
-/// current operand's number and the copy within its entry (as in [`Frame`]), the operand, and the byte's number
-/// within the operand.
-// Scalars instead of a `Frame`, and inlined: a frame that is returned is written in words and read in vectors, which
-// waits for the writes in every level. A seek through five levels took twice as long (`typepack-bench commit`).
+/// Opens the level `node`, which is not a block and is used at `edge`, at its packed byte `from`.
+/// Returns the current operand's number and the copy within its entry (as in [`Frame`]), the operand,
+/// and the byte's number within the operand.
+// This function is inlined and returns scalars, not a `Frame`. A returned frame would be written in
+// words and read in vectors, so every level would wait for the writes. A seek through five levels
+// took twice as long (`typepack-bench commit`).
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
-    // The iteration of `body` that holds the byte, and the byte's number there. The division is the longest
-    // step of a level; the first byte of a level needs none.
+    // The iteration of `body` that holds the byte, and the byte's number in that iteration. The
+    // division is the longest step of a level; the first byte of a level needs no division.
     let divide = |body: &Edge| match from {
         0 => (0, 0),
         _ => {
@@ -261,7 +262,8 @@ mod tests {
     use super::*;
     use crate::{Datatype, typemap};
 
-    /// The walk stops at blocks only. Their bytes are those of the typemap, for every range.
+    /// Tests a walk that stops only at blocks: for every range, its blocks contain the bytes that the
+    /// typemap lists.
     #[test]
     fn any_range_meets_its_bytes() {
         for ty in [

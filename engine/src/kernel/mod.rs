@@ -202,7 +202,8 @@ impl Nest {
     }
 }
 
-/// All that the code of a kernel depends on. Counts, strides, scales and tables are parameters.
+/// The properties of a nest that determine the code of its kernel. Counts, strides, scales and tables
+/// are parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Pack or unpack.
@@ -244,7 +245,7 @@ impl LevelShape {
     }
 }
 
-/// The part of a leaf that the code depends on.
+/// The properties of a leaf that determine the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafShape {
     /// A block of exactly `bytes` bytes, 1 to [`LeafShape::FIXED_MAX`].
@@ -274,7 +275,7 @@ impl Shape {
 }
 
 impl fmt::Display for Shape {
-    /// For example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`.
+    /// Prints the name of the shape, for example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.direction {
             Direction::Pack => "pack",
@@ -360,10 +361,10 @@ impl fmt::Debug for Kernel {
 /// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
 ///   the engine calls the kernel from safe code with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of a compilation, as a number of bytes: packing that many bytes in blocks
-    /// of 8, a kernel saves over the interpreter what its compilation takes. The engine asks for
-    /// the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`). With 0
-    /// the engine asks at commit, for each nest where a kernel is ever the better choice. With
+    /// Returns the cost of a compilation, as a number of bytes: a kernel that packs that many bytes
+    /// in blocks of 8 saves as much time over the interpreter as its compilation takes. The engine
+    /// asks for the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`).
+    /// With 0 the engine asks at commit, for each nest where a kernel is ever the better choice. With
     /// `u64::MAX` the engine never asks.
     fn threshold(&self) -> u64;
 

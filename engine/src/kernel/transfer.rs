@@ -53,7 +53,7 @@ pub enum TransferLeaf {
     Long,
 }
 
-/// All that the code of a transfer's kernel depends on.
+/// The properties of a transfer that determine the code of its kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransferShape {
     /// Source and destination of each level, outermost first; 1 to [`TransferShape::MAX_DEPTH`].
@@ -82,7 +82,8 @@ impl TransferShape {
 }
 
 impl fmt::Display for TransferShape {
-    /// For example `copy loop-loop loop-table32 b8` or `copy loop-loop w(0-0+16 16-32+8)`.
+    /// Prints the name of the shape, for example `copy loop-loop loop-table32 b8` or `copy loop-loop
+    /// w(0-0+16 16-32+8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("copy")?;
         for [from, to] in &self.levels {

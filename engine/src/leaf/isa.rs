@@ -8,7 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// An instruction set for leaf kernels. The order is from the one that every machine has upwards.
+/// An instruction set for leaf kernels. The variants ascend from the instruction set that every
+/// machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isa {

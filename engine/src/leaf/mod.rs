@@ -38,7 +38,7 @@ use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
 
-/// What can execute a nest besides a compiled kernel. The cost model of `plan/` has one cost per
+/// The executors of a nest other than a compiled kernel. The cost model of `plan/` has one cost per
 /// class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {

@@ -104,9 +104,8 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         return;
     }
     // Use the narrowest move that covers the rest; it may reach back into the part already moved.
-    // SAFETY: each move ends at `B`. It is less than twice as wide as `rest` or exactly `rest`
-    // wide, and the moves above covered at least that much before the rest, so it starts at or
-    // after 0.
+    // SAFETY: each move ends at `B`. A move is exactly `rest` wide or less than twice as wide. The
+    // moves above covered at least the difference, so this move starts at or after byte 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
@@ -135,8 +134,8 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     // Safety`).
     unsafe { block::<M, 64>(from, to) };
     // From the second register on, stores begin at cache lines: a store of 64 bytes that crosses a
-    // line costs two. Elements that are not aligned never begin at a cache line, so they start at
-    // 64.
+    // line costs as much as two stores. Elements that are not aligned never begin at a cache line, so
+    // they start at 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.

@@ -347,7 +347,7 @@ fn tiles_of_every_element_and_shape() {
                         &mut memory,
                         &mut bytes,
                     );
-                    // The nest again with a level in between, and with a level outside.
+                    // Tests the nest again with a level in between, and with a level outside.
                     let plane = (2, pitch * rows as i64 + 3);
                     let nest = loops(&[near, plane, (rows, pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
@@ -418,7 +418,8 @@ fn random_nests() {
     }
 }
 
-/// Another thread writes the gaps: unpacking must not even write the old bytes back.
+/// Tests that unpacking writes no gap, not even with the old bytes: another thread writes the gaps at
+/// the same time.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {

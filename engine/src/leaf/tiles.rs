@@ -43,7 +43,7 @@ pub(crate) struct Transpose {
 /// - The CPU has the instruction set that the function was made for.
 pub(crate) type Transposer = unsafe fn(Transpose);
 
-/// The machines for one byte order.
+/// The instruction sets as the loops use them ([`Machine`]), for one byte order.
 trait Order {
     type Portable: Machine;
     #[cfg(target_arch = "x86_64")]
@@ -52,7 +52,7 @@ trait Order {
     type Avx512: Machine;
 }
 
-/// The bytes of an element keep their order.
+/// The byte order of this machine: moves keep the bytes of an element in order.
 struct Native;
 
 impl Order for Native {
@@ -63,7 +63,7 @@ impl Order for Native {
     type Avx512 = Avx512;
 }
 
-/// Every `W` bytes of an element are reversed.
+/// The opposite byte order: moves reverse every `W` bytes of an element.
 struct Other<const W: usize>;
 
 impl<const W: usize> Order for Other<W> {
@@ -118,7 +118,8 @@ fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
 ///
 /// The conditions of [`Transposer`] hold.
 unsafe fn portable<M: Machine, const B: usize, const N: usize>(t: Transpose) {
-    // SAFETY: `squares` passes parts of `t`, and the caller guarantees all elements of `t`.
+    // SAFETY: `squares` passes matrices that are parts of `t`. The caller guarantees the conditions
+    // of `Transposer` for `t`, so they hold for each part.
     let part = |t| unsafe { scalar::<M, B>(t) };
     squares::<B, N>(t, part, part);
 }
@@ -502,7 +503,7 @@ mod x86 {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    // Written out: the compiler would keep a loop over the array, through memory.
+                    // The 16 loads are written out: for a loop over the array, the compiler would keep the array in memory.
                     let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
                     let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {

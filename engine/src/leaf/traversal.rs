@@ -1,9 +1,9 @@
 //! The traversal: the order in which a nest visits memory, for nests whose packed order runs across
 //! memory lines.
 //!
-//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more
-//! level. The *near* level is the level along which neighbours share cache lines (columns of a
-//! matrix, elements of a column type, planes of a transposed cube). It often lies outside the
+//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more level.
+//! The *near* level is the level along which neighbours share cache lines (columns of a matrix,
+//! elements of a column type, planes of a transposed cube). The near level often lies outside the
 //! innermost level, the *far* level. Then the first-level cache drops the lines of a whole column
 //! before the next column needs them. In this case the traversal walks the two levels in tiles, and
 //! the levels between them outside the tiles:
@@ -30,21 +30,21 @@ use std::ops::Range;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// Sets of the first-level cache, and the ways of each that the traversal counts on.
+/// Number of sets of the first-level cache, and number of ways per set on which the traversal relies.
 const CACHE: (u64, u64) = (64, 8);
 
 /// Iterations of the near level that a tile covers before the levels outside the tile advance:
 /// enough for whole lines, and few enough that the packed lines being filled stay in a cache.
 pub(crate) const CHUNK: u64 = 64;
 
-/// Fewest elements on either side of a matrix to transpose in registers.
+/// Minimum number of elements on either side of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// Elements on either side with which squares of every size are at least half full.
+/// Number of elements on either side from which on squares of every size are at least half full.
 const FULL: u64 = 8;
 
-/// Longest distance in bytes between two iterations of the near level: iterations that are a line
-/// or more apart share no line.
+/// Longest distance in bytes between two iterations of the near level. Iterations that are a line or
+/// more apart share no line.
 const NEAR: u64 = LINE - 1;
 
 /// The order in which a nest is walked.
@@ -69,8 +69,8 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, swap, near, isa)?;
-        // Moving element by element, stores cost more than loads. Loads of longer elements run at
-        // the speed of squares, or at twice that speed (`stays_in_l1`).
+        // When elements are moved one by one, stores cost more than loads. Loads of longer elements
+        // run at the speed of squares, or at twice that speed (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
@@ -204,11 +204,10 @@ fn matrix<const PACK: bool>(
     }
 }
 
-/// `width` iterations of the near level from an address on.
+/// `width` iterations of the near level, which begin at one address on either side.
 struct Place {
     mem: *mut u8,
     packed: *mut u8,
-    /// Bytes of memory from one iteration to the next.
     /// Bytes of memory from one iteration to the next.
     step: isize,
     /// Packed bytes from one iteration to the next.
@@ -319,7 +318,7 @@ pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }
-    // The iterations of the near level that share a line, and at least two.
+    // The number of iterations of the near level that share a line, but at least two.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))
 }

@@ -268,7 +268,8 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Bodies that are a list of nests and blocks, packed as a whole and in every two pieces.
+    /// Packs bodies that are a list of nests and blocks, as a whole and in two pieces with every
+    /// split point.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

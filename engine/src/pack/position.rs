@@ -1,8 +1,8 @@
 //! Packing units: pack and unpack at a position that advances (MPI-5.0 section 5.2).
 //!
 //! These calls do what those of `mod.rs` do, with a window of the packed buffer. Successive calls
-//! that pass on the position fill one packing unit, whatever their types. The unit may be unpacked
-//! in other parts than it was packed in. A unit contains nothing but packed data. So
+//! that pass on the position fill one packing unit, whatever their types. A unit may be unpacked in
+//! other parts than those in which it was packed. A unit contains nothing but packed data. So
 //! [`Plan::packed_bytes`] is exact for `MPI_Pack_size`, and a message is a unit.
 //!
 //! Invariant: a failing call changes no position and writes nothing. `external.rs` uses [`room`]
@@ -123,7 +123,8 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - `outbuf` is valid for writes of `outsize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Pack")]
-// The C face calls this function: a call instruction would cost as much as the checks.
+// This function is inlined into the C face, because a call instruction would cost as much as the
+// checks.
 #[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
@@ -170,7 +171,8 @@ pub unsafe fn pack_at_raw(
 /// - `inbuf` is valid for reads of `insize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Unpack")]
-// The C face calls this function: a call instruction would cost as much as the checks.
+// This function is inlined into the C face, because a call instruction would cost as much as the
+// checks.
 #[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,

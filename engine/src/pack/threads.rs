@@ -1,10 +1,10 @@
 //! Packs and unpacks with several threads: `plan/segments.rs` cuts the packed form into ranges, and
 //! each thread executes ranges as `pack/` does.
 //!
-//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. When
-//! unpacking, one thread unpacks a layout in which a byte may occur twice, in typemap order. One
-//! thread also executes short calls: waking the other threads costs about 12 us, so with 1 MiB
-//! several threads only break even, and with less they lose.
+//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. If a
+//! byte may occur twice in a layout, one thread unpacks the whole layout in typemap order. One thread
+//! also executes short calls: waking the other threads costs about 12 us, so with 1 MiB several
+//! threads only break even, and with less they lose.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Fewest packed bytes of a call that several threads share.
+    /// Minimum number of packed bytes of a call that several threads share.
     pub const LEAST: u64 = 4 << 20;
 
     /// Makes a pool of `wanted` threads, or of as many as this process may use CPUs if that is
@@ -109,9 +109,9 @@ impl Threads {
         Ok(bytes)
     }
 
-    /// Does what [`unpack`](crate::unpack()) does, with several threads. One thread unpacks if a
-    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), and
-    /// under `Settings::verify`.
+    /// Does what [`unpack`](crate::unpack()) does, with several threads. Only one thread unpacks if a
+    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), or if
+    /// `Settings::verify` is on.
     ///
     /// # Errors
     ///
@@ -257,7 +257,8 @@ mod tests {
             ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
             ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
             ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
-            // Elements that overlap in themselves, and elements that overlap only each other.
+            // Elements with overlapping runs inside one element, and elements that overlap only the
+            // next element.
             ("vector(900000, 2, 1, double)", 1),
             ("resized(0, 8, contiguous(2, double))", 500_000),
             ("hvector(700000, 1, -8, double)", 1),

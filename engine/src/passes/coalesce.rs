@@ -8,7 +8,7 @@ use crate::table::{Table, entries};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Merges touching runs. Returns whether it changed anything.
+/// Merges touching runs. Returns whether the program changed.
 pub(crate) fn coalesce(program: &mut Program) -> bool {
     rewrite_unless(is_coalesced, program, |builder, node| match node.op {
         Op::Loop { stride, body, .. } if body.offset == 0 && dense(builder.node(body), stride) => {

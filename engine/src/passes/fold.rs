@@ -14,7 +14,7 @@ const SPLICED: usize = WINDOW_RUNS;
 /// The parts of a sequence while it is rewritten.
 type Edges = SmallVec<[Edge; 8]>;
 
-/// Folds trivial and congruent levels. Returns whether it changed anything.
+/// Folds trivial and congruent levels. Returns whether the program changed.
 pub(crate) fn fold(program: &mut Program) -> bool {
     rewrite_unless(is_folded, program, |builder, node| match node.op {
         Op::Block => builder.push(node.bytes, Op::Block),
@@ -113,7 +113,7 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
 }
 
 /// Joins neighbouring parts if a part continues the loop before it. Such a part is a loop with the same
-/// body and stride, or one more body. Returns whether it joined any parts.
+/// body and stride, or one more body. Returns whether any parts were joined.
 fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
     let mut joined = Edges::new();
     for &edge in edges.iter() {

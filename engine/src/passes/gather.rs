@@ -1,10 +1,10 @@
 //! Turns short sequences into windows. Sequences of blocks too far apart for a window become lists of
 //! runs, or tables if the blocks have equal lengths.
 //!
-//! Runs once, after the rounds: while other passes splice and merge, blocks from all constructors
-//! should be parts of a sequence. But no kernel executes a sequence that is not a window, and a walk
-//! over such a sequence is several times slower than a walk over a list. `README.md` lists the rules by
-//! number.
+//! This pass runs once, after the rounds. During the rounds, blocks from all constructors should be
+//! parts of a sequence, so that the other passes can splice and merge them. But no kernel executes a
+//! sequence that is not a window, and a walk over such a sequence is several times slower than a walk
+//! over a list. `README.md` lists the rules by number.
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};

@@ -16,8 +16,8 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// How many nodes back the search for an equal node goes. It covers the members of a struct, and it is
-/// short enough to rebuild a large program in linear time.
+/// Number of latest nodes in which to search for an equal node. This number covers the members of a
+/// struct, and it is short enough to rebuild a large program in linear time.
 const LOOK_BACK: usize = 32;
 
 /// The state of a rebuild: the new program's nodes so far, and whether a rule has applied.
@@ -31,9 +31,9 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
-    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. Equal
-    /// parts of a description thus become one node, and passes recognise sequences of equal parts by
-    /// that.
+    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. So
+    /// equal parts of a description become one node, and passes recognise a sequence of equal parts
+    /// by the id of that node.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);
@@ -57,10 +57,10 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Returns true if no pass except `count.rs` would change the program. It covers the programs that most
-/// types are from the start: loops over a block, and windows. One test replaces a question to each
-/// pass, which takes a fifth of the commit of a small struct. It returns false for some programs that
-/// no pass changes.
+/// Returns true if no pass except `count.rs` would change the program. The function recognises the
+/// programs that most types have from the start: loops over a block, and windows. This one test
+/// replaces the tests of all passes, which take a fifth of the commit of a small struct. The function
+/// returns false for some programs that no pass changes.
 fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {
@@ -108,8 +108,8 @@ fn rewrite_unless(
     false
 }
 
-/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and returns
-/// the edge that the node's users must use instead. Returns whether the rule changed anything.
+/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and
+/// returns the edge that the node's users must use instead. Returns whether the program changed.
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
     let old = std::mem::take(program.nodes_mut());
     let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };

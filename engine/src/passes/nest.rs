@@ -1,7 +1,7 @@
 //! Nests: the chains of loops and tables over one block or window that a kernel executes.
 //!
 //! This is the last rewrite before the plan: `plan/` calls it for every node that one kernel may
-//! execute. It turns very short innermost loops into windows.
+//! execute. This file also turns very short innermost loops into windows.
 
 use crate::ir::{Edge, Op, Program, Run, is_window};
 use crate::kernel::{Leaf, Level, Levels, Nest};

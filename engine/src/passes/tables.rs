@@ -10,7 +10,7 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns regular lists into tables, and regular tables into loops. Returns whether it changed anything.
+/// Turns regular lists into tables, and regular tables into loops. Returns whether the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
     // Most types have no table, and rebuilding a program costs two allocations.
     if !program.nodes().iter().any(|n| matches!(n.op, Op::Table { .. } | Op::Ragged { .. })) {
@@ -111,7 +111,8 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     }
     let step = match scale {
         0 => (stride == 0).then_some(0)?,
-        // `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder is 0.
+        // The code uses `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder
+        // is 0.
         _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
         _ => return None,
     };
@@ -124,8 +125,9 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     Some(Table::new(&copies))
 }
 
-/// Turns a short list of runs into the sequence that a struct of these runs would be. Both then become
-/// one window. If the runs are too far apart, `gather.rs` makes the list again.
+/// Turns a short list of runs into the sequence to which a struct of these runs lowers. So the list
+/// and the struct become the same window. If the runs are too far apart, `gather.rs` makes the list
+/// again.
 fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
     builder.changed = true;
     let each = builder.node(body).bytes;

@@ -6,7 +6,7 @@
 use crate::ir::{Edge, NodeId, Op, Program};
 use crate::leaf::{Swap, Width};
 
-/// Which elements a plan byte-swaps. Only plans of `external32/` swap any.
+/// The elements that a plan byte-swaps. Only plans of `external32/` swap any.
 #[derive(Debug, Default)]
 pub(crate) enum Widths {
     #[default]

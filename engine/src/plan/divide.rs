@@ -1,9 +1,9 @@
 //! Division by numbers that are known long before their dividends.
 //!
-//! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position. If
-//! both numbers fit 32 bits, the quotient is a product with the reciprocal (Granlund and Montgomery,
-//! 1994). Before that, four dependent divisions took a tenth of the time of a piece of 8 KiB
-//! (`typepack-bench commit`, "box of wide planes").
+//! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position.
+//! If both numbers fit 32 bits, the quotient is a product with the reciprocal (Granlund and
+//! Montgomery, 1994). With division instructions, four dependent divisions took a tenth of the time
+//! of a piece of 8 KiB (`typepack-bench commit`, "box of wide planes").
 
 /// A divisor with its reciprocal.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,9 @@ impl Divisor {
         let quotient = if self.by == 1 {
             number
         } else if self.reciprocal != 0 && u32::try_from(number).is_ok() {
-            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below 2^32,
-            // so the product exceeds the quotient by less than 2^-32. That is less than 1 / by, because
-            // `by` is below 2^32, too.
+            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below
+            // 2^32, so the product exceeds the quotient by less than 2^-32. The difference is less
+            // than 1 / by, because `by` is below 2^32, too.
             ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             number / self.by

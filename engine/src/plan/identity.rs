@@ -9,15 +9,15 @@ use std::sync::{Arc, Weak};
 pub(crate) struct PlanName(Weak<Inner>);
 
 impl Plan {
-    /// Returns true if both are the plan of one commit (or of one decoding). Equal plans of two commits
-    /// are not the same.
+    /// Returns true if both values are one plan, made by one commit (or by one decoding). Equal plans
+    /// of two commits are different plans.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns a name of this plan. While the name is held, no other plan takes it. The name does not
-    /// keep the plan's contents alive.
+    /// Returns a name of this plan. While the name exists, no other plan gets the same name. The name
+    /// does not keep the plan's contents alive.
     pub(crate) fn name(&self) -> PlanName {
         PlanName(Arc::downgrade(&self.0))
     }

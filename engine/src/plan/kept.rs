@@ -1,11 +1,11 @@
-//! Values that later rooms store with a plan: its signature, the known answers about its overlap, its
-//! external32 form. Each value is made at the first request.
+//! Values that later modules store with a plan: its signature, the known answers about its overlap,
+//! its external32 form. Each value is made at the first request.
 //!
-//! Until the first request the plan holds one empty pointer (`mod.rs`), so a commit that needs none of
-//! the values does not pay for them. This file knows no later room, so it stores the values without
-//! their types. A stored value must not refer to the plan, because then the plan would never be freed.
-//! For that reason [`Iov`](crate::iov::Iov), which holds its plan, is stored by its callers and not
-//! here.
+//! Until the first request the plan holds one empty pointer (`mod.rs`), so a commit that needs none
+//! of the values does not pay for them. This file does not import the later modules, so it stores the
+//! values without their types. A stored value must not refer to the plan, because then the plan would
+//! never be freed. For that reason [`Iov`](crate::iov::Iov), which holds its plan, is stored by its
+//! callers and not here.
 
 use super::Plan;
 use crate::datatype::Datatype;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// A room that stores a value. Each room stores one value of one type.
+/// A module that stores a value with a plan. Each module stores one value of one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Room {
     Overlap,
@@ -21,7 +21,7 @@ pub(crate) enum Room {
     External32,
 }
 
-/// The values of all rooms, by [`Room`].
+/// The values of all modules, indexed by [`Room`].
 #[derive(Default)]
 pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
 

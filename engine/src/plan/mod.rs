@@ -60,7 +60,7 @@ struct Inner {
     widths: Option<Box<Widths>>,
     /// `None` for a decoded plan.
     datatype: Option<Datatype>,
-    /// Values that later rooms store with the plan.
+    /// Values that later modules store with the plan.
     kept: OnceLock<Box<Kept>>,
 }
 
@@ -289,8 +289,9 @@ impl fmt::Debug for Plan {
 mod tests {
     use super::Inner;
 
-    /// A larger plan would use the allocator's lists of chunks of any size, and would be joined with
-    /// neighbouring chunks there. That takes a tenth of making, committing and freeing a struct of 8.
+    /// The allocator would take a larger plan from its lists of chunks of any size, and would join
+    /// the freed plan with neighbouring chunks. This work takes a tenth of the time of making,
+    /// committing and freeing a struct of 8 members.
     #[test]
     fn plans_are_quickly_allocated() {
         // 16 bytes for the two counts of an `Arc`. glibc caches chunks of up to 1032 bytes per thread.

@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Packing and unpacking leave blocks of at least this many bytes to memcpy, one call per row. For
-/// shorter blocks, loops that know the machine's registers are faster (`typepack-bench peers`, faces).
+/// shorter blocks, loops that use the machine's widest registers are faster (`typepack-bench peers`,
+/// faces).
 const LONG_ROW: u64 = 8 << 10;
 
 /// A nest in a plan, with the values that a call of its kernel needs.

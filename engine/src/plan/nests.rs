@@ -16,7 +16,7 @@ use crate::passes::nest::{is_nest, nest_of};
 #[repr(C)]
 pub(super) struct NestPlans {
     first: Option<NestPlan>,
-    /// Only for programs that are walked.
+    /// Present only if the program is walked.
     walk: Option<Box<Walked>>,
 }
 

@@ -1,8 +1,8 @@
 //! Cuts the packed form into segments that are cheap to make one by one.
 //!
-//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more calls
-//! there. This file finds the ranges that do not. Messages in chunks, file buffers and pipelines ask
-//! this file; it moves no bytes itself.
+//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more
+//! calls there. This file finds ranges that begin and end at such boundaries. Messages in chunks,
+//! file buffers and pipelines ask this file; it moves no bytes itself.
 //!
 //! Units are the parts that the program repeats: elements, iterations of the loop over them, then the
 //! bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit
@@ -269,7 +269,7 @@ mod tests {
             (16_000, u64::MAX / 8000 * 8000)
         );
         assert_eq!(check(&box3, 4, 20_000), [16_000, 16_000]);
-        // The wish is less than a row: blocks of 40 bytes stay whole.
+        // The wished length is less than a row. Blocks of 40 bytes stay whole.
         assert_eq!(
             (box3.segment_bytes(39), box3.segment_bytes(0), box3.segment_bytes(79)),
             (40, 40, 40)

@@ -1,8 +1,8 @@
 //! Prints types as expressions.
 //!
-//! The inverse of `parse.rs`: [`print()`] writes every argument. It binds a name to each type that is
-//! used in several places. So the text is as small as the tree, and the tree that is parsed from it
-//! shares the same subtrees. [`abridge`] prints for people and leaves out long parts.
+//! This file is the inverse of `parse.rs`. [`print()`] writes every argument and binds a name to each
+//! type that is used in several places. So the text is as small as the tree, and the tree that is
+//! parsed from it shares the same subtrees. [`abridge`] prints for people and leaves out long parts.
 
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;

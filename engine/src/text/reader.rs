@@ -300,7 +300,8 @@ impl<'a> Reader<'a> {
             return Err(self.expected(what));
         }
         if rest.starts_with("0x") || rest.starts_with("0X") {
-            // This is not `0 x 10`: nobody writes 0 copies without spaces.
+            // The text is a hexadecimal number and not the copies `0 x 10`: a list of 0 copies is not
+            // written without spaces.
             return Err(self.expected("a decimal number"));
         }
         let mut value = 0i128;

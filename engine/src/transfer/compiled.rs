@@ -1,7 +1,7 @@
 //! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
 //!
-//! Comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie on the
-//! rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
+//! This file comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie
+//! on the rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
 //! iteration of the row, at the ends of a range, a call takes the largest box that fits, as `exec/`
 //! does for one layout. `staged.rs` copies broken leaves.
 
@@ -17,14 +17,15 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its executor: an order of its own, or a kernel once the compiler has made one.
+/// A common nest and its executor: a better order of visits (`transpose.rs`), or a kernel once the
+/// compiler has made one.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
     /// Empty: the compiler was not asked yet. `None`: the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a call wrong; ends the use of the executor.
+    /// Set when `Settings::verify` finds a wrong result. Then the executor is not used again.
     distrusted: Cell<bool>,
 }
 
@@ -233,8 +234,8 @@ impl Compiled {
         let nest = &self.nest;
         let (row, mut rest) = (leaf / nest.below[0], leaf % nest.below[0]);
         let left = left.min(nest.below[0] - rest);
-        // The outermost level of which a whole iteration begins here and fits. The innermost level
-        // always qualifies: its iterations are single leaves.
+        // Find the outermost level of which a whole iteration begins here and fits. The innermost
+        // level always qualifies: its iterations are single leaves.
         let level = (1..nest.depth())
             .find(|&l| rest.is_multiple_of(nest.below[l]) && nest.below[l] <= left)
             .unwrap_or(nest.depth() - 1);

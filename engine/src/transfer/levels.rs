@@ -1,7 +1,7 @@
 //! One side of a copy as levels over a leaf, and a position in it.
 //!
-//! `interpreted.rs` and `nest.rs` read levels from the program. They do not read them from the
-//! plan's nests, which unroll short loops into windows. `memo.rs` keeps levels from call to call.
+//! `interpreted.rs` and `nest.rs` read levels from the program. The plan's nests do not serve as the
+//! source, because they unroll short loops into windows. `memo.rs` keeps levels from call to call.
 //!
 //! Levels refer to the entries of a table by address. The table belongs to the plan's program,
 //! which is immutable. A copy uses levels only with the plan that they were read from (`memo.rs`
@@ -107,7 +107,8 @@ impl SideLevels {
     /// Returns `None` if the program contains anything else or has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
-        // All zeros: the cheapest value to fill an array with.
+        // The levels are all zeros at first, because zeros are the fastest values with which to fill
+        // an array.
         let levels = [SideLevel::Loop { count: 0, stride: 0 }; LEVELS];
         let mut side = Self { levels, depth: 0, base: 0 };
         let mut edge = program.body?;

@@ -18,11 +18,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive, but of its plans
-/// only the memory of their outermost structs.
+/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive. It also keeps the
+/// allocations of its plans' outermost structs, but not the contents of the plans.
 const REMEMBERED: usize = 16;
 
-/// How two sides fit: what can execute their copy.
+/// How two sides fit: the executors that can copy from one side to the other.
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
@@ -39,7 +39,7 @@ impl Fit {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
-        // A forced kernel strategy takes all copies.
+        // If the settings force kernels, kernels execute all copies.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {

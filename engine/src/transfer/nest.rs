@@ -72,7 +72,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // Long rows: one memcpy per row is as fast.
+            // The rows are long, so one memcpy per row is as fast.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }

@@ -201,7 +201,7 @@ impl Axes {
         let continues = |axis: &Axis, bytes: u64| axis.from == axis.to && axis.from as u64 == bytes;
         while let Some(index) = self.levels().iter().position(|axis| continues(axis, self.bytes)) {
             outside |= index + 1 < self.depth;
-            // The product is at most the bytes of the copy.
+            // The product is at most the number of bytes of the copy.
             self.bytes *= self.remove(index).count;
         }
         outside
@@ -212,7 +212,7 @@ impl Axes {
         let continues = |stride: i64| stride as u64 == self.bytes;
         let near = self.levels().iter().position(|axis| continues(axis.from));
         let far = self.levels().iter().position(|axis| continues(axis.to));
-        // Whether the cache loses lines of a side between two iterations of a level.
+        // True if the cache loses lines of a side between two iterations of a level.
         let lost = |level: usize, side: fn(&Axis) -> i64| {
             let inside = self.levels()[level + 1..].iter();
             !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))

@@ -252,8 +252,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a table of `count` entries of `width` bytes, at least `least`, padded to a multiple of
-    /// 8.
+    /// Reads a table of `count` entries of `width` bytes each, padded to a multiple of 8. The width
+    /// must be at least `least`.
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,

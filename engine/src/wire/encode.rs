@@ -8,8 +8,8 @@ use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// Returns [`encode`]'s bytes if there are at most `limit`. It does not build an encoding that is
-/// clearly longer.
+/// Returns [`encode`]'s bytes if there are at most `limit`. The function does not build an encoding
+/// that is clearly longer.
 pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
     // Each item counts with its least size, so that no encoding within the limit is missed.
     let (ids, nodes) = renumber(plan.program());

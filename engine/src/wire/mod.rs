@@ -1,7 +1,7 @@
 //! The wire form: a committed layout as bytes, for peers and for caches.
 //!
-//! Comes after `plan/`. [`decode`] returns a [`Plan`] without a datatype, which packs, unpacks and
-//! copies with kernels of this process. `format.rs` describes the layout of the bytes.
+//! This module comes after `plan/`. [`decode`] returns a [`Plan`] without a datatype, which packs,
+//! unpacks and copies with kernels of this process. `format.rs` describes the layout of the bytes.
 //!
 //! The decoder does not trust the sender. It refuses bytes that are not a program of the engine. It
 //! computes packed bytes and touched memory itself and refuses bytes that state other values. So a
@@ -28,7 +28,7 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Nests of a decoded program that always get a plan of their own.
+/// Number of nests of a decoded program that always get a plan of their own.
 const SITES: usize = 32;
 
 /// Bytes of input for each further nest plan, which needs up to 1.5 KiB.

@@ -107,7 +107,8 @@ fn ty(nest: &str, element: &str) -> String {
     }
 }
 
-/// Returns the first `length` numbers of a shuffle of `0..D`, times the factor before `idx[D]`.
+/// Returns the first `length` numbers of a shuffle of `0..D`, each multiplied by the factor that
+/// stands before `idx[D]`.
 fn list(text: &str, length: usize) -> Vec<u64> {
     let (factor, rest) = text.split_once('*').unwrap_or(("1", text));
     let factor: u64 = factor.parse().unwrap();

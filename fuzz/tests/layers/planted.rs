@@ -143,7 +143,7 @@ fn through_a_re_export_of_a_folder() {
 #[test]
 fn through_a_glob() {
     caught(1, "use crate::high::room::*;\n", &[]);
-    // Only the name shows that the glob of the crate's names leads up.
+    // Only the imported name shows that the glob import of the crate's names leads to an upper layer.
     let lib = "mod high;\nmod low;\npub use high::room::*;\n";
     let files = [
         ("lib.rs", lib),

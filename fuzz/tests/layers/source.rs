@@ -8,7 +8,8 @@ use std::path::Path;
 
 use syn::{Attribute, Item, ItemUse, UseTree};
 
-/// The paths below the source folder, with `/`, and their texts.
+/// The source files: the path of each below the source folder, with `/` between its parts, and its
+/// text.
 pub type Sources = BTreeMap<String, String>;
 
 /// Reads all `.rs` files below `folder`.
@@ -58,7 +59,7 @@ pub struct Module {
     pub file: String,
     pub parent: Option<usize>,
     pub names: HashMap<String, Vec<Meaning>>,
-    /// Paths of `use path::*`.
+    /// The paths of the declarations `use path::*`.
     pub globs: Vec<Vec<String>>,
     /// Inline modules by their place in the file; their items are read from the parent's syntax.
     pub inline: HashMap<String, usize>,
@@ -222,7 +223,8 @@ impl Tree {
                 None => (format!("{inside}/mod.rs"), inside),
             };
             if !sources.contains_key(&path) {
-                // The test support that several crates share (fuzz/support) lies in none of them.
+                // Files outside the crate's folder, such as the shared test support in fuzz/support,
+                // do not belong to the crate.
                 let shared = path.starts_with("fuzz/support/") && only_tests(&child.attrs);
                 if !shared {
                     self.missing.push(path);

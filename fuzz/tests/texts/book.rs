@@ -1,5 +1,6 @@
-//! The guide is a book: `runtime/guide/SUMMARY.md` lists every page, and mdBook renders it, where it is installed
-//! (`cargo install mdbook`), without a dead link in the pages that it makes.
+//! Tests that the guide is a book: `runtime/guide/SUMMARY.md` lists every page, and mdBook renders
+//! the guide without dead links. The second test is skipped if mdBook is not installed (`cargo
+//! install mdbook`).
 
 use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ fn the_summary_lists_every_page() {
     none("pages either not in SUMMARY.md or only there", &faults);
 }
 
-/// The targets of the links in a rendered page.
+/// Returns the targets of the links in a rendered page.
 fn targets(html: &str) -> impl Iterator<Item = &str> {
     ["href=\"", "src=\""]
         .into_iter()
@@ -43,7 +44,7 @@ fn the_guide_renders() {
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "mdbook build {GUIDE}: {}\n{said}", done.status);
     assert!(!said.contains("WARN") && !said.contains("ERROR"), "mdbook build {GUIDE}:\n{said}");
-    // The folder that book.toml names.
+    // The output folder that `book.toml` sets.
     let book = repository().join("target/book");
     let mut faults = Vec::new();
     let mut pages = 0;

@@ -1,14 +1,16 @@
-//! Every command line in a `sh` block of the README and of the guide runs.
+//! Runs every command line in the `sh` blocks of the README and of the guide.
 //!
 //! - A line must end with exit code 0, or with the code that a comment at its end states: `# ends with
 //!   code 3`.
-//! - Each line of a `text` block occurs in the output of the `sh` block that stands last before it on the page; `…`
-//!   in such a line stands for any text. A page that shows other text uses a block without a language.
+//! - Each line of a `text` block must occur in the output of the last `sh` block before it on the
+//!   page; `…` in such a line stands for any text. A page that shows other text uses a block without
+//!   a language.
 //! - Lines that cannot run in a test are listed in [`NOT_RUN`] with the reason.
 //!
-//! The commands of one page run in a folder of its own, in which `examples` are the C examples, `target/release`
-//! is this build, and the C programs of `runtime/examples/c` lie ready. A program that the page shows itself takes
-//! the place of the example of the same name.
+//! The commands of a page run in a new folder. In this folder, `target/release` is this build,
+//! `engine`, `runtime` and `scripts` are those of the repository, and the C programs of
+//! `runtime/examples/c` are copied there. If the page itself shows a C program, that program replaces
+//! the example of the same name.
 
 use super::programs::{Scratch, built, shell};
 use super::{GUIDE, files, markdown, none, repository, text};
@@ -44,21 +46,22 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("typepack-bench peers", "it measures for minutes"),
 ];
 
-/// The command lines of a block, with continued lines joined, without comments of their own.
+/// Returns the command lines of a block, with continued lines joined, without empty lines and comment
+/// lines.
 fn lines(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", " ");
     let lines = joined.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(String::from).collect()
 }
 
-/// The exit code that a line is meant to end with.
+/// Returns the exit code with which a command line must end.
 fn wanted_code(line: &str) -> i32 {
     let stated =
         line.split_once("# ends with code ").and_then(|(_, code)| code.trim().parse().ok());
     stated.unwrap_or(0)
 }
 
-/// Whether `line` is what `pattern` says, where `…` stands for any text.
+/// Returns whether `line` matches `pattern`, in which `…` stands for any text.
 fn matches(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.trim_end().split('…');
     let first = parts.next().unwrap_or_default();
@@ -72,7 +75,7 @@ fn matches(pattern: &str, line: &str) -> bool {
     rest.is_empty() || open
 }
 
-/// Runs the commands of one page and adds what is wrong to `faults`.
+/// Runs the commands of one page and adds each difference to `faults`.
 fn run(page: &str, skipped: &mut BTreeSet<String>, faults: &mut Vec<String>) {
     let read = markdown::read(&text(page));
     if !read.blocks.iter().any(|block| block.language == "sh") {
@@ -113,7 +116,7 @@ fn run(page: &str, skipped: &mut BTreeSet<String>, faults: &mut Vec<String>) {
     }
 }
 
-/// Puts into a folder what the commands of a page find in a clone.
+/// Puts the files of a clone that commands use into `folder`.
 fn prepare(folder: &Path) {
     let link = |target: &Path, name: &str| {
         std::os::unix::fs::symlink(target, folder.join(name)).expect("a link");
@@ -129,7 +132,7 @@ fn prepare(folder: &Path) {
     }
 }
 
-/// Writes the C program that a page shows under the name by which a command compiles it.
+/// Writes the C program that a page shows to the file name that the command `line` compiles.
 fn own_program(folder: &Path, line: &str, blocks: &[markdown::Block]) {
     let program = blocks.iter().find(|b| b.language == "c" && b.text.contains("int main("));
     let source = line.split_whitespace().find(|word| word.ends_with(".c") && !word.contains('/'));

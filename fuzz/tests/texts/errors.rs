@@ -1,8 +1,8 @@
-//! The page on troubles quotes lines that the programs really print.
+//! Tests that programs really print the lines which the page on troubleshooting quotes.
 //!
-//! Each heading of `running/troubleshooting.md` that is inline code is such a line; a word in angle brackets stands
-//! for what differs from job to job. The parts between these words stand in the string literals of one of the crates
-//! that print.
+//! Each heading of `running/troubleshooting.md` that is inline code is such a line. A word in angle
+//! brackets stands for text that differs from job to job. The parts between these words must occur in
+//! the string literals of the crates that print.
 
 use super::{GUIDE, files, none, source_texts, text};
 
@@ -10,14 +10,15 @@ use super::{GUIDE, files, none, source_texts, text};
 const FOLDERS: &[&str] =
     &["engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
 
-/// The parts of a quoted line that do not differ from job to job.
+/// Returns the parts of a quoted line that are equal in all jobs.
 fn parts(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for piece in line.split('<') {
         let fixed = piece.split_once('>').map_or(piece, |(_, after)| after);
         parts.push(source_texts::words(fixed));
     }
-    // The marks of the programs come from one place each; single words prove nothing.
+    // The test removes the prefixes `mpiexec:` and `typepack:`, which other literals contain. It
+    // ignores very short parts, because they prove nothing.
     let bare = |part: &String| {
         let part = part.trim_start_matches("mpiexec: ").trim_start_matches("typepack: ");
         part.trim_matches([' ', ':', '(', ')', '\'', '"', ',']).to_owned()

@@ -1,5 +1,6 @@
-//! The examples in `runtime/examples` run as jobs of several ranks: those in Rust as Cargo has built them, those in
-//! C compiled by the installed `mpicc`. `scripts/clients` runs those in Python, for which it installs mpi4py.
+//! Runs the examples in `runtime/examples` as jobs of several ranks: the Rust examples as Cargo has
+//! built them, the C examples compiled by the installed `mpicc`. `scripts/clients` installs mpi4py
+//! and runs the Python examples.
 
 use super::programs::{Scratch, built, shell};
 use super::{files, none, repository};
@@ -13,7 +14,7 @@ fn stem(file: &str) -> &str {
     Path::new(file).file_stem().and_then(|stem| stem.to_str()).expect("a name")
 }
 
-/// Runs one example; every rank prints a line.
+/// Runs one example, of which every rank must print a line.
 fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     let done = shell(folder, &format!("mpiexec -n {ranks} {program}"));
     let lines = done.text.lines().count();

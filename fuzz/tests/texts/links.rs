@@ -1,12 +1,13 @@
-//! No relative link of a Markdown file is dead: the file or folder exists, and so does the heading.
+//! Tests that no relative link of a Markdown file is dead: the file or folder must exist, and so must
+//! the heading.
 
 use super::{files, markdown, none, repository, text};
 use std::path::{Component, Path, PathBuf};
 
-/// Files that are about to be written.
+/// Files that links may name before they exist.
 const COMING: &[&str] = &["bench-suite/RESULTS.md"];
 
-/// `path` without `.` and `..`; `None` if it leaves the repository.
+/// Returns `path` without `.` and `..`; `None` if the path leaves the repository.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -24,7 +25,7 @@ fn normal(path: &Path) -> Option<PathBuf> {
     Some(normal)
 }
 
-/// What is wrong with a link from `page`, if anything is.
+/// Returns what is wrong with a link from `page`; `None` if the link is right.
 fn fault(page: &str, link: &str) -> Option<String> {
     if link.starts_with("https://") || link.starts_with("http://") || link.starts_with("mailto:") {
         return None;

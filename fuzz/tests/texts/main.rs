@@ -1,9 +1,10 @@
-//! What the project's texts promise is true: links lead somewhere, the commands of the README and of the
-//! guide run, the code in the guide is the code of the examples, the guide renders.
+//! Tests the statements in the project's texts: no link is dead, the commands of the README and of
+//! the guide run, the code in the guide is the code of the examples, and the guide renders.
 //!
-//! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs` compare pages
-//! with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs` finds; `book.rs` renders the
-//! guide; `sources.rs` looks at the comments of the sources; `top.rs` at the top level of the tree.
+//! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs`
+//! compare pages with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs`
+//! finds; `book.rs` renders the guide; `sources.rs` checks the comments of the sources; `top.rs`
+//! checks the top level of the tree.
 //!
 //! A check that this machine cannot make prints `skipped: reason`, which `scripts/test` repeats at its end.
 
@@ -22,7 +23,7 @@ mod top;
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
 }
@@ -30,7 +31,8 @@ fn repository() -> PathBuf {
 /// The folder of the guide, relative to the repository.
 const GUIDE: &str = "runtime/guide";
 
-/// All files below `folder` of the repository whose names end in `ending`, relative to the repository.
+/// Returns all files below `folder` of the repository whose names end in `ending`. All paths are
+/// relative to the repository.
 fn files(folder: &str, ending: &str) -> Vec<String> {
     fn visit(root: &Path, folder: &str, ending: &str, found: &mut Vec<String>) {
         let path = root.join(folder);
@@ -55,12 +57,12 @@ fn files(folder: &str, ending: &str) -> Vec<String> {
     found
 }
 
-/// The text of a file of the repository.
+/// Returns the text of a file of the repository.
 fn text(path: &str) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Fails with the list of `faults`, if there are any.
+/// Fails with the list of `faults` unless the list is empty.
 fn none(what: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{} {what}:\n{}", faults.len(), faults.join("\n"));
 }

@@ -1,4 +1,5 @@
-//! The parts of a Markdown page that the tests need: fenced blocks, links, and the anchors of headings.
+//! Finds the parts of a Markdown page that the tests need: fenced blocks, links, and the anchors of
+//! headings.
 
 /// A fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,18 +12,18 @@ pub struct Block {
     pub text: String,
 }
 
-/// A page, taken apart.
+/// The parts of a page.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Fenced blocks, in order.
     pub blocks: Vec<Block>,
     /// The targets of links and images outside of blocks and inline code, each with its line.
     pub links: Vec<(usize, String)>,
-    /// What links may name after `#`.
+    /// The anchors of the headings: the names that a link may have after `#`.
     pub anchors: Vec<String>,
 }
 
-/// Takes a page apart.
+/// Returns the parts of a page.
 pub fn read(text: &str) -> Page {
     let mut page = Page::default();
     let mut open: Option<(Block, String)> = None;
@@ -54,16 +55,16 @@ pub fn read(text: &str) -> Page {
     page
 }
 
-/// The title of a heading line.
+/// Returns the title in a heading line; `None` for any other line.
 fn heading(line: &str) -> Option<&str> {
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
     (1..=6).contains(&level).then(|| title.strip_prefix(' ')).flatten().map(str::trim)
 }
 
-/// The anchor that GitHub and mdBook give a heading.
+/// Returns the anchor that GitHub and mdBook give a heading.
 fn anchor(title: &str) -> String {
-    // The words of a link, without its target.
+    // Of a link in the title, only the words count and not the target.
     let mut shown = String::new();
     let mut rest = title;
     while let Some(at) = rest.find("](") {
@@ -82,7 +83,8 @@ fn anchor(title: &str) -> String {
         .collect()
 }
 
-/// The targets of the links in a line: `[words](target)`, `![words](target)` and `[name]: target`.
+/// Returns the targets of the links in a line: `[words](target)`, `![words](target)` and `[name]:
+/// target`.
 fn links(line: &str) -> Vec<String> {
     // Inline code has no links.
     let plain: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");

@@ -1,4 +1,5 @@
-//! The programs of this build, installed as a user installs them, and a command with a time limit.
+//! Provides the programs of this build, installed as a user installs them, and runs commands with a
+//! time limit.
 
 use super::repository;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder of this build: `target/debug` or `target/release`.
+/// Returns the folder of this build: `target/debug` or `target/release`.
 pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -16,7 +17,8 @@ pub fn built() -> &'static Path {
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            // The whole workspace: for fewer packages Cargo chooses other features and builds more.
+            // Build the whole workspace: for fewer packages Cargo chooses other features and builds
+            // crates again.
             build.args([
                 "build",
                 "--quiet",
@@ -37,12 +39,12 @@ pub fn built() -> &'static Path {
     })
 }
 
-/// An installation of this build.
+/// Returns the folder of an installation of this build, which the first call makes.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("texts-prefix");
-        // An earlier run may have left one.
+        // An earlier run may have left an installation.
         let _may_be_missing = std::fs::remove_dir_all(&path);
         let mut install = Command::new(repository().join("scripts/install"));
         install.arg("--prefix").arg(&path).arg("--from").arg(built()).env_remove("DESTDIR");
@@ -52,7 +54,7 @@ pub fn prefix() -> &'static Path {
     })
 }
 
-/// A new folder, removed at the end.
+/// A new folder, which is removed when the value is dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -73,15 +75,15 @@ impl Drop for Scratch {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Done {
-    /// The exit code; 124 if the time was over.
+    /// The exit code; 124 if the command exceeded the time limit.
     pub code: i32,
     /// Standard output and standard error.
     pub text: String,
 }
 
-/// Runs a line of shell in `folder` with the installation first in `PATH`, for a minute at most.
+/// Runs a shell command in `folder` for at most a minute. The installation comes first in `PATH`.
 pub fn shell(folder: &Path, line: &str) -> Done {
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}/bin:{}:{path}", prefix().display(), built().display());
@@ -94,7 +96,8 @@ pub fn shell(folder: &Path, line: &str) -> Done {
     command.env_remove("MPIEXEC_TIMEOUT").env_remove("LD_LIBRARY_PATH");
     let done = command.output().expect("timeout and bash");
     let text = [done.stdout, done.stderr].concat();
-    // A signal leaves no code; `timeout` turns those of the command into 128 + signal.
+    // If a signal ends `timeout` itself, there is no exit code. If a signal ends the command,
+    // `timeout` exits with 128 plus the signal's number.
     Done {
         code: done.status.code().unwrap_or(-1),
         text: String::from_utf8_lossy(&text).into_owned(),

@@ -1,15 +1,17 @@
-//! The code in the guide is code that a test runs: each `rust`, `c` and `python` block is a piece of an example.
+//! Tests that each `rust`, `c` and `python` block of the guide is a piece of an example, because
+//! tests run the examples.
 //!
-//! A block may leave lines out: a line with nothing but `…` (after a comment mark) stands for any lines.
+//! A block may leave lines out: a line that contains only `…` (after a comment mark) stands for any
+//! lines.
 
 use super::{GUIDE, files, markdown, none, text};
 
-/// The lines of a text without indentation, without empty ones.
+/// Returns the lines of a text that are not empty, without their indentation.
 fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Whether the lines of `piece` stand one after the other in `whole`.
+/// Returns whether the lines of `piece` follow each other in `whole`.
 fn contains(whole: &[&str], piece: &[&str]) -> bool {
     let gap = |line: &&str| {
         line.trim_start_matches(['/', '*', '#', ' ']).trim_end_matches([' ', '*', '/']) == "…"

@@ -1,9 +1,10 @@
-//! The top level of the repository has the entries of the design and no others; the README is short.
+//! Tests that the top level of the repository has exactly the entries that the design lists, and that
+//! the README is short.
 
 use super::{none, repository, text};
 use std::process::Command;
 
-/// Everything at the top level but names that begin with a dot.
+/// All entries of the top level except names that begin with a dot.
 const TOP: &[&str] = &[
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -20,19 +21,19 @@ const TOP: &[&str] = &[
     "scripts",
 ];
 
-/// Most lines of the README.
+/// Maximum number of lines of the README.
 const README_LINES: usize = 330;
 
 #[test]
 fn the_top_level_is_that_of_the_design() {
-    // Files that git does not know, such as a picture that a command has left, do not count.
+    // The test ignores files that git does not track, such as a picture that a command has written.
     let mut git = Command::new("git");
     let listed = git.args(["ls-files", "-z"]).current_dir(repository()).output();
     let listed = match listed {
         Ok(done) if done.status.success() && !done.stdout.is_empty() => done.stdout,
         _ => {
             println!(
-                "skipped: this is no git repository, so nobody knows which files belong to it"
+                "skipped: this folder is not a git repository, so the list of its files is unknown"
             );
             return;
         }

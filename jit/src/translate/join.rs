@@ -26,8 +26,8 @@ pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMov
     }
 }
 
-/// Returns the number of first moves that share a store: as many as fill 16 bytes if they have one
-/// length and touch, else 1.
+/// Returns how many of the first moves share a store. If moves that fill 16 bytes have one length and
+/// touch, these moves share a store. Otherwise the result is 1.
 fn lanes(moves: &[PlacedMove]) -> usize {
     let bytes = moves[0].bytes;
     if !(bytes == 8 || bytes == 4) {

@@ -12,8 +12,9 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{Direction, LeafShape, Run, Shape};
 
-/// Longest run of a window that is straight code, in bytes. This is eight moves: for longer runs
-/// the loop of chunks costs nothing, and the 32 runs of a window stay within a few KiB of code.
+/// Longest run of a window that is straight code, in bytes. A run of this length takes eight moves.
+/// For longer runs the loop of chunks costs nothing, and the 32 runs of a window stay within a few
+/// KiB of code.
 const STRAIGHT: u64 = 128;
 
 /// Bytes per iteration of the loop over a long run.
@@ -41,7 +42,7 @@ pub(super) fn move_type(bytes: u32) -> Type {
         4 => types::I32,
         8 => types::I64,
         16 => types::I8X16,
-        // Not an input: `moves` makes no other length.
+        // This arm is never reached: `moves` makes no other length.
         _ => unreachable!("a move of {bytes} bytes"),
     }
 }
@@ -149,9 +150,9 @@ fn long_run(
     copy_run(b, from, to, length);
 }
 
-/// Emits the copy of `length` bytes, more than 64: whole chunks while more than a chunk is left,
-/// then the last 64 bytes of the run. They overlap the chunk before unless `length` is a multiple
-/// of 64.
+/// Emits the copy of `length` bytes, more than 64: whole chunks while more than a chunk is left, then
+/// the last 64 bytes of the run. The last 64 bytes overlap the chunk before them unless `length` is a
+/// multiple of 64.
 pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: Value) {
     let last = b.ins().iadd_imm_s(length, -CHUNK);
     let chunks = b.create_block();

@@ -110,7 +110,7 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelSt
     let leaf = match &shape.leaf {
         LeafShape::Long => None,
         LeafShape::Fixed { bytes } => Some(i64::from(*bytes)),
-        // At most 32 runs of 8 KiB: `check` in translate/mod.rs made sure.
+        // The length fits: `check` in translate/mod.rs allows at most 32 runs of 8 KiB.
         LeafShape::Window { runs } => Some(runs.iter().map(|run| run.bytes).sum::<u64>() as i64),
     };
     let length = leaf.is_none().then(|| word(b, params, 3 * shape.levels.len()));

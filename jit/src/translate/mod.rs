@@ -40,7 +40,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::fmt;
 use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, TransferShape};
 
-/// A shape that a kernel can be made for.
+/// A shape for which a kernel can be made.
 pub(crate) trait Translate: fmt::Display {
     /// Refuses shapes beyond the limits that the engine keeps.
     fn check(&self) -> Result<()>;
@@ -130,7 +130,7 @@ fn check(shape: &Shape) -> Result<()> {
                 let end = start + i128::from(run.bytes);
                 if run.bytes == 0 || start < -span || end > span {
                     return refuse(format!(
-                        "run {}+{} is empty or reaches beyond -{span}..{span}",
+                        "run at {}, length {}: allowed are runs of 1 byte or more within -{span}..{span}",
                         run.offset, run.bytes
                     ));
                 }
@@ -166,7 +166,7 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
         {
             let max = TransferShape::RUN_BYTES;
             return refuse(format!(
-                "run {}-{}+{} has not 1 to {max} bytes or reaches beyond -{span}..{span}",
+                "run at {} and {}, length {}: allowed are runs of 1 to {max} bytes within -{span}..{span}",
                 run.from, run.to, run.bytes
             ));
         }

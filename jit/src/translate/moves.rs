@@ -1,4 +1,4 @@
-//! Cuts a run of bytes into moves. This is arithmetic; it emits no code.
+//! Cuts a run of bytes into moves. This file does only arithmetic and emits no code.
 //!
 //! `leaf.rs` calls [`moves`]. Invariants: every move lies inside the run, the moves together cover
 //! the run, and no other choice of moves of 1, 2, 4, 8 and 16 bytes has fewer moves. Moves of one

@@ -19,7 +19,7 @@ use typepack_engine::kernel::{
 };
 use typepack_jit::Jit;
 
-/// Longer runs of a window are a loop, which is not unrolled: a class of its own.
+/// A window with a longer run is a class of its own: the run is a loop, and the loop is not unrolled.
 const STRAIGHT: u64 = 128;
 
 /// Lengths of blocks that are tested at every depth: one move, a joined move, two moves, four
@@ -161,7 +161,7 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
 
 /// Returns a level of `count` iterations that are `stride` bytes apart. A table has another order.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
-    // Different entries in any case; not ascending if 7 does not divide the count.
+    // All entries differ. They do not ascend unless 7 divides the count.
     let entries = || -> Vec<i64> {
         (0..count as i64)
             .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })

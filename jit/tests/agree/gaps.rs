@@ -45,8 +45,8 @@ fn gaps_are_kept(
             while !done.load(Ordering::Relaxed) && kept.load(Ordering::Relaxed) {
                 value = value.wrapping_add(1);
                 gaps.iter().for_each(|byte| byte.store(value, Ordering::Relaxed));
-                // Empties this CPU's store buffer: otherwise the loads below would read it, not the
-                // cache.
+                // Empties this CPU's store buffer: otherwise the loads below would read the store
+                // buffer and not the cache.
                 fence(Ordering::SeqCst);
                 if gaps.iter().any(|byte| byte.load(Ordering::Relaxed) != value) {
                     kept.store(false, Ordering::Relaxed);

@@ -88,8 +88,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // Use other packed bytes, because the memory already has the values of the old
-                // ones.
+                // Use other packed bytes, because the memory already has the values of the first
+                // packed bytes.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);
@@ -186,7 +186,7 @@ fn windows() {
     }
 }
 
-/// Tests every run between two guard pages: no byte beside any run is accessed, whatever the order
+/// Tests every run between two guard pages: no byte outside the runs is accessed, whatever the order
 /// of loads and stores. The packed side ends at a guard page, too.
 #[test]
 fn runs_alone_on_their_pages() {

@@ -536,7 +536,7 @@ fn bad_arguments_of_the_script() {
         (&["--prefix", "/x", "--frob"], 2, "unknown argument '--frob'"),
         (&["--prefix", "/x", "--from", "/", "--uninstall"], 2, "exclude each other"),
         (&["--prefix", empty, "--from", empty], 1, "is missing; build it first"),
-        (&["--prefix", empty, "--uninstall"], 1, "nothing of typepack is installed"),
+        (&["--prefix", empty, "--uninstall"], 1, "typepack is not installed in"),
     ] {
         let done = output(script(arguments));
         let line = String::from_utf8_lossy(&done.stderr).into_owned();

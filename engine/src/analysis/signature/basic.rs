@@ -1,9 +1,9 @@
 //! Basic types as signatures compare them: by class and width, or by name.
 //!
-//! This is the first room of the signature; `build.rs` makes the leaves of a signature from basic
-//! types. The classes follow the groups of MPI-5.0 section 6.9.2 (C integers, floating point, logical,
-//! complex, byte) and the contract of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and
-//! Fortran types with one representation.
+//! This is the first file of the signature; `build.rs` makes the leaves of a signature from basic
+//! types. The classes follow the groups of MPI-5.0 section 6.9.2 (C integers, floating point,
+//! logical, complex, byte) and a rule of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C
+//! and Fortran types with one representation.
 //!
 //! - Signed and unsigned integers are one class. Section 6.9.2 has them in one group, and the copy is
 //!   identical. Programs often send `MPI_INT` to a receiver that counts in `MPI_UNSIGNED`, which is
@@ -11,7 +11,7 @@
 //! - `MPI_CHAR`, `MPI_CHARACTER` and `MPI_WCHAR` are characters; `MPI_SIGNED_CHAR` and
 //!   `MPI_UNSIGNED_CHAR` are integers, as the standard defines.
 //! - `long double` is a separate class. On x86-64 it has 80 significant bits in 16 bytes, while
-//!   `REAL*16` is IEEE binary128; the bytes of one are garbage if read as the other.
+//!   `REAL*16` is IEEE binary128; a value of one type, read as the other type, is garbage.
 //! - `MPI_BYTE` and `MPI_PACKED` are separate classes: bytes match only bytes (section 3.3.1).
 //!   `matching.rs` decides what packed data matches.
 

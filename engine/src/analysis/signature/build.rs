@@ -65,7 +65,8 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// Sequences by number of elements and hash. A sequence found here is still compared.
+    /// Sequences by number of elements and hash. A sequence that is found here is then compared in
+    /// full.
     sequences: HashMap<(u64, Affine), NodeId>,
     /// The signatures of finished types, `None` for types without data.
     done: HashMap<*const (), Option<Repeated>>,
@@ -73,7 +74,8 @@ struct Builder {
 
 impl Builder {
     fn finished(&self, ty: &Datatype) -> Option<Option<Repeated>> {
-        // Types without data get no memo entry: such a type may be a large tree, and nobody needs it.
+        // Types without data get no memo entry: such a type may be a large tree, and no other
+        // signature uses it.
         if ty.size() == 0 { Some(None) } else { self.done.get(&ty.address()).copied() }
     }
 
@@ -221,7 +223,8 @@ impl Node {
 /// Returns how often `parts` repeats its shortest period: 1 for most lists. It uses the failure
 /// function of Knuth, Morris and Pratt.
 fn repetitions(parts: &[Repeated]) -> usize {
-    // A repetition contains its last part more than once. Most structs do not, so they need no table.
+    // A repetition contains its last part more than once. Most structs contain their last part once,
+    // so they need no table.
     let Some(last) = parts.last() else { return 1 };
     if parts.len() < 4 || !parts[..parts.len() - 1].contains(last) {
         return 1;

@@ -7,10 +7,10 @@
 //! t1 B^(n-1) + t2 B^(n-2) + … + tn   mod P        P = 2^127 - 1
 //! ```
 //!
-//! To append a sequence takes one multiplication and one addition. To repeat a sequence `k` times takes
-//! O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63 elements. With
-//! two 61-bit primes the powers of the base would repeat within a signature, and the bound below would
-//! be empty.
+//! To append a sequence takes one multiplication and one addition. To repeat a sequence `k` times
+//! takes O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63
+//! elements. With two 61-bit primes the powers of the base would repeat within a signature, and the
+//! bound below would say nothing.
 //!
 //! **Collisions.** Two different sequences of at most `n` elements (their lengths may differ, tokens
 //! are not 0) have equal values for at most `n` of the `P` possible bases. For a base chosen at random
@@ -23,8 +23,8 @@
 /// can check types.
 ///
 /// Equal sequences of basic types have equal hashes. Different sequences of at most `n` elements have
-/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base is
-/// fixed, so the hash is no protection against a constructed collision).
+/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base
+/// is fixed, so the hash does not protect against a constructed collision).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureHash {
     /// Number of basic elements.
@@ -44,7 +44,7 @@ impl SignatureHash {
 
     /// Returns the hash of these elements followed by those of `next`, in O(log of `next.elements`).
     ///
-    /// It is meant for sequences of at most 2^64 - 1 elements; beyond that the number wraps.
+    /// The number of elements wraps beyond 2^64 - 1.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Affine::of(self).then(Affine::of(next)).hash(self.elements.wrapping_add(next.elements))
@@ -52,7 +52,7 @@ impl SignatureHash {
 
     /// Returns the hash of these elements repeated `count` times, in O(log of the number of elements).
     ///
-    /// It is meant for sequences of at most 2^64 - 1 elements; beyond that the number wraps.
+    /// The number of elements wraps beyond 2^64 - 1.
     #[must_use]
     pub fn repeat(self, count: u64) -> Self {
         Affine::of(self).repeat(count).hash(self.elements.wrapping_mul(count))

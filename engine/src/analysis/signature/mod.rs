@@ -271,11 +271,11 @@ impl Signature {
         Some(self.node(reached).first)
     }
 
-    /// Moves to position `index` of `item` (at most its length). It passes the items before the
-    /// position to `passed`, in order, as hashes with their numbers of elements and counts. It returns
-    /// the node that starts at the position, or the basic node that contains the position, and the
-    /// distance inside that node. If `index` is the length, it returns the node of `item`, or the
-    /// innermost node that ends there.
+    /// Moves to position `index` of `item` (at most its length). The function passes the items before
+    /// the position to `passed`, in order, as hashes with their numbers of elements and counts. The
+    /// function returns the node that starts at the position, or the basic node that contains the
+    /// position, and the distance inside that node. If `index` is the length, it returns the node of
+    /// `item`, or the innermost node that ends there.
     fn descend(
         &self,
         item: Repeated,

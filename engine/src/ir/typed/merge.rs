@@ -1,8 +1,8 @@
 //! Lowers a tree to a typed program: the lowering of `ir/lower.rs`, with leaves of one type each,
 //! which are merged only if their types stay distinct.
 //!
-//! `ir/typed/` calls this file. It does not use the passes of `passes/`, which compare and merge blocks
-//! by their bytes: that is right for bytes and wrong for types.
+//! `ir/typed/` calls this file. It does not use the passes of `passes/`, which compare and merge
+//! blocks by their bytes and would lose their types.
 
 use super::Unit;
 use crate::datatype::Datatype;

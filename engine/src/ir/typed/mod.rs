@@ -1,12 +1,12 @@
 //! The typed program: a loop program that keeps basic types apart.
 //!
 //! The native program (`ir/`, `passes/`) merges neighbouring basic types into byte runs, because it
-//! only moves bytes. Some rooms have to know the types of the bytes: `external32/`, reductions,
-//! user-defined operations. They lower the same tree with typed leaves. A leaf is a run of elements of
-//! one named type, one extent apart, and merges only with neighbours of the *same* named type. Pairs
-//! such as `MPI_DOUBLE_INT` are one leaf, because operations take whole pairs. Loops, tables, ragged
-//! lists and sequences are those of `ir/`. Shared subtrees stay shared, and index tables are shared
-//! with the tree.
+//! only moves bytes. Some modules have to know the types of the bytes: `external32/`, reductions,
+//! user-defined operations. These modules lower the same tree with typed leaves. A leaf is a run of
+//! elements of one named type, one extent apart, and merges only with neighbours of the *same* named
+//! type. Pairs such as `MPI_DOUBLE_INT` are one leaf, because operations take whole pairs. Loops,
+//! tables, ragged lists and sequences are those of `ir/`. Shared subtrees stay shared, and index
+//! tables are shared with the tree.
 //!
 //! Invariants:
 //!

@@ -11,7 +11,7 @@ use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
 use std::arch::x86_64::*;
 
-/// Most stretches of a register. Their masks use all available mask registers.
+/// Maximum number of stretches of a register. Their masks use all available mask registers.
 const MOST: usize = 4;
 
 /// A stretch of 64 bytes of memory.

@@ -129,8 +129,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the periods. Each arm passes the grain of the masks, and 32
-        // only if no line has more than 32 bytes of data.
+        // SAFETY: the caller guarantees the periods. Each arm passes the grain of the masks, and a
+        // `WIDTH` of 32 only if no line has more than 32 bytes of data.
         unsafe {
             match (self.half, self.grain) {
                 (true, WORDS) => self.sized::<PACK, FAR, 32, WORDS>(periods, mem, packed),

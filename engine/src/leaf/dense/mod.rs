@@ -13,7 +13,8 @@
 //! works if no element crosses two registers ([`can_swap`]).
 //!
 //! If aligning pays and the call moves enough elements, `short.rs` first moves elements until lines
-//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs two.
+//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs as much
+//! as two accesses.
 //!
 //! A pattern is built only after its window has moved some data ([`LazyPattern`]): the windows of
 //! many types never do.
@@ -33,8 +34,8 @@ use short::Short;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most lines of a period. Longer periods come from odd strides of many bytes: a line then holds
-/// few elements, and moves of 16 bytes are as fast.
+/// Maximum number of lines of a period. Longer periods come from odd strides of many bytes: then a
+/// line holds few elements, and moves of 16 bytes are as fast.
 const STEPS: usize = 64;
 
 /// Periods that a call must move before aligning pays.
@@ -43,12 +44,12 @@ const PERIODS_TO_ALIGN: usize = 8;
 /// Full registers that a call must move before the other methods beat `short.rs`.
 const REGISTERS: usize = 16;
 
-/// Moves of up to 16 bytes after which a pattern is built. Before that, building takes longer than
-/// the pattern could have saved. Programs often make structs of a few members, use them ten times
-/// and free them (`typepack-bench peers --only storm`).
+/// Number of moves of up to 16 bytes after which a pattern is built. Earlier, building takes longer
+/// than the pattern could have saved. Programs often make structs of a few members, use them ten
+/// times and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
-/// Fewest periods for which loading their permutes pays.
+/// Minimum number of periods for which it pays to load their permutes.
 const PERIODS: usize = 4;
 
 /// Bytes of both sides from which on lines are expected in the second-level cache: most of a
@@ -58,8 +59,8 @@ const NEAR: usize = 40 << 10;
 /// A window that moves run by run until it has moved enough data, and then builds its pattern.
 pub(super) struct LazyPattern {
     built: OnceLock<Box<Pattern>>,
-    /// Moves that are left before the pattern is built. Of two threads that subtract at the same
-    /// time, one may lose its part; then the pattern is built a little later.
+    /// Moves that are left before the pattern is built. If two threads subtract at the same time, one
+    /// subtraction may be lost. Then the pattern is built a little later.
     left: AtomicU32,
     /// Moves of an element.
     moves: u32,
@@ -70,9 +71,10 @@ pub(super) struct LazyPattern {
 /// A compiled pattern, for one direction.
 pub(super) struct Pattern {
     few: Short,
-    /// Fewest elements for which `long` is used.
+    /// Minimum number of elements for which `long` is used.
     many: usize,
-    /// Built by the first call that needs it: types with few elements are made and freed often.
+    /// The first call that needs this form builds it, because types with few elements are made and
+    /// freed often.
     long: OnceLock<Long>,
     /// The pattern, ascending.
     runs: Box<[Stripe]>,
@@ -114,14 +116,14 @@ struct Long {
     /// Elements of a period of lines, `1 << shift`.
     elements: usize,
     shift: u32,
-    /// Elements after which the address has advanced, modulo a line, by the greatest power of two
-    /// that divides the stride.
+    /// Number of elements whose total stride, modulo a line, is the greatest power of two that
+    /// divides the stride.
     inverse: usize,
     /// Whether aligning pays.
     aligns: bool,
-    /// Elements after the whole periods that are left to `few`. At least one, so that a gap after
-    /// the last whole period lies between elements; and enough to fill the register that a step may
-    /// access past its own bytes.
+    /// Number of elements after the whole periods that `few` moves. There is at least one such
+    /// element, so that a gap after the last whole period lies between elements. These elements also
+    /// fill the register that a step may access past its own bytes.
     spare: usize,
 }
 
@@ -141,9 +143,9 @@ pub(super) struct Merit {
 }
 
 impl Merit {
-    /// Returns whether lines beat moves. A line costs a load, a permute and a store; when
-    /// unpacking, the store has a mask. Without a pattern, rows move blocks of 8 bytes in pairs and
-    /// blocks of 4 bytes in fours. So these blocks take fewer stores than moves, but more than
+    /// Returns whether lines beat moves. A line costs a load, a permute and a store; when unpacking,
+    /// the store has a mask. Without a pattern, rows move blocks of 8 bytes in pairs and blocks of 4
+    /// bytes in fours. So these blocks take fewer stores than moves. But they take more stores than
     /// gathering, and more than lines that are half full of whole words (`typepack-bench peers`,
     /// d1s2, d1s3, f1s2, f1s3).
     pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
@@ -158,8 +160,8 @@ impl Merit {
     }
 
     /// Returns whether rows of `count` elements are long enough inside other levels. The call for a
-    /// row costs as much as some dozens of blocks cost a compiled kernel (`typepack-bench peers`,
-    /// 128 B and 1 KiB).
+    /// row takes as long as a compiled kernel takes for some dozens of blocks (`typepack-bench
+    /// peers`, 128 B and 1 KiB).
     pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
         let least = match leaf {
             Leaf::Block { bytes: ..4 } => 32,
@@ -341,7 +343,7 @@ impl Pattern {
             let Self { ref runs, stride, bytes, grain, .. } = *self;
             let elements = period(stride);
             let gather = if PACK { Gather::new(runs, stride) } else { None };
-            // Aligning the packing from two lines gained nothing or lost.
+            // If a register is packed from two lines, aligning saves no time or costs time.
             let aligns =
                 !PACK || gather.as_ref().map_or(elements * stride > LINE, |f| f.parts() > 2);
             Long {

@@ -125,7 +125,8 @@ impl Short {
             // SAFETY: `long` has the conditions of this function and gets its arguments.
             return unsafe { self.long::<PACK, GRAIN>(count, mem, packed) };
         }
-        // Read once: the compiler must assume that the stores may overwrite this pattern.
+        // The fields are read once here, because the compiler must assume that the stores overwrite
+        // this pattern.
         let Self { ref head, elements, stride, bytes, .. } = *self;
         let (memory, data) = (head.memory, head.data);
         let (pitch, packed_pitch) = (elements * stride, elements * bytes);

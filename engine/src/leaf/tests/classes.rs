@@ -154,11 +154,11 @@ fn every_class_at_every_alignment() {
     let block = |bytes| Leaf::Block { bytes };
     let nest = |levels: Vec<Level>, leaf| Nest { base: 0, levels: levels.into(), leaf };
     for shift in 0..64 {
-        // Whole groups of every width, with every remainder.
+        // These counts give whole groups of every width, with every remainder.
         let count = 16 + shift as u64 % 17;
         for kind in levels() {
             for bytes in (1..=65).chain([96, 127, 130, 300]) {
-                // Far apart: denser patterns would be windows.
+                // These runs are far apart, because denser patterns would be windows.
                 let stride = bytes as i64 + 97;
                 let rows = nest(vec![level(kind, count, stride)], block(bytes));
                 sweep(&mut tried, &rows, shift, &mut room);

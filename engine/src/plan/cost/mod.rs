@@ -1,5 +1,5 @@
-//! The cost model: the times of all executors of a nest. They determine which executor runs calls of
-//! which size, and when a compilation pays.
+//! The cost model: the times of all executors of a nest. These times determine which executor runs
+//! calls of which size, and when a compilation pays.
 //!
 //! `plan/` asks at the first call of a nest in a direction. `table.rs` holds the measurements; this
 //! file holds the arithmetic. A call takes a fixed time, a time for every execution of the innermost
@@ -45,7 +45,7 @@ struct Leaves {
     listed: Blocks,
     /// Windows by lines: with a period of one line, and with a longer period.
     window: [Cost; 2],
-    /// Windows run by run, for each move.
+    /// Windows run by run; the times are for each move.
     runs: Cost,
 }
 
@@ -54,11 +54,11 @@ struct Leaves {
 struct Kernels {
     strided: Blocks,
     listed: Blocks,
-    /// Windows, for each move.
+    /// Windows; the times are for each move.
     window: Cost,
 }
 
-/// Which executor runs calls of which size, and when to compile.
+/// The choice of the executor for calls of each size, and of the time to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Choice {
@@ -218,7 +218,8 @@ pub(crate) fn choice(
 /// Returns the choice if a compiled kernel was requested by name, so that there is no leaf kernel. The
 /// kernel takes all calls, even with blocks so long that the interpreter's memcpy is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Minimum saving in picoseconds per KiB; with it a kernel is always requested in the end.
+    /// Minimum saving in picoseconds per KiB. Because of this minimum, a nest that moves enough bytes
+    /// always requests its kernel.
     const LEAST: i64 = 1024 * 10;
     let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
@@ -238,8 +239,8 @@ fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
         (true, 0.0..) => u64::MAX,
         // The kernel takes calls up to the size where the lines cross.
         (true, _) => (call / -each * bytes) as u64,
-        // The kernel takes calls from the size where the lines cross. That is a few runs, which does
-        // not justify a second limit.
+        // The kernel takes calls from the size where the lines cross. This size is a few runs, so a
+        // second limit is not worthwhile.
         (false, each) if each > 0.0 => u64::MAX,
         _ => return Choice::NEVER,
     };

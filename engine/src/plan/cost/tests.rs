@@ -77,16 +77,18 @@ fn choices_of_the_table() {
     let threshold = 512 << 10;
     for direction in [Direction::Pack, Direction::Unpack] {
         let ask = |nest: &Nest, class| choice(nest, direction, Isa::Avx512, class, threshold);
-        // Loops that know the block are faster than a memcpy per block.
+        // Loops that are compiled for the length of the block are faster than a memcpy per block.
         let short = nest(vec![level(1, 0), level(64, 16)], 8);
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
         assert!(choice.saving(512) > 0);
-        // The kernel runs them even if the interpreter is as fast: this class means kernels by name.
+        // The class `Interpreter` stands for settings that request compiled kernels by name. So the
+        // kernel takes these rows although the interpreter is as fast.
         let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
         assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
         assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
-        // Leaf kernels fill registers of 64 bytes with such blocks; compiled kernels have 16 bytes.
+        // Leaf kernels fill registers of 64 bytes with such blocks; compiled kernels have registers
+        // of 16 bytes.
         let long = nest(vec![level(1, 0), level(1000, 1024)], 512);
         assert!(ask(&long, Class::Row).most < 1 << 20, "{direction:?}");
         // Tiles win by their order of visits, which the table does not contain.
