@@ -33,7 +33,7 @@ pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
 }
 
-/// Returns the error for a rank whose part has another size than this rank's.
+/// Returns the error for a rank whose part differs in size from this rank's part.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
     let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank {ours}");

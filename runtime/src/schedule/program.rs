@@ -3,11 +3,12 @@
 //! A [`Builder`] lists steps in order. A step waits for other steps only if the builder says so
 //! ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the order in which
 //! they were listed. All messages of a schedule have one tag, so messages between two ranks match in the
-//! order in which they are issued. If there are several, the schedules of both ranks must fix this order.
+//! order in which they are issued. If two ranks exchange several messages in one direction, the schedules
+//! of both ranks must fix this order.
 //!
-//! A step fails if its own work fails, or if a step fails that it comes [`after`](Builder::after). A failed
-//! send sends a void message. A failed receive still takes its message. A failed copy or combination does
-//! nothing.
+//! A step fails if its own work fails, or if a step fails for which it waits by [`after`](Builder::after).
+//! A failed send sends a void message. A failed receive still takes its message. A failed copy or
+//! combination does nothing.
 //!
 //! The next schedule reuses the memory of a schedule that has ended. Listing allocates nothing if a
 //! schedule with as many steps was listed before.
@@ -283,7 +284,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Lists a send of a part that has the types of `origin`. An earlier step packs it from there.
+    /// Lists a send of `part`, into which an earlier step packs `origin`. The message has the types of
+    /// `origin`.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -309,8 +311,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Receive { part, from }))
     }
 
-    /// Lists a copy from one part of this rank, `rank` in the communicator, to another one. The parts must
-    /// not overlap. Types are compared if those of messages are.
+    /// Lists a copy from one part of this rank, `rank` in the communicator, to another part. The parts must
+    /// not overlap. The copy compares types if messages compare types.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -334,8 +336,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.schedule.combine = Some(combine.clone());
     }
 
-    /// Lists a combination of the elements at `lower` with those at `upper`, which take the result. `all`
-    /// gives their type and number.
+    /// Lists a combination of the elements at `lower` with the elements at `upper`. The result replaces the
+    /// elements at `upper`. `all` gives the type and the number of the elements.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).

@@ -1,4 +1,4 @@
-//! Messages between private memories: copied by both ranks, by one rank alone, refused by the system,
+//! Tests messages between private memories: copied by both ranks, by one rank alone, refused by the system,
 //! withdrawn in the middle, and from ranks that send wrong places of their data.
 
 use super::super::*;
@@ -81,7 +81,7 @@ fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
     assert_eq!(status.bytes, bytes as u64);
 }
 
-/// All lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
+/// Tests all lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
 #[test]
 fn every_length_arrives() {
     let byte = byte();
@@ -122,7 +122,7 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // Another process has this id.
+        // The number at this address is not the one that the receiver announces.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
@@ -324,8 +324,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// A sender that has helped once, and then not in the next 65536 transfers, has left a count under a number
-/// that is used again. The receiver does not mistake the old count for one of the new transfer.
+/// A sender has helped once, and not in the next 65536 transfers. Its old count stands under a number that
+/// a new transfer uses again. The receiver does not mistake the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();
