@@ -268,7 +268,8 @@ impl Shared<'_> {
                 variables.insert(name, list);
             }
         }
-        // These two come only from the command line, and not from a job in which mpiexec itself was started.
+        // These two variables come only from the command line, and not from a job in which mpiexec itself
+        // was started.
         for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
             variables.remove(OsStr::new(name));
         }

@@ -51,7 +51,8 @@ pub struct Attached {
     pub segment: Arc<Segment>,
     /// This rank.
     pub rank: usize,
-    /// Open as long as this process lives: the kernel learns of the launcher's death by its far end.
+    /// The rank's end of the control socket, which stays open as long as this process lives. When the
+    /// launcher dies, the other end closes, and the kernel kills this process.
     control: OwnedFd,
 }
 
@@ -128,7 +129,7 @@ impl Attached {
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // Checked after arming: the death of a launcher before that raises no signal.
+        // This check comes after arming, because a launcher that died before raises no signal.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 

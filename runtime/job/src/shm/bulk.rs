@@ -148,7 +148,7 @@ mod tests {
         Heap { words: [[word(), word()], [word(), word()]], freed: word() }
     }
 
-    /// Three chunks through two buffers, in every interleaving.
+    /// Sends three chunks through two buffers, in every interleaving.
     #[test]
     fn loom_chunks() {
         loom::model(|| {

@@ -38,7 +38,8 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // The whole pages of a range within one page. The search in the tree would panic.
+            // `range` is empty: it was cut to whole pages and contains none. The search in the tree would
+            // panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();

@@ -2,7 +2,7 @@
 //!
 //! `shm/segment.rs` uses this file. A memfd has no name, so no other program can take the name, nothing is
 //! left after SIGKILL, and a small `/dev/shm` is no limit. Promises to safe callers: a [`Mapping`] stays
-//! mapped, readable and writable as long as it lives, and its file cannot become shorter than it.
+//! mapped, readable and writable as long as it lives, and its file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -122,9 +122,9 @@ impl Drop for Turn<'_> {
 /// Whether the child of a `fork` has the mapping, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// The child does not have it: the child of a rank must not touch memory of the job.
+    /// The child does not have the mapping, because the child of a rank must not touch memory of the job.
     No,
-    /// The child has it, with the same memory: it is the rank's own data.
+    /// The child has the mapping, with the same memory, which is the rank's own data.
     Yes,
 }
 

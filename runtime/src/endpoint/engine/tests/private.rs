@@ -122,11 +122,11 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // The number at this address is not the one that the receiver announces.
+        // The number differs, as if another process had taken the process id of the rank.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // One of the ranks does not take part.
+        // One of the ranks announces no number, so it takes no part in copies between private memories.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
