@@ -39,8 +39,8 @@ pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and the
-/// rest under a control group or limit of this process.
+/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and
+/// what the cgroups and limits of this process leave.
 pub fn available() -> u64 {
     limits::available_memory()
 }

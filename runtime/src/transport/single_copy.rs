@@ -50,9 +50,9 @@ pub struct Far<'a> {
 /// The place of an operation's data, if this rank can name it.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
-    /// Nothing useful: the message goes another way.
+    /// No useful place: another protocol carries the message.
     Nothing,
-    /// Nothing yet: the ring has no room for the definition that must come first.
+    /// No place yet: the ring has no room for the definition that must come first.
     NoRoom,
     /// The place.
     Place(Place),
@@ -74,7 +74,7 @@ pub struct Asked<'a> {
 /// The ranks that copy a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Neither: another protocol carries the message.
+    /// No rank: another protocol carries the message.
     Not,
     /// The receiver.
     Alone,
@@ -450,7 +450,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let tx = link.tx()?;
         match C::room(far, tx, layout, bytes)? {
             Said::NoRoom => Ok(false),
-            // Without help the receiver copies all of it.
+            // Without help the receiver copies the whole message.
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }

@@ -40,9 +40,9 @@ pub struct Defined {
 /// The answer of [`Defined`] for a type.
 #[derive(Debug)]
 pub enum Number {
-    /// The receiver knows it under this number.
+    /// The receiver knows the type under this number.
     Known(u32),
-    /// The sender can define it under this number, by these bytes.
+    /// The sender can define the type under this number, by these bytes.
     New(u32, Vec<u8>),
     /// The encoded form of the type is too long.
     None,
