@@ -63,7 +63,7 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// Returns a key, also a freed one of which there are values.
+/// Returns a key. A freed key is found too while an object has a value of it.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {
@@ -219,8 +219,8 @@ impl Attributes {
         }
     }
 
-    /// Copies the attributes to a duplicate of the object, as the copy functions say. They are called with
-    /// the handle of the original.
+    /// Copies the attributes to a duplicate of the object, as the copy functions say. The library calls the
+    /// copy functions with the handle of the original.
     ///
     /// # Errors
     /// Returns the code of the first copy function that fails. The values that the duplicate has by then are

@@ -15,8 +15,8 @@ use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
 /// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
-/// parentheses and those of its form. It passes the former to the function in `list` that has the name of the
-/// blocking form.
+/// parentheses and the arguments of its form. It passes the arguments in parentheses to the function in
+/// `list` that has the name of the blocking form.
 macro_rules! three_ways {
     ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
         $(
@@ -91,7 +91,7 @@ pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Reque
 
 /// Makes a barrier.
 fn meet(comm: raw::Comm, way: Way) -> Result {
-    // SAFETY: a barrier has no parts of memory.
+    // SAFETY: `Collective::Barrier` names no memory of the caller.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
 }
 
@@ -155,7 +155,8 @@ three_ways! {
 /// # Safety
 ///
 /// - `inbuf` is readable for `elements` elements of `datatype`.
-/// - `inoutbuf` is readable and writable for as many, which do not overlap those of `inbuf`.
+/// - `inoutbuf` is readable and writable for `elements` elements of `datatype`, which do not overlap the
+///   elements at `inbuf`.
 pub unsafe fn reduce_local<W: CountWidth>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
@@ -376,7 +377,7 @@ mod list {
             return make(&Collective::Alltoall { send: None, receive: &incoming });
         }
         let (from, send) = (datatype::find(sendtype)?, send()?);
-        // SAFETY: so have its send arrays: one entry for each rank of `comm`.
+        // SAFETY: the send arrays of an alltoall have an entry for each rank of `comm`, too.
         let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
         apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
         make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
@@ -436,7 +437,8 @@ mod list {
         if in_place(sendbuf) {
             return make(&Collective::Alltoall { send: None, receive: &incoming });
         }
-        // SAFETY: its send arrays have an entry for each rank of `comm`, where they are used (not in place).
+        // SAFETY: the send arrays of `MPI_Alltoallw` have an entry for each rank of `comm` if the call uses
+        // them (not in place).
         let (entries, from) = unsafe {
             let entries = Table::<W>::send(sendcounts, sdispls).read(comm.size())?;
             let from = types(sendtypes, &entries, "sendtypes")?;

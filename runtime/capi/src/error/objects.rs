@@ -60,7 +60,7 @@ impl Objects {
     /// Checks a handle that the call reads and replaces.
     ///
     /// # Errors
-    /// Returns those of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
     pub fn check_at(&self, handle: InOut<usize>) -> Result {
         self.check(handle.read(self.names.argument)?.0)
     }

@@ -12,7 +12,7 @@ use crate::halo::{Run, Way};
 /// A part of a case's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What the time is spent on.
+    /// The activity that takes the time.
     pub name: String,
     /// Microseconds per exchange or per step.
     pub us: f64,

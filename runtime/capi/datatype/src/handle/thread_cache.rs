@@ -2,9 +2,9 @@
 //!
 //! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each
 //! thread caches a few handles of a kind with counted references to their objects. The cached handles are
-//! valid as long as the kind's table has not removed an object, which one counter tells. The cache has four
-//! places. It drops a freed object when the thread looks for another object of the same place, or when the
-//! thread ends.
+//! valid as long as the kind's table has not removed an object. A counter of removals shows this. The cache
+//! has four places. It drops a freed object when the thread looks for another object of the same place, or
+//! when the thread ends.
 //!
 //! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's
 //! [`ThreadCache`], in the slot of their key (`typepack_engine::thread`), and find it without a call. If
@@ -48,7 +48,7 @@ pub struct ThreadCache<T: Send + Sync + 'static> {
 struct PerThread<T> {
     /// The thread's key; 0 if the entry has no owner.
     owner: AtomicUsize,
-    /// How many [`Held`] point here.
+    /// Number of [`Held`] that point to this entry.
     uses: Cell<usize>,
     places: [Place<T>; PLACES],
 }
@@ -120,7 +120,8 @@ impl<T> PerThread<T> {
         if forget {
             self.owner.store(0, Ordering::Release);
         }
-        // Last, because dropping an object may look for other objects, and must not find this entry.
+        // This drop comes last, because dropping an object may look for other objects, and must not find
+        // this entry.
         drop(forgotten);
     }
 }
@@ -140,7 +141,7 @@ impl<T: Send + Sync> Default for Home<T> {
 }
 
 impl<T: Send + Sync> Home<T> {
-    /// Makes a variable of a thread without an entry.
+    /// Makes the variable of a thread that has no entry yet.
     pub const fn new() -> Self {
         Self(OnceCell::new())
     }
@@ -326,7 +327,7 @@ mod tests {
     use crate::handle::table::Table;
     use std::sync::{Arc, Barrier};
 
-    /// Makes a table of its own and a function that looks things up in it.
+    /// Makes a table for one test, and a function that looks objects up in the table.
     macro_rules! kind {
         ($table:ident, $find:ident, $kept:ty) => {
             static $table: Table<$kept> = Table::new(Kind::Datatype);
@@ -403,7 +404,7 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // Takes the place of the first.
+                // This handle takes the place of the first handle.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;

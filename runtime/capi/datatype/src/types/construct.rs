@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Order};
 /// Returns the values of an array argument.
 ///
 /// # Errors
-/// Returns those of [`Array::entries`] and [`room`].
+/// Returns the errors of [`Array::entries`] and [`room`].
 ///
 /// # Safety
 ///
@@ -35,7 +35,7 @@ unsafe fn list<N: Number>(
 /// Returns block lengths and displacements.
 ///
 /// # Errors
-/// Returns those of [`list`].
+/// Returns the errors of [`list`].
 ///
 /// # Safety
 ///
