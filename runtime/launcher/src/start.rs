@@ -6,8 +6,8 @@
 //! Invariants:
 //! - Every child waits at a gate until all children exist and are recorded.
 //! - A failure during the start leaves no child behind.
-//! - Of the descriptors that mpiexec opens, a rank gets only 0, 1, 2, the segment and its control socket. All
-//!   ranks also inherit the descriptors with which mpiexec was started.
+//! - A rank gets only five of the descriptors that mpiexec opens: 0, 1, 2, the segment and its control
+//!   socket. All ranks also inherit the descriptors with which mpiexec was started.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -147,7 +147,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
             Ok(_) => break, // No reader is left, because every child has been killed.
             Err(error) => {
                 abandon(&ranks);
-                return Err(format!("cannot let the ranks go: {error}"));
+                return Err(format!("cannot release the ranks from the gate: {error}"));
             }
         }
     }

@@ -198,7 +198,8 @@ impl<'a> Job<'a> {
     fn turn(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         if let Some(error) = broken {
-            let action = self.end.broken(Outcome::Broken(format!("poll failed: {error}")));
+            let action =
+                self.end.broken(Outcome::Broken(format!("cannot wait for the ranks: {error}")));
             self.carry_out(action);
         }
         let now = Instant::now();

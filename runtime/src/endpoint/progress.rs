@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 /// Number of times that a blocking receive looks straight into the ring before the engine posts it.
 const GLANCES: usize = 64;
 
-/// Longest time that a thread sleeps before it looks again without being woken.
+/// Longest time that a thread sleeps. After this time it looks again, even if no one has woken it.
 const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Endpoint {
             Err(TryLockError::Poisoned(_)) => return Err(refused(ErrorKind::Internal)),
         };
         if state.closed {
-            return Err(Error::new(ErrorKind::State, "universe", "it has been finalized"));
+            return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
         }
         Ok(state)
     }

@@ -152,7 +152,9 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes != bytes {
-            return Err(Violation("the elements of an RTS are not as long as its message"));
+            return Err(Violation(
+                "the elements that an RTS names differ in size from its message",
+            ));
         }
         Ok(located)
     }

@@ -74,7 +74,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
             return Err(Failure::new(
                 abi::ERR_REQUEST,
                 "array_of_requests",
-                "the same request stands in the array twice",
+                "a request appears twice in the array",
             ));
         }
         found.push((handle, request));
