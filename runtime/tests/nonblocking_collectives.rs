@@ -476,7 +476,7 @@ fn panic_in_blocking_calls(world: &Communicator) {
             let text = panic.downcast_ref::<String>().expect("its message");
             assert!(text.contains("on purpose"), "{text}");
         } else {
-            // Whatever the result is, this rank's function did not panic.
+            // The result does not matter here: this rank's function did not panic.
             let _result = ended.expect("no panic");
         }
         sum.fill(9);

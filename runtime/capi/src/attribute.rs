@@ -63,7 +63,7 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// Returns a key. A freed key is found too while an object has a value of it.
+/// Returns a key. A freed key is found too as long as an object has a value of this key.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {

@@ -130,7 +130,7 @@ impl DeleteFunction {
         Self((callback as usize != crate::abi::COMM_NULL_DELETE_FN).then_some(callback))
     }
 
-    /// Calls the function, if there is one.
+    /// Calls the delete function, if the key has one.
     ///
     /// # Errors
     /// Returns the code of the function if it is not 0.

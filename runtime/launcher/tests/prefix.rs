@@ -307,7 +307,7 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
 }
 
-/// Programs as Cargo and CMake may link them: they name the library, but not its folder.
+/// Tests programs that name the library but not its folder, as Cargo and CMake may link them.
 #[test]
 fn a_program_without_a_run_path_starts() {
     let scratch = Scratch::new();

@@ -30,7 +30,7 @@ pub struct Duplicate {
 /// The number of a duplicate that is being made.
 #[derive(Debug)]
 struct Number {
-    /// What the broadcast reads or writes, under the endpoint's lock.
+    /// The word that the broadcast reads or writes under the endpoint's lock.
     sent: AtomicU64,
     /// The number, once the broadcast is complete without error on this rank; [`UNKNOWN`] before.
     published: AtomicU64,

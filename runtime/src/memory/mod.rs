@@ -25,7 +25,7 @@ use heaps::Heaps;
 /// Bytes of a cache line. Every block begins at the start of a line.
 const LINE: usize = 64;
 
-/// The heaps of the job, once this process has joined one.
+/// The heaps of the job, once this process has joined a job.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// Takes memory from this rank's heap from now on.

@@ -25,9 +25,9 @@ use std::ptr::NonNull;
 /// Another rank: the destination or source of messages, and its name in errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its rank in the job.
+    /// The peer's rank in the job.
     pub slot: Slot,
-    /// Its rank in the communicator.
+    /// The peer's rank in the communicator.
     pub rank: usize,
 }
 
@@ -166,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// Replaces the borrowed plans by owned ones.
+    /// Replaces the borrowed plans by owned plans.
     pub fn keep_plans(&mut self) {
         for plan in &mut self.plans {
             if let PlanRef::Borrowed(borrowed) = plan {
@@ -385,7 +385,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
         let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
         let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Rounded down to a multiple of 16, the alignment of the memory.
+        // Round `low` down to a multiple of 16, the alignment of the memory.
         let low = low.div_euclid(16) * 16;
         let words = (high - low).div_euclid(16) + 1;
         let refused = || {

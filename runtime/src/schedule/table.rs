@@ -445,8 +445,9 @@ impl Entry {
                     let layout = schedule.layout(&part);
                     Posting { layout, capacity: part.bytes, context, source, tag }
                 };
-                // SAFETY: the caller that started the schedule leaves the memory of the receive to it until
-                // the schedule is over or detached, and both end the receive.
+                // SAFETY: the caller that started the schedule guarantees that the receive's memory is
+                // writable, for this receive only, until the schedule is over or detached, and both end the
+                // receive.
                 match unsafe { engine.receive(&posting) } {
                     Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),

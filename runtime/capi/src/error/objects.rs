@@ -1,5 +1,5 @@
-//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows
-//! only the error handler.
+//! Kinds of objects whose calls are not built: windows, files, sessions. The C face knows only the error
+//! handler of such an object.
 //!
 //! A call checks the handle before it raises any other error, so that the error goes to the handler of the
 //! handle's object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make

@@ -17,7 +17,7 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: an array with one request, or a vector of requests.
+/// The requests of a call: an array of one request, or a vector of requests.
 struct Slots<S = Vec<Slot>> {
     /// The places of the caller's handles, if the call sets them to null.
     places: Option<Places<raw::Request>>,

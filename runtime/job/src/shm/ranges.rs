@@ -104,7 +104,7 @@ impl Ranges {
     }
 
     /// Finds a range of the set that holds `len` bytes from a multiple of `align` (a power of two) plus
-    /// `shift`, preferably a small one. Returns the start of these bytes.
+    /// `shift`. The search prefers small ranges. Returns the start of these bytes.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // Many ranges that are long enough but badly aligned do not hide a well aligned one.
+        // Many ranges that are long enough but badly aligned do not hide a well aligned range.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     /// A sender comes late, perhaps while the next split is open. Its claims and counts for the old split
-    /// never count for the new one.
+    /// never count for the new split.
     #[test]
     fn loom_split_late_sender() {
         loom::model(|| {

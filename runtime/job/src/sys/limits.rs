@@ -3,7 +3,7 @@
 //! `shm/segment.rs` sizes the heaps by the machine's memory and by the largest allowed file. `shm/heap.rs`
 //! asks before it allocates memory, because a cgroup that is out of memory does not refuse an allocation:
 //! the kernel kills a process. The numbers come from `/proc` and from the mounted cgroup file systems, of
-//! the old hierarchy and of the new one. A group counts together with all groups above it.
+//! the old and of the new hierarchy. A group counts together with all groups above it.
 //!
 //! Promise to safe callers: each answer is a guess that was right a moment ago. A number that cannot be read
 //! limits nothing.

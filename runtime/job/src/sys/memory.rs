@@ -180,8 +180,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. Best effort;
-    /// does nothing for a range outside the mapping.
+    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. The call is
+    /// best effort, and does nothing for a range outside the mapping.
     pub fn dump(&self, offset: usize, len: usize, wanted: bool) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return;
@@ -193,8 +193,8 @@ impl Mapping {
     }
 
     /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. It does so only if this
-    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`].
-    /// Best effort; the caller has to call [`reserve`] afterwards. The content does not change.
+    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`]. The
+    /// call is best effort; the caller has to call [`reserve`] afterwards. The content does not change.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;

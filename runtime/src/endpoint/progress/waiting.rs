@@ -10,8 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
 
-/// Number of rests (`pause` instructions) between two looks at what other ranks write. If a reader looks too
-/// often, it slows the writer, because the writer has to take the line away from the reader each time.
+/// Number of rests (`pause` instructions) between two reads of the words that other ranks write. If a
+/// reader looks too often, it slows the writer, because the writer has to take the line away from the
+/// reader each time.
 ///
 /// Measured in ns: two threads that only load and store, one line per message, 60 ns apart, one way; and
 /// half a round trip of 8 bytes in `typepack-bench pingpong` on AMD's Zen 5, where more rests do not help.

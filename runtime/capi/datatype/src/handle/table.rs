@@ -122,7 +122,7 @@ impl<T> Table<T> {
     }
 
     /// Returns whether a handle has an object: [`find`](Self::find) without a counted reference.
-    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for it.
+    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for this function.
     #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()

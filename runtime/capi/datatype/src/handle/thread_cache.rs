@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
 use typepack_engine::thread::{SLOTS, key, slot};
 
-/// How many handles of a kind a thread caches.
+/// Number of handles of a kind that a thread caches.
 const PLACES: usize = 4;
 
 /// The cached handles of one kind, of all threads.
@@ -57,7 +57,7 @@ struct Place<T> {
     handle: Cell<usize>,
     /// The table's count of removals when `object` was found; [`NEVER`] if `object` is null.
     removals: Cell<u64>,
-    /// Comes from [`Arc::into_raw`].
+    /// The cached object, from [`Arc::into_raw`].
     object: Cell<*const T>,
 }
 
@@ -75,8 +75,9 @@ impl<T> Place<T> {
 
     /// Caches another object, or none; returns the object that was cached.
     ///
-    /// The order of the stores matters. If another thread forks between two of them, the child has a place
-    /// that matches no handle: in the child a new thread may get the key of the thread that was here.
+    /// The order of the stores matters. If another thread forks between two stores, the child has a place
+    /// that matches no handle. This is needed because a new thread of the child may get the key of the
+    /// thread that was interrupted.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -102,8 +103,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the object of `handle` if it is cached and the table has removed no object since. For the
-    /// owner only.
+    /// Returns the object of `handle` if it is cached and the table has removed no object since. Only the
+    /// owner calls this.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -111,7 +112,7 @@ impl<T> PerThread<T> {
         same.then(|| place.object.get())
     }
 
-    /// Drops the cached objects and the owner. For the owner only.
+    /// Drops the cached objects and the owner. Only the owner calls this.
     fn give_up(&self) {
         // If a use was leaked and never ends, the objects stay: they are leaked too.
         let forget = self.uses.get() == 0;
@@ -126,7 +127,8 @@ impl<T> PerThread<T> {
     }
 }
 
-/// A thread-local variable that says where the thread's entry is. The fast path does without it.
+/// A thread-local variable that says where the thread's entry is. The fast path does not read this
+/// variable.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {
@@ -153,7 +155,7 @@ impl<T: Send + Sync> Home<T> {
             let free = entry.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
             match free {
                 Ok(_) => Lodging::Slot(entry),
-                // A thread that had the same key has left the entry.
+                // An earlier thread with the same key has ended without giving the entry up.
                 Err(owner) if owner == key => Lodging::Slot(entry),
                 Err(_) => Lodging::Own(Box::new(PerThread::new(key))),
             }
@@ -195,7 +197,7 @@ const OWN: *const Cell<usize> = null();
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// Makes a use of an object that `entry` holds. For the owner only.
+    /// Makes a use of an object that `entry` holds. Only the owner calls this.
     #[inline(always)]
     fn of(entry: &PerThread<T>, object: *const T) -> Self {
         entry.uses.set(entry.uses.get() + 1);

@@ -190,8 +190,8 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// The memory of a detached send belongs to its caller at once. The bytes that were there arrive, whether
-/// the receiver had not matched the RTS yet or had begun to read.
+/// The memory of a detached send belongs to its caller at once. The receiver gets the bytes that the memory
+/// held at the detach, whether it had not matched the RTS yet or had begun to read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -416,7 +416,7 @@ fn lies_about_help_are_violations() {
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();
     let byte = Datatype::named(Named::U8).commit().unwrap();
-    // A turn copies exactly this many pieces.
+    // A turn copies exactly the pieces of a message of this length.
     let bytes = 1 << 20;
     let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);

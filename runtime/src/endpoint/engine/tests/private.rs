@@ -156,8 +156,9 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// The memory of a detached send belongs to its caller at once, however far the copy has come; the bytes
-/// that were there arrive. The memory of a detached receive is not written any more.
+/// The memory of a detached send belongs to its caller at once, however far the copy has come. The receiver
+/// gets the bytes that the memory held at the detach. No rank writes to the memory of a detached receive
+/// any more.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();

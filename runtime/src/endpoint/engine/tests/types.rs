@@ -119,7 +119,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
                 assert!(ranks[1].take(CONTEXT, Sender::Any, Tag::Any).is_some());
             }
         }
-        // SAFETY: `target` is written only during this call.
+        // SAFETY: `target` outlives the call, which alone writes to it.
         let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),

@@ -180,8 +180,7 @@ fn help_with_another_message_is_a_violation() {
     }
 }
 
-/// Tests messages whose both sides lie in heaps: lengths around every limit, receives posted before and
-/// after.
+/// Tests messages from heap to heap: lengths around every limit, receives posted before and after.
 #[test]
 fn every_protocol_carries_every_length() {
     let byte = byte();
