@@ -66,7 +66,7 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
 }
 
 /// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`. A refused
-/// message writes nothing. Returns `None` if the receive may take the message, as far as types matter.
+/// message writes nothing. Returns `None` if the types allow the receive to take the message.
 #[inline]
 pub fn refusal(
     check: bool,

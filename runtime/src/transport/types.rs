@@ -59,7 +59,7 @@ impl Defined {
         Number::Known(self.recent as u32)
     }
 
-    /// Returns the number of a type that an equal plan may have defined.
+    /// Returns the number of a type. A different plan with an equal encoding may have defined the type.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
         let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };

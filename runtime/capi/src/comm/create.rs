@@ -232,7 +232,10 @@ pub fn split_type(
         abi::COMM_TYPE_RESOURCE_GUIDED => of_memory().or_else(of_set),
         abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => None,
         other => {
-            let detail = format!("{other} is not a split type");
+            let detail = format!(
+                "{other} is neither MPI_UNDEFINED nor one of MPI_COMM_TYPE_SHARED, _HW_GUIDED, \
+                 _RESOURCE_GUIDED, _HW_UNGUIDED"
+            );
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };

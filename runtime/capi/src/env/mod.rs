@@ -54,7 +54,9 @@ pub fn init_thread(
         return Err(Failure::new(
             abi::ERR_ARG,
             "required",
-            format!("{required} is not a thread level"),
+            format!(
+                "{required} is not one of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE"
+            ),
         ));
     }
     out.set(begin(required)?);

@@ -27,7 +27,7 @@ use super::topology::CpuEntry;
 /// `"typepack"` in ASCII, with the first byte lowest.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Version of this layout. It is raised when the meaning of a word changes but not its place.
+/// Version of this layout. The version is raised when the meaning of a word changes and its place does not.
 pub const VERSION: u32 = 4;
 
 /// Most ranks of one job.

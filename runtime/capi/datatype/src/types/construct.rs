@@ -297,7 +297,7 @@ pub fn darray<W: CountWidth>(
         .iter()
         .map(|&value| {
             Distribution::from_abi_value(value as c_int).ok_or_else(|| {
-                let detail = format!("{value} is not a distribution");
+                let detail = format!("{value} is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE");
                 Failure::new(abi::ERR_ARG, "array_of_distribs", detail)
             })
         })
