@@ -43,8 +43,8 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed keys, which live as long as an object has a value of them. `MPI_Comm_delete_attr` deletes such
-    /// values, so the numbers of these keys must stay known.
+    /// Freed keys. A freed key lives as long as an object has a value of the key. `MPI_Comm_delete_attr`
+    /// can delete such a value, so the number of the key must stay known.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }

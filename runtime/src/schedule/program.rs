@@ -31,7 +31,7 @@ pub struct Peer {
     pub rank: usize,
 }
 
-/// A step of the schedule that is being listed.
+/// The number of a step in the schedule that is being listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u32);
 
