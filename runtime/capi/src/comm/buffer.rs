@@ -33,7 +33,8 @@ const ALIGN: u64 = 8;
 #[derive(Debug)]
 struct Held {
     send: u64,
-    /// The message's bytes of the buffer; empty if the message lies in memory of the library.
+    /// The bytes of the buffer that the message occupies; empty if the message lies in memory of the
+    /// library.
     place: Range<u64>,
 }
 

@@ -338,8 +338,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// The number for which the sender counted last is skipped when it comes again, also after the numbers
-    /// wrap.
+    /// When numbers repeat, the receiver skips the number for which the sender counted last, also after the
+    /// numbers wrap.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

@@ -13,7 +13,7 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// No process may resize the file any more or remove these seals.
+/// The seals that keep every process from resizing the file and from removing these seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
 /// Creates an anonymous file of `len` bytes, all holes, and seals its size.
@@ -93,8 +93,8 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// The right to be the only process that works on a file, among processes that ask for this right. It ends on
-/// drop and when the process ends.
+/// The right to work on a file alone, among processes that ask for this right. The right ends when this
+/// value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
