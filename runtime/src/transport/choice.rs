@@ -37,7 +37,7 @@ pub struct Terms {
 impl Terms {
     /// Returns whether a message of `bytes` bytes travels through the ring with its envelope. A send asks
     /// this first: an eager message that finds the ring empty needs no request (`endpoint/engine.rs`), and
-    /// an eager message to the own rank is copied (`endpoint/engine/own.rs`).
+    /// an eager message of a rank to itself is copied (`endpoint/engine/own.rs`).
     #[inline]
     pub fn is_eager(self, bytes: u64) -> bool {
         bytes <= self.eager_limit

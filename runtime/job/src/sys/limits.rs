@@ -59,7 +59,7 @@ fn meminfo(text: &str) -> Machine {
     }
 }
 
-/// A group with its own files.
+/// A cgroup, and the folder of its files.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
     folder: PathBuf,
