@@ -42,7 +42,7 @@ pub(crate) const USED: [&str; 23] = [
     "TYPEPACK_INITIAL_ERRHANDLER",
 ];
 
-/// What `TYPEPACK_TRANSPORT` asks for.
+/// The protocols that `TYPEPACK_TRANSPORT` allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forced {
     /// The library chooses a protocol for each message.
@@ -298,7 +298,7 @@ mod tests {
         };
         assert_eq!(names(&["PATH", "TYPEPACK_JIT"]), None);
         assert!(names(&["TYPEPACK_JITT"]).unwrap().contains("TYPEPACK_JITT"));
-        // A name exists only when it does something: these are planned.
+        // The library knows a name only if the variable has an effect. These variables are only planned.
         for name in ["TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE", "TYPEPACK_IO"] {
             assert_eq!(names(&[name]).unwrap(), format!("unknown environment variables: {name}"));
         }

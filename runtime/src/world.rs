@@ -156,7 +156,8 @@ impl Universe {
     }
 
     /// Returns whether the standard error of rank 0 ends at a terminal. Under `mpiexec`, a rank writes into
-    /// a pipe and cannot find this out itself, so the launcher tells it. Progress displays need this answer.
+    /// a pipe and cannot find this out itself, so the launcher passes this information to the ranks.
+    /// Progress displays need this answer.
     pub fn stderr_is_terminal(&self) -> bool {
         match JOB.get() {
             Some(attached) => attached.segment.flags().stderr_terminal,

@@ -188,9 +188,9 @@ fn grids_know_their_neighbours() {
     });
 }
 
-/// No rank can make its first contact with another rank, so it can send neither its data nor a message that
-/// there is no data. A rank whose send fails like this gets an error, and does not wait for the message of
-/// the other rank.
+/// No rank can make its first contact with another rank, so it can send neither its data nor a void
+/// message. A rank whose send fails like this gets an error, and does not wait for the message of the other
+/// rank.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

@@ -454,12 +454,12 @@ fn a_users_function_that_panics_fails_its_call_alone() {
     });
 }
 
-/// Rank 1's function panics, those of the other ranks do nothing.
+/// Returns an operation whose function panics at rank 1 and does nothing at other ranks.
 fn panicking(rank: usize) -> Combine {
     Combine::user(move |_, _, _, _| assert_ne!(rank, 1, "on purpose"))
 }
 
-/// The call that panics is over when it has panicked: nothing writes to its memory any more, and the other
+/// After a call has panicked, its operation is over: nothing writes to its memory any more, and the other
 /// ranks are in step.
 fn panic_in_blocking_calls(world: &Communicator) {
     let word = commit(&Datatype::named(Named::I64)).unwrap();
@@ -476,7 +476,7 @@ fn panic_in_blocking_calls(world: &Communicator) {
             let text = panic.downcast_ref::<String>().expect("its message");
             assert!(text.contains("on purpose"), "{text}");
         } else {
-            // Whatever the result is, this rank's function did not panic.
+            // The result does not matter here: this rank's function did not panic.
             let _result = ended.expect("no panic");
         }
         sum.fill(9);
@@ -498,8 +498,8 @@ fn a_panic_in_a_blocking_reduction_ends_it_at_7_ranks() {
     ranks(7, "a_panic_in_a_blocking_reduction_ends_it_at_7_ranks", panic_in_blocking_calls);
 }
 
-/// A thread that waits for something else runs the function that panics: what it waits for is not touched,
-/// and the operation of the function fails.
+/// A thread that waits for a receive runs a user's function that panics. The receive is not affected, and
+/// the function's own operation fails.
 #[test]
 fn a_panic_does_not_unwind_an_unrelated_receive() {
     ranks(2, "a_panic_does_not_unwind_an_unrelated_receive", |world| {
@@ -526,8 +526,8 @@ fn a_panic_does_not_unwind_an_unrelated_receive() {
     });
 }
 
-/// One call fails while its steps are listed, when it has the user's function already: the function is
-/// dropped by the next call that makes progress.
+/// A call fails while it lists its steps, after it has taken the user's function. The next call that makes
+/// progress drops the function.
 #[test]
 fn the_function_of_a_call_that_was_not_started_is_dropped() {
     ranks(2, "the_function_of_a_call_that_was_not_started_is_dropped", |world| {
@@ -537,7 +537,7 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
         let combine = Combine::user(move |_, _, _, _| drop(held.clone()));
         let mut sum = [1i64];
         let recv = sum.as_mut_ptr().cast();
-        // SAFETY: nothing is started, as there is no memory for so many elements.
+        // SAFETY: the call starts nothing, because there is no memory for so many elements.
         let error =
             unsafe { world.allreduce_raw(None, recv, &word, 1 << 58, &combine) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoMemory);
@@ -556,8 +556,8 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
     });
 }
 
-/// Calls that are over at once move what else is under way: `call` makes one, until the file is there that
-/// rank 1 makes when it has received a long message.
+/// Checks that calls that complete at once make progress for other operations. Rank 0 sends a long message
+/// and repeats `call` until rank 1 has received the message and has made a file to show this.
 fn deliver_meanwhile(
     world: &Communicator,
     mut call: impl FnMut() -> bool,
@@ -594,7 +594,7 @@ fn deliver_meanwhile(
     }
 }
 
-/// A broadcast is over at once at its root.
+/// A broadcast completes at once at its root.
 #[test]
 fn broadcasts_that_are_over_at_once_make_progress() {
     let (name, env) =
@@ -617,7 +617,7 @@ fn broadcasts_that_are_over_at_once_make_progress() {
     });
 }
 
-/// A receive is over at once when its message is there.
+/// A receive completes at once if its message has arrived.
 #[test]
 fn receives_that_are_over_at_once_make_progress() {
     let (name, env) =
@@ -639,7 +639,7 @@ fn receives_that_are_over_at_once_make_progress() {
     });
 }
 
-/// The messages of a schedule are its own: nobody else takes their results or takes them back.
+/// The messages of a schedule belong to the schedule: no other code can fetch their results or cancel them.
 #[test]
 fn messages_of_a_collective_operation_are_its_own() {
     ranks(3, "messages_of_a_collective_operation_are_its_own", |world| {
@@ -648,7 +648,7 @@ fn messages_of_a_collective_operation_are_its_own() {
         if rank != 0 {
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
-        // SAFETY: a barrier has no memory.
+        // SAFETY: `Collective::Barrier` uses no memory of the caller.
         let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
         if rank == 0 {
             let Operation::Pending(own) = operation else { panic!("the others have not come") };
@@ -757,8 +757,8 @@ fn duplicates_overlap_and_may_be_dropped() {
     });
 }
 
-/// A duplicate has no communicator before its operation is complete, and none if the operation fails: also at
-/// the rank that knows the number from the start.
+/// A duplicate has no communicator before its operation is complete, and none if the operation fails. This
+/// also holds at the rank that knows the number from the start.
 #[test]
 fn a_duplicate_that_is_not_complete_has_no_communicator() {
     let name = "a_duplicate_that_is_not_complete_has_no_communicator";
@@ -787,7 +787,8 @@ fn a_duplicate_that_is_not_complete_has_no_communicator() {
     });
 }
 
-/// A communicator that is gone before its operations are complete.
+/// A program drops a communicator before the communicator's operations are complete. The operations
+/// complete.
 #[test]
 fn freed_communicators_complete_their_operations() {
     ranks(3, "freed_communicators_complete_their_operations", |world| {

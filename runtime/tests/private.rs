@@ -26,10 +26,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the system lets processes access each other's memory; says so as the caller's test if not.
+/// Returns whether the system lets processes access each other's memory. If not, the caller's test is
+/// recorded as skipped.
 fn allowed() -> bool {
-    // A filter of system calls refuses this, too; what is asked for is no address.
-    // SAFETY: without a piece of memory nothing is read or written.
+    // The call names no address, but a filter of system calls refuses it like any other call. SAFETY: both
+    // lists have 0 ranges, so the call reads and writes nothing.
     let done = unsafe {
         libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
     };
@@ -38,9 +39,9 @@ fn allowed() -> bool {
         skipped(format_args!("process_vm_readv is not allowed: {error}"));
         return false;
     }
-    // Yama: 2 is for privileged processes alone, 3 for none.
+    // With scope 2 of Yama only privileged processes may access others, with scope 3 no process.
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: `geteuid` takes no argument and cannot fail.
     let privileged = unsafe { libc::geteuid() } == 0;
     let denied = scope.trim() == "3" || scope.trim() == "2" && !privileged;
     if denied {

@@ -43,8 +43,8 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed keys, which live as long as an object has a value of them. `MPI_Comm_delete_attr` deletes such
-    /// values, so the numbers of these keys must stay known.
+    /// Freed keys. A freed key lives as long as an object has a value of the key. `MPI_Comm_delete_attr`
+    /// can delete such a value, so the number of the key must stay known.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
@@ -63,7 +63,7 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// Returns a key, also a freed one of which there are values.
+/// Returns a key. A freed key is found too as long as an object has a value of this key.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {
@@ -219,8 +219,8 @@ impl Attributes {
         }
     }
 
-    /// Copies the attributes to a duplicate of the object, as the copy functions say. They are called with
-    /// the handle of the original.
+    /// Copies the attributes to a duplicate of the object, as the copy functions say. The library calls the
+    /// copy functions with the handle of the original.
     ///
     /// # Errors
     /// Returns the code of the first copy function that fails. The values that the duplicate has by then are

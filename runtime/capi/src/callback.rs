@@ -96,9 +96,9 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
-        // SAFETY: the address is not a sentinel (`CopyFunction::new`), of which null is one. The program
-        // registered it as a function of this type. Its first argument is a handle, which is as wide as a
-        // pointer.
+        // SAFETY: the address is not a sentinel, and null is one of the sentinels (checked by
+        // `CopyFunction::new`). The program registered it as a function of this type. Its first argument is
+        // a handle, which is as wide as a pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: the result pointers point to `copy` and `flag`. The program promises that its copy function
         // may be called with `extra` and `value`, which it has passed itself.
@@ -130,7 +130,7 @@ impl DeleteFunction {
         Self((callback as usize != crate::abi::COMM_NULL_DELETE_FN).then_some(callback))
     }
 
-    /// Calls the function, if there is one.
+    /// Calls the delete function, if the key has one.
     ///
     /// # Errors
     /// Returns the code of the function if it is not 0.
@@ -204,7 +204,8 @@ impl Generalized {
         unsafe { function(self.extra) }
     }
 
-    /// Calls the cancel function with whether the request is complete; returns its code.
+    /// Calls the cancel function, which learns whether the request is complete, and returns the function's
+    /// code.
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program

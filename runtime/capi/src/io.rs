@@ -2,7 +2,8 @@
 //! the handle, and are not built.
 //!
 //! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for
-//! failures without an open file. Until the program sets another, it returns.
+//! failures without an open file. Until the program sets another handler, this handler is
+//! `MPI_ERRORS_RETURN`.
 
 use crate::abi;
 use crate::argument::Output;

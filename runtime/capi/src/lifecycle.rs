@@ -44,7 +44,7 @@ pub fn end() {
     STAGE.store(2, Ordering::Release);
 }
 
-/// What init finds out about the process.
+/// The facts about the process that init finds out.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     rank: usize,

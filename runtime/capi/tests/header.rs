@@ -99,7 +99,8 @@ fn values_and_types_are_those_of_the_tables() {
 }
 
 /// The header in the wheel of MPICH 5.0.2 has the values and types of the tables. If the wheel has not been
-/// fetched, the test is skipped. With `TEST_MPICH=required`, which `scripts/clients` sets, it fails then.
+/// fetched, the test is skipped. If `TEST_MPICH=required` is set, as in `scripts/clients`, the test fails
+/// without the wheel.
 #[test]
 fn the_header_of_mpich_says_the_same() {
     let mpich = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mpich/include");

@@ -491,7 +491,7 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
     }
     assert_eq!(std::fs::read(&init).expect("the initial field"), cube(false));
     assert_eq!(std::fs::read(&old).expect("the old table"), b"of an earlier run");
-    // A file that was longer than the new text has no rest of the old text.
+    // A file that was longer than the new text keeps no part of the old text.
     let long = folder.file("long.csv", &[b'x'; 100_000]);
     verified(2, &format!("--grid 6x5x4 --steps 2 --csv {long}"), &[]);
     assert!(!std::fs::read_to_string(&long).expect("a table").contains("xxx"));
@@ -532,7 +532,7 @@ fn a_killed_rank_ends_the_run_with_the_launchers_line_alone() {
         assert!(Instant::now() < end, "no ranks");
         thread::sleep(Duration::from_millis(5));
     };
-    // Somewhere in the computation.
+    // By now the job is somewhere in the computation.
     thread::sleep(Duration::from_millis(200));
     let killed = Command::new("kill").args(["-9", &ranks[1].to_string()]).status();
     assert!(killed.expect("kill").success());

@@ -6,8 +6,8 @@
 //! Invariants:
 //! - Every child waits at a gate until all children exist and are recorded.
 //! - A failure during the start leaves no child behind.
-//! - Of the descriptors that mpiexec opens, a rank gets only 0, 1, 2, the segment and its control socket. All
-//!   ranks also inherit the descriptors with which mpiexec was started.
+//! - A rank gets only five of the descriptors that mpiexec opens: 0, 1, 2, the segment and its control
+//!   socket. All ranks also inherit the descriptors with which mpiexec was started.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -147,7 +147,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
             Ok(_) => break, // No reader is left, because every child has been killed.
             Err(error) => {
                 abandon(&ranks);
-                return Err(format!("cannot let the ranks go: {error}"));
+                return Err(format!("cannot release the ranks from the gate: {error}"));
             }
         }
     }
@@ -268,7 +268,8 @@ impl Shared<'_> {
                 variables.insert(name, list);
             }
         }
-        // These two come only from the command line, and not from a job in which mpiexec itself was started.
+        // These two variables come only from the command line, and not from a job in which mpiexec itself
+        // was started.
         for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
             variables.remove(OsStr::new(name));
         }

@@ -198,7 +198,8 @@ impl<'a> Job<'a> {
     fn turn(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         if let Some(error) = broken {
-            let action = self.end.broken(Outcome::Broken(format!("poll failed: {error}")));
+            let action =
+                self.end.broken(Outcome::Broken(format!("cannot wait for the ranks: {error}")));
             self.carry_out(action);
         }
         let now = Instant::now();
@@ -303,8 +304,8 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // These are blocked so that they do not stop mpiexec. The code that reads and writes the
-                // terminal handles the background.
+                // These signals are blocked so that they do not stop mpiexec. The code that reads and
+                // writes the terminal handles the background.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {
                     // A second signal, or a signal after the last rank, means that the user does not want the

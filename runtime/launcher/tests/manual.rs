@@ -38,7 +38,7 @@ fn inline(text: &str) -> String {
         }
     }
     assert_eq!(font, 'R', "a mark is not closed: {text}");
-    // A line that starts with one of these two characters would be a request of roff.
+    // A line that starts with one of these two characters would be a roff request.
     if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
 }
 

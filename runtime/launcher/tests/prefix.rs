@@ -307,7 +307,7 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
 }
 
-/// As Cargo and CMake may link: the library is named, where it lies is not.
+/// Tests programs that name the library but not its folder, as Cargo and CMake may link them.
 #[test]
 fn a_program_without_a_run_path_starts() {
     let scratch = Scratch::new();
@@ -320,7 +320,7 @@ fn a_program_without_a_run_path_starts() {
     assert!(String::from_utf8_lossy(&alone.stderr).contains("libmpi_abi.so.1"), "{alone:?}");
     says_hello(prefix(), &program, None);
     says_hello(prefix(), &program, Some(Path::new("/no/such")));
-    // What the user says comes first, also when it is said to mpiexec.
+    // The user's value comes first, also if the user passes it through an option of mpiexec.
     let mpiexec = prefix().join("bin/mpiexec");
     let say = ["-n", "1", "sh", "-c", "echo $LD_LIBRARY_PATH"];
     for (options, wanted) in [

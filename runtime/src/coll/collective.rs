@@ -104,14 +104,14 @@ pub enum Collective<'a> {
     },
 }
 
-/// A collective operation that is kept, to be started again and again: see
+/// A persistent collective operation, which can be started again and again; see
 /// [`Communicator::prepare_raw`].
 ///
-/// It keeps its communicator's message spaces. Dropping it while it runs changes nothing for the round that
-/// runs: its memory stays in use until that is over.
+/// The operation keeps its communicator's message spaces. If the program drops the operation while a round
+/// runs, the round continues and uses its memory until it is over.
 #[derive(Debug)]
 pub struct Prepared {
-    // Dropped first: the communicator is needed until the schedule is given back.
+    // This field is dropped first, because freeing the schedule needs the communicator.
     kept: Kept,
     _keep: Communicator,
 }
@@ -121,13 +121,15 @@ impl Prepared {
     ///
     /// # Safety
     ///
-    /// - The memory that the operation was made with is valid for what it does, and nobody else's, until
-    ///   the round is complete or detached.
+    /// - The memory that the operation was made with is valid for what the operation does, and nobody else
+    ///   uses this memory, until the round is complete or detached.
     ///
     /// # Errors
-    /// The round before is not complete; a rank has died; if the round is over at once, its error.
+    /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if
+    /// a rank has died, and the error of the round if the round ends at once.
     pub unsafe fn start(&self) -> Result<Operation> {
-        // SAFETY: the caller promises that the memory is valid until the round is complete or detached.
+        // SAFETY: the caller guarantees the operation's memory until the round is complete or detached (the
+        // only condition of `# Safety`), as `Kept::start` requires.
         unsafe { self.kept.start() }
     }
 }
@@ -200,8 +202,8 @@ impl Communicator {
         let _unused = self.next_place();
     }
 
-    /// Says that this rank prepares no operation here where others call [`prepare_raw`](Self::prepare_raw):
-    /// it has failed before the call could be made. Operations that the ranks prepare later match again.
+    /// Skips a call of [`prepare_raw`](Self::prepare_raw) that the other ranks make, because this rank has
+    /// failed before it could make the call. Operations that the ranks prepare later match again.
     #[doc(hidden)]
     pub fn skip_persistent(&self) {
         let _unused = self.next_persistent_place();

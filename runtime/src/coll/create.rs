@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A duplicate of a communicator that is under construction; see [`Communicator::idup`].
 ///
-/// Dropping it abandons the operation, and the other ranks' operations fail.
+/// If the program drops this value, it abandons the operation, and the other ranks' operations fail.
 #[derive(Debug)]
 #[must_use = "the duplicate exists only after `wait` or `test` has returned it"]
 pub struct Duplicate {
@@ -30,13 +30,14 @@ pub struct Duplicate {
 /// The number of a duplicate that is being made.
 #[derive(Debug)]
 struct Number {
-    /// What the broadcast reads or writes, under the endpoint's lock.
+    /// The word that the broadcast reads or writes under the endpoint's lock.
     sent: AtomicU64,
     /// The number, once the broadcast is complete without error on this rank; [`UNKNOWN`] before.
     published: AtomicU64,
 }
 
-/// The last step of a duplicate's schedule: publishes the number. It may be read without the lock.
+/// Publishes the number of a duplicate, as the last step of its schedule. From then on any thread may read
+/// the number without the lock.
 ///
 /// # Safety
 ///
@@ -45,7 +46,8 @@ struct Number {
 unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
     // SAFETY: the caller guarantees that `sent` is readable for 8 bytes (first condition of `# Safety`).
     let number = unsafe { sent.cast::<u64>().read_unaligned() };
-    // SAFETY: `published` is such an address (second condition of `# Safety`).
+    // SAFETY: the caller guarantees that `published` is the address of a valid `AtomicU64` (second
+    // condition of `# Safety`).
     unsafe { AtomicU64::from_ptr(published.cast()) }.store(number, Ordering::Release);
 }
 
@@ -58,7 +60,7 @@ impl Duplicate {
     /// Returns the duplicate after the operation has completed without error.
     ///
     /// # Errors
-    /// The operation is not complete, or has failed.
+    /// Returns [`ErrorKind::Request`] if the operation is not complete or has failed.
     pub fn communicator(&self) -> Result<Communicator> {
         match self.number.published.load(Ordering::Acquire) {
             UNKNOWN => {
@@ -152,8 +154,8 @@ impl Communicator {
         let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
         let at = |number: &AtomicU64| number.as_ptr().cast::<u8>();
         let part = Part { origin: at(&number.sent), plan: bytes()?, count: 8 };
-        // SAFETY: both words live in the result, which lets the operation go before it drops them. Only
-        // the schedule accesses `sent`, and only `publish` writes `published`, by an atomic store.
+        // SAFETY: both words live in the result, which detaches the operation before it drops the words.
+        // Only the schedule accesses `sent`, and only `publish` writes `published`, by an atomic store.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
                 self.broadcast_steps(steps, &part, 0, &[])?;

@@ -23,7 +23,7 @@ impl Communicator {
     /// # Errors
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
     /// - [`ErrorKind::Argument`] if the number of parts at the root is not the number of ranks.
-    /// - [`ErrorKind::Buffer`] if `mine` is `None` at another rank than the root.
+    /// - [`ErrorKind::Buffer`] if `mine` is `None` at a rank other than the root.
     /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if a rank and the root give different packed sizes.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Gather")]

@@ -25,7 +25,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if
-    /// `send` is `None` at another rank than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
+    /// `send` is `None` at a rank other than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
     /// the ranks' elements have different packed sizes, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Reduce")]
     pub unsafe fn reduce_raw(

@@ -49,7 +49,7 @@ pub enum Comparison {
 pub struct RankRange {
     /// The first rank.
     pub first: i64,
-    /// The bound of the range, which belongs to the range.
+    /// The last rank that the range may have.
     pub last: i64,
     /// The difference of successive ranks; negative or positive, not 0.
     pub stride: i64,

@@ -205,13 +205,13 @@ impl Communicator {
         self.shared.peers.slot(rank, argument, kind)
     }
 
-    /// A source as the message engine knows it.
+    /// Translates a source into the message engine's form.
     #[inline]
     fn sender(&self, source: Source) -> Result<Sender> {
         self.shared.peers.sender(source)
     }
 
-    /// A status of the message engine, as this communicator's.
+    /// Translates the source of a status of the message engine into a rank of this communicator.
     #[inline]
     pub(crate) fn local(&self, status: Status) -> Result<Status> {
         self.shared.peers.status(status)

@@ -86,10 +86,10 @@ impl Peers {
         }
     }
 
-    /// The slot of a rank that a call names.
+    /// Returns the slot of a rank that a call names.
     ///
     /// # Errors
-    /// There is no such rank: an error of this kind about this argument.
+    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
     #[inline]
     pub(super) fn slot(
         &self,
@@ -100,7 +100,7 @@ impl Peers {
         Ok(slot_of(self.world_rank(rank, argument, kind)?))
     }
 
-    /// A source that a call names, as the message engine knows it.
+    /// Translates a source that a call names into the message engine's form.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if the group has no such rank.
@@ -141,13 +141,13 @@ impl Peers {
     }
 }
 
-/// The slot of a rank of the world: it has the rank's own number.
+/// Returns the slot of a rank of the world. Slot and rank have the same number.
 #[inline]
 pub(super) fn slot_of(world: usize) -> Slot {
     Slot::new(world)
 }
 
-/// A source among the ranks of the world, as the message engine knows it.
+/// Translates a source among the ranks of the world into the message engine's form.
 #[inline]
 pub(super) fn sender_of(source: Source) -> Sender {
     match source {
@@ -156,8 +156,8 @@ pub(super) fn sender_of(source: Source) -> Sender {
     }
 }
 
-/// A message in a context of ours from a rank that is not in the group: only a program that writes
-/// the segment at will sends that.
+/// Returns the error for a message in a context of this communicator from a rank outside the group. Such a
+/// message exists only if a faulty program writes to the segment.
 #[cold]
 fn stranger(world: usize) -> Error {
     let detail =
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
         assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
         assert_eq!(here.sender(Source::Rank(1)), Ok(Sender::Slot(Slot::new(0))));
-        // What rank 2 of the local group sends to rank 1 of the remote one comes from rank 2.
+        // A message from rank 2 of the local group to rank 1 of the remote group has source 2 there.
         assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));
         assert_eq!(there.status(status(2)).expect("a peer").source, 2);
         // A message from this rank's own group is an error.

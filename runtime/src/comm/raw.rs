@@ -195,7 +195,7 @@ impl Messages {
         self.endpoint.probe(self.context, sender_of(source), tag, wait)
     }
 
-    /// Takes the message that a receive would match now out of the queue, or returns `None`. With `wait`,
+    /// Takes out of the queue the message that a receive would match now, or returns `None`. With `wait`,
     /// waits for a message.
     ///
     /// # Errors

@@ -104,7 +104,8 @@ impl End<'_> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one operation from the list. If waiting for it panics, the others are still in the list.
+    /// Takes one operation from the list. If the wait for this operation panics, the other operations are
+    /// still in the list.
     fn next(&self) -> Option<u64> {
         self.list().pop()
     }

@@ -61,11 +61,12 @@ pub struct MessageEngine {
     terms: Terms,
     /// Whether the types of messages are compared.
     check_types: bool,
-    /// By slot: the ranks of the world, and processes that have joined later and been met.
+    /// The peers by slot: the ranks of the world, and the processes that joined later and have been
+    /// contacted.
     peers: Vec<Peer>,
     /// The rank to which this rank wrote last.
     latest: usize,
-    /// There may be lines to fetch for the next message to `latest`.
+    /// There may be cache lines to fetch for the next message to `latest`.
     preparing: bool,
     readable: Vec<usize>,
     connects: u32,
@@ -170,7 +171,7 @@ impl MessageEngine {
         self.matching.contexts()
     }
 
-    /// Makes the peers of the slots up to `slot` that have none: their processes may have joined later.
+    /// Makes a peer for each slot up to `slot` that has none, because its process may have joined later.
     #[inline]
     fn meet(&mut self, slot: usize) {
         while slot >= self.peers.len() {
@@ -210,8 +211,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. Their types are what the
-    /// label says, or the layout's for `OF_LAYOUT`.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label gives their
+    /// types; for `OF_LAYOUT`, the bytes have the types of the layout.
     ///
     /// # Safety
     ///

@@ -1,10 +1,11 @@
 //! Matches messages with receives: the two queues of every communicator context.
 //!
-//! `engine/incoming.rs` asks [`Matching`] for every message that arrives, `engine/receive.rs` for every receive that
-//! is posted, `engine/own.rs` for messages of a rank to itself. None of them knows the queues. Messages of one
-//! source match in the order they were sent, receives in the order they were posted (MPI-5.0
-//! section 3.5): per source there is one queue of each kind, receives from any source have their
-//! own, and numbers given on arrival and on posting decide between queues.
+//! `engine/incoming.rs` asks [`Matching`] for every message that arrives, `engine/receive.rs` for every
+//! receive that is posted, `engine/own.rs` for messages of a rank to itself. None of them knows the queues.
+//! Messages of one source match in the order they were sent, receives in the order they were posted
+//! (MPI-5.0 section 3.5): each source has one queue of each kind, and receives from any source have a queue
+//! of their own. Messages are numbered on arrival, and receives on posting; these numbers decide between
+//! queues.
 
 use crate::message::Tag;
 use crate::message::label::{Label, Sender, Slot};
@@ -110,7 +111,7 @@ impl Matching {
         self.queues(context).cancel_receive(source, id)
     }
 
-    /// Takes the receive that a message from `source` with this label matches out of its queue.
+    /// Takes out of its queue the receive that a message from `source` with this label matches.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
         self.queues(label.context).arrive(source, label.tag)
@@ -182,7 +183,7 @@ impl Queues {
         true
     }
 
-    /// Takes the receive that a message from `source` with `tag` matches out of its queue.
+    /// Takes out of its queue the receive that a message from `source` with `tag` matches.
     #[inline]
     fn arrive(&mut self, source: Slot, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
@@ -237,7 +238,7 @@ impl Queues {
         self.find(source, tag).map(|(slot, at)| (slot, &self.unexpected[slot.index()][at]))
     }
 
-    /// Takes the first unexpected message that a receive matches out of its queue.
+    /// Takes out of its queue the first unexpected message that a receive matches.
     #[inline]
     fn take(&mut self, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         let (slot, at) = self.find(source, tag)?;
@@ -245,7 +246,8 @@ impl Queues {
     }
 }
 
-/// Returns the queue of a slot. The queue is made now if there is none: the process may have joined later.
+/// Returns the queue of a slot. Makes the queue if there is none, because the process may have joined
+/// later.
 #[inline]
 fn of<T>(queues: &mut Vec<VecDeque<T>>, slot: Slot) -> &mut VecDeque<T> {
     let index = slot.index();

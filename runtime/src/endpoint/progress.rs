@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 /// Number of times that a blocking receive looks straight into the ring before the engine posts it.
 const GLANCES: usize = 64;
 
-/// Longest time that a thread sleeps before it looks again without being woken.
+/// Longest time that a thread sleeps. After this time it looks again, even if no one has woken it.
 const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct State {
     closed: bool,
     /// Counts events outside the engine, so that waiting threads look again.
     outside: u64,
-    /// The number of rests that [`rests`] returns.
+    /// The result of [`rests`]: the number of rests that suits this machine.
     rests: usize,
 }
 
@@ -132,7 +132,7 @@ impl Endpoint {
             Err(TryLockError::Poisoned(_)) => return Err(refused(ErrorKind::Internal)),
         };
         if state.closed {
-            return Err(Error::new(ErrorKind::State, "universe", "it has been finalized"));
+            return Err(Error::new(ErrorKind::State, "universe", "the library has been finalized"));
         }
         Ok(state)
     }
@@ -168,7 +168,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A turn for what else is under way, in a call that was over at once: every call makes progress.
+    /// Makes a turn for the other operations, in a call that completed at once: every call must make
+    /// progress.
     #[inline]
     fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
         if state.core.is_idle() { Ok(()) } else { self.turn(state) }
@@ -229,7 +230,7 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Takes the message that a receive would match now out of the queue. Waits for one if `wait`.
+    /// Takes out of the queue the message that a receive would match now. With `wait`, waits for a message.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -405,7 +406,7 @@ impl Endpoint {
         self.ended(id, waited)
     }
 
-    /// Waits for a request; cuts it loose when the wait unwinds.
+    /// Waits for a request, and detaches its operation if the wait unwinds.
     fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
         let guard = OnUnwind::new(|| self.detach(id));
         let waited = self.wait_until(state, |core| core.engine.requests().fetch(id));
@@ -454,9 +455,9 @@ impl Endpoint {
         self.let_go(|core| core.detach(id));
     }
 
-    /// Detaches something from its memory. This works also after finalization or a panic, when no turn
-    /// runs any more, because other ranks may still read and write the memory of a copy that both ranks
-    /// share. `let_go` is called again while it returns false.
+    /// Detaches something from its memory. This works also after finalization or a panic, when no turn runs
+    /// any more, because other ranks may still read and write the memory of a copy that both ranks share.
+    /// This function calls `let_go` again while `let_go` returns false.
     pub fn let_go(&self, mut let_go: impl FnMut(&mut Core) -> bool) {
         if fork::is_child() {
             // Another thread of the parent may have held the lock at the fork.
@@ -491,8 +492,8 @@ impl Endpoint {
     }
 
     /// Starts an operation of a source of progress and waits for it while it holds the lock once. `start`
-    /// returns the value that `done` receives. If the wait fails or unwinds, `abandon` detaches
-    /// the operation. While `abandon` returns false, it is called again later.
+    /// returns the value that `done` receives. If the wait fails or unwinds, `abandon` detaches the
+    /// operation. While `abandon` returns false, this function calls it again later.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
@@ -537,7 +538,7 @@ impl Endpoint {
         settled
     }
 
-    /// Returns the message that a receive would match now. Waits for one if `wait`.
+    /// Returns the message that a receive would match now. With `wait`, waits for a message.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -607,7 +608,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the error of a call that cannot have the lock, in a forked child or after a panic.
+/// Returns the error of a call that cannot take the lock, in a forked child or after a panic.
 #[cold]
 fn refused(kind: ErrorKind) -> Error {
     match kind {

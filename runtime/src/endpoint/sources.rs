@@ -153,9 +153,9 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Returns the next errand, and the number under which its end is reported.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
-    /// Handles the end of the errand with this number. `panic` is the payload if the errand panicked. The
-    /// source keeps the payload if a caller waits for the operation, which panics with it; otherwise the
-    /// source returns the payload.
+    /// Handles the end of the errand with this number. `panic` is the payload if the errand panicked. If a
+    /// caller waits for the operation, the source keeps the payload, and the caller panics with it.
+    /// Otherwise the source returns the payload.
     fn ran(
         &mut self,
         engine: &mut MessageEngine,
@@ -164,7 +164,7 @@ pub trait Source: Any + fmt::Debug + Send {
     ) -> Option<Panic>;
 
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
-    /// thread runs an errand of the operation; the caller has to ask again.
+    /// thread runs an errand of the operation; the caller then has to call again.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
     /// Notes that the context of a dropped communicator has been closed. An operation that still runs in
@@ -316,7 +316,7 @@ impl Core {
     /// Detaches the operation of any request from its memory; see [`Source::detach`].
     pub fn detach(&mut self, id: u64) -> bool {
         if self.engine.requests().is_owned(id) {
-            // It is its source's: the caller has no such operation.
+            // The request belongs to a source; the caller has no such operation.
             return true;
         }
         let Some(Owner { source, token }) = self.engine.requests().source(id) else {

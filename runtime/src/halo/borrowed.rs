@@ -29,8 +29,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if the number of arrays is not the plan's number of fields,
-    /// `ErrorKind::Buffer` if an array has not the plan's length, and `ErrorKind::ProcAborted` if another
-    /// rank has died. With the first two errors, `compute` is not called.
+    /// `ErrorKind::Buffer` if an array does not have the plan's length, and `ErrorKind::ProcAborted` if
+    /// another rank has died. With the first two errors, `compute` is not called.
     ///
     /// ```
     /// use typepack::halo::{Halo, Stencil};

@@ -43,8 +43,8 @@ impl<const N: usize> Side<N> {
         Self(self.0.map(|step| -step))
     }
 
-    /// Returns the number of this side, below 3^N. Each side has another number, which is the tag of its
-    /// messages.
+    /// Returns the number of this side, below 3^N. No two sides have the same number. The number is the tag
+    /// of the side's messages.
     pub fn index(&self) -> i32 {
         self.0.iter().fold(0, |number, &step| number * 3 + i32::from(step) + 1)
     }

@@ -84,10 +84,10 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the communicator has not `N` dimensions, if `fields` is 0, if a
-    /// dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of `T`
-    /// does not describe one value. The function checks all of this before it communicates. If only some
-    /// ranks find an error, the other ranks wait until those ranks end.
+    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if
+    /// a dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of
+    /// `T` does not describe one value. The function checks all of this before it communicates. If only
+    /// some ranks find an error, the other ranks wait until those ranks end.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],

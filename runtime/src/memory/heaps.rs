@@ -13,7 +13,8 @@ use crate::shm::layout::State;
 use crate::sys::memory::{Inherit, Mapping};
 use std::sync::{Arc, OnceLock};
 
-/// A heap that was requested: `None` if the address space is too small for it. This is not tried again.
+/// A heap that was requested: `None` if the address space is too small for it. A failed request is not
+/// tried again.
 type Asked<T> = OnceLock<Option<T>>;
 
 /// The heaps of a job, as seen by one of its ranks.
@@ -90,7 +91,7 @@ mod tests {
             piece.as_ptr().write(7);
             assert_eq!(theirs.base().as_ptr().add(at).read(), 7);
         }
-        // `theirs` keeps its mapping when the table goes.
+        // `theirs` keeps its mapping after the table is dropped.
         drop(there);
         // SAFETY: `theirs` still maps the piece, whose first byte was written above.
         assert_eq!(unsafe { theirs.base().as_ptr().add(at).read() }, 7);

@@ -25,7 +25,7 @@ use heaps::Heaps;
 /// Bytes of a cache line. Every block begins at the start of a line.
 const LINE: usize = 64;
 
-/// The heaps of the job, once this process has joined one.
+/// The heaps of the job, once this process has joined a job.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// Takes memory from this rank's heap from now on.
@@ -39,8 +39,8 @@ pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and the
-/// rest under a control group or limit of this process.
+/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and
+/// what the cgroups and limits of this process leave.
 pub fn available() -> u64 {
     limits::available_memory()
 }

@@ -53,7 +53,7 @@ const HELP: u64 = 9;
 const DEFINE: u64 = 10;
 const WITHDRAW: u64 = 11;
 
-/// Width of the kind in word 0. The types are above it.
+/// Width of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
 
 const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));

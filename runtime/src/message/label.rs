@@ -33,13 +33,13 @@ impl From<usize> for Source {
 pub struct Slot(usize);
 
 impl Slot {
-    /// The slot with this number.
+    /// Returns the slot with this number.
     #[inline]
     pub(crate) fn new(index: usize) -> Self {
         Self(index)
     }
 
-    /// Its number.
+    /// Returns the slot's number.
     #[inline]
     pub(crate) fn index(self) -> usize {
         self.0

@@ -66,7 +66,7 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
 }
 
 /// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`. A refused
-/// message writes nothing. Returns `None` if the receive may take the message, as far as types matter.
+/// message writes nothing. Returns `None` if the types allow the receive to take the message.
 #[inline]
 pub fn refusal(
     check: bool,
@@ -163,8 +163,9 @@ fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
     let _ = write!(text, "{before}{times}{basic}");
 }
 
-/// Returns the probable content of a message of `bytes` bytes with these types as text. If the whole message
-/// is of one basic type, the text names this type. Of other messages, two in a million get such a text, too.
+/// Returns the probable content of a message of `bytes` bytes with these types as text. If the whole
+/// message is of one basic type, the text names this type. Two in a million other messages get such a text,
+/// too.
 fn guess(bytes: u64, types: u32) -> String {
     let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
     for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {

@@ -18,7 +18,8 @@
 //! it makes or ends a region. No rank waits for another one, except in [`SharedRegion::free`].
 //!
 //! The memory of a dead rank stays available, because its heap stays mapped. A rank that makes or frees a
-//! region together with a dead rank gets [`ErrorKind::ProcAborted`], as in every call that waits for it.
+//! region together with a dead rank gets [`ErrorKind::ProcAborted`], as in every call that waits for the
+//! dead rank.
 
 mod parts;
 

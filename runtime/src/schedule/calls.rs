@@ -2,7 +2,7 @@
 //!
 //! A blocking call starts a schedule and waits for it while it holds the lock once. A nonblocking call
 //! leaves a request in the endpoint's table; the program waits for, tests, frees and detaches this request
-//! like that of a message. A persistent call keeps the schedule.
+//! like the request of a message. A persistent call keeps the schedule.
 
 use super::program::Builder;
 use super::table::{Place, Schedules};
@@ -27,19 +27,19 @@ use std::sync::Arc;
 ///
 /// # Panics
 /// Panics if a user's function of the schedule has panicked, on any thread. The schedule is over or
-/// abandoned before.
+/// abandoned by then.
 #[inline]
 pub unsafe fn run<'a>(
     endpoint: &Endpoint,
     place: Place,
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<()> {
-    // The panic of a user's function, which this call is to panic with.
+    // The payload with which a user's function has panicked. This call panics with the same payload.
     let panic = Cell::new(None);
     let waited = endpoint.run(
         |core| {
-            // SAFETY: the caller guarantees the memory until this call returns or unwinds (both
-            // conditions of `# Safety`). Before that the result is fetched, or the schedule is abandoned.
+            // SAFETY: the caller guarantees the memory until this call returns or unwinds (both conditions
+            // of `# Safety`). By then the result has been fetched, or the schedule has been abandoned.
             let index = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.start_waiting(engine, place, build)
             });

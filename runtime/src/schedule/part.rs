@@ -27,15 +27,16 @@ impl<'a> Part<'a> {
 /// Checks that a rank's own part of `bytes` bytes fills its room exactly.
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
-        let detail = format!("the size of this rank's own part is {bytes} bytes, its room {room}");
+        let detail =
+            format!("this rank's own part has {bytes} bytes, but at most {room} bytes fit");
         return Err(Error::new(ErrorKind::Truncated, "count", detail));
     }
     if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
 }
 
-/// Returns the error for a rank whose part has another size than this rank's.
+/// Returns the error for a rank whose part differs in size from this rank's part.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
-    let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank {ours}");
+    let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank has {ours}");
     Error::new(ErrorKind::Count, "count", detail)
 }

@@ -3,11 +3,12 @@
 //! A [`Builder`] lists steps in order. A step waits for other steps only if the builder says so
 //! ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the order in which
 //! they were listed. All messages of a schedule have one tag, so messages between two ranks match in the
-//! order in which they are issued. If there are several, the schedules of both ranks must fix this order.
+//! order in which they are issued. If two ranks exchange several messages in one direction, the schedules
+//! of both ranks must fix this order.
 //!
-//! A step fails if its own work fails, or if a step fails that it comes [`after`](Builder::after). A failed
-//! send sends a void message. A failed receive still takes its message. A failed copy or combination does
-//! nothing.
+//! A step fails if its own work fails, or if a step fails for which it waits by [`after`](Builder::after).
+//! A failed send sends a void message. A failed receive still takes its message. A failed copy or
+//! combination does nothing.
 //!
 //! The next schedule reuses the memory of a schedule that has ended. Listing allocates nothing if a
 //! schedule with as many steps was listed before.
@@ -24,13 +25,13 @@ use std::ptr::NonNull;
 /// Another rank: the destination or source of messages, and its name in errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its rank in the job.
+    /// The peer's rank in the job.
     pub slot: Slot,
-    /// Its rank in the communicator.
+    /// The peer's rank in the communicator.
     pub rank: usize,
 }
 
-/// A step of the schedule that is being listed.
+/// The number of a step in the schedule that is being listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u32);
 
@@ -165,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// Replaces the borrowed plans by owned ones.
+    /// Replaces the borrowed plans by owned plans.
     pub fn keep_plans(&mut self) {
         for plan in &mut self.plans {
             if let PlanRef::Borrowed(borrowed) = plan {
@@ -283,7 +284,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Lists a send of a part that has the types of `origin`. An earlier step packs it from there.
+    /// Lists a send of `part`, into which an earlier step packs `origin`. The message has the types of
+    /// `origin`.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -309,8 +311,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Receive { part, from }))
     }
 
-    /// Lists a copy from one part of this rank, `rank` in the communicator, to another one. The parts must
-    /// not overlap. Types are compared if those of messages are.
+    /// Lists a copy from one part of this rank, `rank` in the communicator, to another part. The parts must
+    /// not overlap. The copy compares types if messages compare types.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -334,8 +336,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.schedule.combine = Some(combine.clone());
     }
 
-    /// Lists a combination of the elements at `lower` with those at `upper`, which take the result. `all`
-    /// gives their type and number.
+    /// Lists a combination of the elements at `lower` with the elements at `upper`. The result replaces the
+    /// elements at `upper`. `all` gives the type and the number of the elements.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -383,7 +385,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
         let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
         let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Rounded down to a multiple of 16, the alignment of the memory.
+        // Round `low` down to a multiple of 16, the alignment of the memory.
         let low = low.div_euclid(16) * 16;
         let words = (high - low).div_euclid(16) + 1;
         let refused = || {

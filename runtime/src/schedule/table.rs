@@ -56,10 +56,10 @@ enum Waiter {
 enum Life {
     /// The place is free.
     Free,
-    /// Its steps are being listed, or it is listed and not started.
+    /// The schedule's steps are being listed, or the schedule has not started.
     Idle,
     Running(Waiter),
-    /// It is over, and its caller has not fetched the result.
+    /// The schedule is over, and its caller has not fetched the result.
     Over(Result<()>),
 }
 
@@ -68,11 +68,11 @@ struct Entry {
     schedule: Schedule,
     life: Life,
     place: Place,
-    /// A persistent operation owns it and starts it again.
+    /// A persistent operation owns the schedule and may start it again.
     kept: bool,
     /// Number of started rounds.
     rounds: i32,
-    /// Its communicator has gone: the context is closed again when the schedule is over.
+    /// The schedule's communicator has been dropped. The context is closed again when the schedule is over.
     closing: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Schedules {
     errands: VecDeque<(u32, u32)>,
     /// User functions to be dropped without the lock.
     dropped: Vec<Combine>,
-    /// With what user functions of schedules have panicked whose callers wait, by schedule.
+    /// Payloads of panics of user functions, by schedule. Only schedules whose callers wait are listed.
     panics: Vec<(u32, Panic)>,
 }
 
@@ -162,7 +162,7 @@ impl Schedules {
     ///
     /// - The memory that `build` lists is valid for what its steps do until the result has been fetched or
     ///   the schedule abandoned, and no one else uses it until then.
-    /// - The plans that `build` lists are valid for as long.
+    /// - The plans that `build` lists are valid until then, too.
     ///
     /// # Errors
     /// Returns the errors of `build`; nothing is started then.
@@ -263,7 +263,7 @@ impl Schedules {
         }
     }
 
-    /// Returns the result of a schedule that is over, once.
+    /// Returns the result of a schedule that is over. The result can be fetched once.
     #[inline]
     pub fn fetch(&mut self, index: u32) -> Option<Result<()>> {
         let entry = &mut self.entries[index as usize];
@@ -287,7 +287,7 @@ impl Schedules {
     }
 
     /// Releases the memory of a schedule whose caller does not wait any more. Returns false while a thread
-    /// runs an errand of it; the caller has to ask again.
+    /// runs an errand of the schedule; the caller then has to call again.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
@@ -311,8 +311,9 @@ impl Schedules {
         self.advance(engine, index);
     }
 
-    /// Takes back the memory of a running schedule: its remaining sends go out void. Its remaining receives
-    /// are dropped; if the schedule is cut off, it does not wait for them.
+    /// Stops a running schedule from using its memory. The schedule sends void messages in place of its
+    /// remaining sends, and discards the data of its remaining receives. If the schedule is cut off, it
+    /// does not wait for these receives.
     fn make_void(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
         for number in 0..self.entries[index as usize].schedule.steps.len() {
@@ -327,8 +328,8 @@ impl Schedules {
                 // The schedule must still take its message.
                 self.issue(engine, index, number);
             } else {
-                // The result must not come to `completed`: `detach` may complete a queued send at once,
-                // and the step is finished here.
+                // The result must not reach `completed`, because `detach` may complete a queued send at
+                // once, and this loop finishes the step itself.
                 engine.requests().orphan(step.request);
                 engine.detach(step.request);
                 self.entries[index as usize].schedule.finish(number, Ok(()));
@@ -419,7 +420,7 @@ impl Entry {
                     Ok(Operation::Done(_)) => Issued::Over(Ok(())),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
-                        // The receiver must not wait any more, if a void message can tell it so.
+                        // Try to send a void message, so that the receiver stops waiting.
                         match self.send_void(engine, to) {
                             Issued::InFlight(id) => engine.requests().orphan(id),
                             Issued::Over(_) | Issued::Errand => {}
@@ -444,8 +445,9 @@ impl Entry {
                     let layout = schedule.layout(&part);
                     Posting { layout, capacity: part.bytes, context, source, tag }
                 };
-                // SAFETY: the caller that started the schedule leaves the memory of the receive to it until
-                // the schedule is over or detached, and both end the receive.
+                // SAFETY: the caller that started the schedule guarantees that the receive's memory is
+                // writable, for this receive only, until the schedule is over or detached, and both end the
+                // receive.
                 match unsafe { engine.receive(&posting) } {
                     Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
@@ -520,7 +522,7 @@ impl Entry {
         }
     }
 
-    /// Checks that a receive has got every byte of its part.
+    /// Checks that a receive got every byte of its part.
     #[inline]
     fn received(&self, number: u32, status: Status) -> Result<()> {
         match self.schedule.steps[number as usize].action {

@@ -170,7 +170,7 @@ impl Cartesian {
     }
 
     /// Returns the rank at `coords`. Coordinates wrap in periodic dimensions. Returns `None` if `coords` is
-    /// outside the grid or has not one entry per dimension.
+    /// outside the grid or does not have one entry per dimension.
     #[doc(alias = "MPI_Cart_rank")]
     pub fn rank_of(&self, coords: &[i64]) -> Option<usize> {
         if coords.len() != self.dims.len() {

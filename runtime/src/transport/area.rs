@@ -32,7 +32,7 @@ impl Area {
     ///
     /// - [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes) bytes from `base` on are a mapped
     ///   area of the segment.
-    /// - They stay mapped for as long as the value is used.
+    /// - The area stays mapped for as long as the value is used.
     pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
         Self { base }
     }

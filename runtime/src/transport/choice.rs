@@ -37,7 +37,7 @@ pub struct Terms {
 impl Terms {
     /// Returns whether a message of `bytes` bytes travels through the ring with its envelope. A send asks
     /// this first: an eager message that finds the ring empty needs no request (`endpoint/engine.rs`), and
-    /// an eager message to the own rank is copied (`endpoint/engine/own.rs`).
+    /// an eager message of a rank to itself is copied (`endpoint/engine/own.rs`).
     #[inline]
     pub fn is_eager(self, bytes: u64) -> bool {
         bytes <= self.eager_limit
@@ -122,10 +122,10 @@ pub fn is_fused(forced: Forced, situation: Situation) -> bool {
 /// 3.3 us packed.
 pub const HELP_MIN: u64 = 8 << 10;
 
-/// Shortest message in bytes that both ranks copy from private memory to private memory between near
-/// cores. A system call and the page lookups in it cost more than a chunk, and the bytes that the sender
-/// writes end in the sender's cache. C program, both ranks rewrite the buffer each time, near (57 ns), half
-/// round trip in us:
+/// Shortest message in bytes that both ranks copy from private memory to private memory between near cores.
+/// A system call and the page lookups in it cost more than a chunk, and the bytes that the sender writes
+/// end in the sender's cache. Measured with a C program in which both ranks rewrite the buffer each time,
+/// near (57 ns), half round trip in us:
 ///
 /// | bytes | copied by both ranks | pipeline |
 /// |---|---|---|

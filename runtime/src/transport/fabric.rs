@@ -4,7 +4,7 @@
 //! segment, and no code calls this file for another rank then.
 //!
 //! The job crate's `shm/contacts.rs` describes how `a` first writes to `b`: `a` takes an area, allocates
-//! the memory of the ring's pages, names the area to `b`, and rings `b`.
+//! the memory of the ring's pages, writes the area's number into the mailbox of `b`, and rings `b`.
 
 use super::area::Area;
 use crate::memory::heaps::Heaps;
@@ -174,7 +174,8 @@ impl Fabric {
         })
     }
 
-    /// Makes the direction from this rank to `to` usable and names its area to `to`. Once per pair.
+    /// Makes the direction from this rank to `to` usable: writes the number of its area into the mailbox of
+    /// `to`. The first call for a pair does this; later calls only return the area.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -204,13 +205,14 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns this rank's count of connects if it differs from `seen`: a new rank has written then.
+    /// Returns this rank's count of connects if the count differs from `seen`. In that case another rank
+    /// has begun to write to this rank.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
     }
 
-    /// Returns a number of slots, from the first on, among which are all that have written to this rank.
+    /// Returns a number that is above every slot that has begun to write to this rank.
     pub fn writers(&self) -> usize {
         self.segment.as_ref().map_or(0, |segment| segment.writers(self.rank))
     }

@@ -62,7 +62,8 @@ impl Copier for HeapCopier {
         if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
             return Takes::Not;
         }
-        // A short message does not pay for the two extra envelopes of a request for help.
+        // For a short message, help saves less time than the two extra envelopes of a request for help
+        // cost.
         if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 

@@ -81,7 +81,7 @@ pub struct Receive {
     pub sink: Sink,
     /// Packed bytes for which the receive has room.
     pub capacity: u64,
-    /// Set by the match.
+    /// The matched message; `None` before the match.
     pub stream: Option<Stream>,
 }
 

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 /// A receiver's request to the sender of a message that the receiver copies.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The memory that both ranks copy between: whose protocol writes the envelope.
+    /// The kind of memory that both ranks copy between. The protocol for this kind writes the envelope.
     pub space: Space,
     /// The sender's request number.
     pub offer: u64,

@@ -60,7 +60,7 @@ impl Pipeline {
         }
     }
 
-    /// Appends a send whose CTS has arrived to the stream.
+    /// Appends to the stream a send whose CTS has arrived.
     pub fn clear(&mut self, id: u64) {
         self.cleared.push_back(id);
     }

@@ -20,7 +20,7 @@ pub struct Traffic {
     pub messages: u64,
     /// Packed bytes sent.
     pub bytes: u64,
-    /// Messages of `messages` that went through the ring at once.
+    /// Number of the sent messages that went through the ring at once.
     pub eager: u64,
     /// Messages that were packed into chunks.
     pub pipelined: u64,
@@ -118,8 +118,8 @@ pub enum Advance {
     GaveUp(u64, u64),
 }
 
-/// One way to carry messages between this rank and another one. A value serves both directions, and in
-/// each direction this rank's end.
+/// One way to carry messages between this rank and another one. A value handles this rank's end of both
+/// directions.
 pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///

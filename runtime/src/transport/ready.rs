@@ -1,8 +1,9 @@
 //! Fetches the lines to which the next message will be written while the rank has nothing else to do.
 //!
 //! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message, under the
-//! assumption that it resembles the last one; `peer.rs` has them fetched. The receiver has read these
-//! lines, so they lie in its cache. A waiting sender has time to fetch them back.
+//! assumption that the next message resembles the last one. `peer.rs` calls this file to fetch the lines.
+//! The receiver has read these lines, so they lie in its cache. A waiting sender has time to fetch them
+//! back.
 
 use super::area::Area;
 use crate::shm::bulk::Filler;

@@ -50,9 +50,9 @@ pub struct Far<'a> {
 /// The place of an operation's data, if this rank can name it.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
-    /// Nothing useful: the message goes another way.
+    /// No useful place: another protocol carries the message.
     Nothing,
-    /// Nothing yet: the ring has no room for the definition that must come first.
+    /// No place yet: the ring has no room for the definition that must come first.
     NoRoom,
     /// The place.
     Place(Place),
@@ -74,7 +74,7 @@ pub struct Asked<'a> {
 /// The ranks that copy a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Neither: another protocol carries the message.
+    /// No rank: another protocol carries the message.
     Not,
     /// The receiver.
     Alone,
@@ -251,8 +251,8 @@ impl<C: Copier> SingleCopies<C> {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }
 
-    /// Handles a withdrawal: the sender has taken the memory of an RTS back and copies no more of it.
-    /// Returns the receive that was reading the memory.
+    /// Handles a withdrawal: the sender has taken back the memory of an RTS and copies no more of this
+    /// memory. Returns the receive that was reading the memory.
     pub fn give_back(&mut self, link: &Link, offer: u64) -> Option<u64> {
         let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
         let incoming = self.incoming.remove(at)?;
@@ -310,9 +310,9 @@ impl<C: Copier> SingleCopies<C> {
                 work.requests.complete(id, Ok(status));
                 self.finish(link)
             }
-            // Access that once succeeded is refused now (the process has another user, a filter, or the
-            // memory is unmapped). The message restarts through the chunks, as soon as the sender writes
-            // no more pieces.
+            // Access that once succeeded is refused now (the process has changed its user or has a filter
+            // now, or the memory is unmapped). The message restarts through the chunks, as soon as the
+            // sender writes no more pieces.
             Copied::Denied => {
                 let Some(next) = self.incoming.pop_front() else { return Ok(Advance::Idle) };
                 self.stop_sender(work.fabric, link, &next);
@@ -450,7 +450,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let tx = link.tx()?;
         match C::room(far, tx, layout, bytes)? {
             Said::NoRoom => Ok(false),
-            // Without help the receiver copies all of it.
+            // Without help the receiver copies the whole message.
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }

@@ -1,10 +1,10 @@
 //! A private buffer in which the sender packs pieces of messages before it copies them to shared memory.
 //!
-//! `endpoint/engine.rs` owns one; `pipeline.rs` packs through it. When the receiver was the last to read
-//! a line of shared memory, the line lies in the receiver's cache. A store of register width fetches such
-//! a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) takes whole lines
-//! without their old bytes. So the sender gathers small blocks in this buffer, whose few pages stay in
-//! the first-level cache, and moves each piece to shared memory in one copy.
+//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` packs through it. When the receiver was the last
+//! to read a line of shared memory, the line lies in the receiver's cache. A store of register width
+//! fetches such a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) takes whole
+//! lines without their old bytes. So the sender gathers small blocks in this buffer, whose few pages stay
+//! in the first-level cache, and moves each piece to shared memory in one copy.
 //!
 //! Measured with 256 KiB in 512-byte blocks through chunks of 32 KiB, a C program of two threads on a
 //! Zen 5 machine, half round trip in us:

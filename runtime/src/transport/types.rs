@@ -40,9 +40,9 @@ pub struct Defined {
 /// The answer of [`Defined`] for a type.
 #[derive(Debug)]
 pub enum Number {
-    /// The receiver knows it under this number.
+    /// The receiver knows the type under this number.
     Known(u32),
-    /// The sender can define it under this number, by these bytes.
+    /// The sender can define the type under this number, by these bytes.
     New(u32, Vec<u8>),
     /// The encoded form of the type is too long.
     None,
@@ -59,7 +59,7 @@ impl Defined {
         Number::Known(self.recent as u32)
     }
 
-    /// Returns the number of a type that an equal plan may have defined.
+    /// Returns the number of a type. A different plan with an equal encoding may have defined the type.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
         let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };
@@ -152,7 +152,9 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes != bytes {
-            return Err(Violation("the elements of an RTS are not as long as its message"));
+            return Err(Violation(
+                "the elements that an RTS names differ in size from its message",
+            ));
         }
         Ok(located)
     }

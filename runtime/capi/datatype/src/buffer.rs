@@ -8,10 +8,10 @@ use typepack_engine::Plan;
 /// Bytes of the first page of memory, in which no object lies.
 const PAGE: i64 = 4096;
 
-/// How many bits the addresses of a process have at most.
+/// The largest number of bits that an address of a process has.
 pub const ADDRESS_BITS: u32 = 57;
 
-/// The smallest count that is checked: fewer elements end where memory can be.
+/// The smallest count that is checked. Fewer elements always end where memory can be.
 const MANY: u64 = 1 << 31;
 
 /// Checks the buffer of `elements` elements.

@@ -58,7 +58,7 @@ pub trait CountWidth {
     type Address: Number;
     /// Displacements of collective calls that have a part of the buffer for each rank.
     type Displacement: Number;
-    /// How a datatype decodes that a call of this width makes.
+    /// How a datatype decodes if a call of this width made the datatype.
     const DECODING: Decoding;
 }
 
@@ -94,8 +94,8 @@ pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
     u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
 }
 
-/// Returns the failure of a negative number. A function of its own, so that callers without a failure stay
-/// short.
+/// Returns the failure of a negative number. This is a separate function, so that callers without a failure
+/// stay short.
 #[cold]
 pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
     Failure::new(class, argument, format!("{value} is negative"))

@@ -21,7 +21,7 @@ fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
-/// Returns where the new position goes, and the position.
+/// Returns the place for the new position, and the present position.
 #[inline]
 fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
     let (value, place) = position.read("position")?;
@@ -30,7 +30,7 @@ fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
 
 #[inline]
 fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
-    // It fits: the position lies within the buffer, and the size of the buffer has the same type.
+    // The position fits: it lies within the buffer, and the size of the buffer has the same type.
     let value = i64::try_from(position).ok().and_then(N::exactly);
     out.set(value.ok_or_else(|| too_far(position))?);
     Ok(())

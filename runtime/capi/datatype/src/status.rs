@@ -39,7 +39,7 @@ impl Status {
     }
 }
 
-/// Where the caller wants a status: `MPI_STATUS_IGNORE`, which is null, or an address that may be written.
+/// The address for a status: `MPI_STATUS_IGNORE`, which is null, or an address that may be written.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct StatusOutput(*mut Status);

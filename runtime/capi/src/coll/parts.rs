@@ -126,7 +126,8 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Returns one part per rank. All have one datatype, and displacements count its extents.
+    /// Returns one part per rank. All parts have one datatype, and displacements count extents of this
+    /// datatype.
     ///
     /// # Safety
     ///

@@ -39,8 +39,8 @@ impl Start for Persistent {
     }
 }
 
-/// Makes a collective call. `call` reads the arguments and passes the value that they become to its second
-/// parameter.
+/// Makes a collective call. `call` reads the arguments, makes one value from them, and passes the value to
+/// its second parameter.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM`, the errors of `call`, and those of the runtime.

@@ -23,7 +23,7 @@ static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
 /// All ranks read the same clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
-/// How many processes there may be: those of the job.
+/// Largest number of processes: the size of the job, unless the user has set another number.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
 /// The number of this process's program among those on the command line of `mpiexec`.
 static APPNUM: AtomicI32 = AtomicI32::new(UNSET);

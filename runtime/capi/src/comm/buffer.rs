@@ -33,17 +33,18 @@ const ALIGN: u64 = 8;
 #[derive(Debug)]
 struct Held {
     send: u64,
-    /// Its bytes of the buffer; empty if the message lies in memory of the library.
+    /// The bytes of the buffer that the message occupies; empty if the message lies in memory of the
+    /// library.
     place: Range<u64>,
 }
 
 /// An attached buffer.
 #[derive(Debug)]
 struct Buffer {
-    /// Its address, or `MPI_BUFFER_AUTOMATIC`.
+    /// The buffer's address, or `MPI_BUFFER_AUTOMATIC`.
     address: usize,
     size: u64,
-    /// In the order of their places.
+    /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
     /// The end of the last message that got its place from the model, whether or not the message has left.
     tail: u64,
@@ -58,7 +59,7 @@ impl Buffer {
         Self { address, size, held: Vec::new(), tail: 0 }
     }
 
-    /// Returns where a message begins whose place begins at `start`.
+    /// Returns the beginning of a message whose place begins at `start`.
     fn aligned(&self, start: u64) -> u64 {
         let address = self.address as u64;
         (address + start).next_multiple_of(ALIGN) - address
@@ -128,7 +129,7 @@ pub static PROCESS: Pool = Pool(Mutex::new(None));
 /// The buffers of communicators, by handle.
 static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
-/// How many communicators have a buffer. Most programs have none, and then no lock is taken.
+/// Number of communicators that have a buffer. Most programs have none, and then no lock is taken.
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
 fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
@@ -387,10 +388,10 @@ mod tests {
         assert_eq!(buffer.place(9), None);
     }
 
-    /// There are two long messages, of which the first leaves. Then come a short and a middle one. The queue
-    /// places the short one behind the second long one, and the middle one at the beginning. The first gap
-    /// that is long enough would have put the short one at the beginning, and left no room for the middle
-    /// one.
+    /// The buffer holds two long messages, and the first one leaves. Then a short message and a
+    /// middle-sized message come. The queue places the short message behind the second long message, and
+    /// the middle-sized message at the beginning. If the short message took the first gap that is long
+    /// enough, it would lie at the beginning and leave no room for the middle-sized message.
     #[test]
     fn what_the_model_has_room_for_has_room() {
         let (long, short, middle) = (40_000, 20_000, 35_000);

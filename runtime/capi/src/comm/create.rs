@@ -1,7 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. What the
-//! face adds is local: the error handler of the parent, and attributes and hints where the standard says so.
+//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. The C
+//! face adds only local parts: the error handler of the parent, and attributes and hints where the standard
+//! says so.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -128,7 +129,7 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        // Neither has an effect if the communicator exists.
+        // Neither step has an effect if the communicator exists.
         if self.rest.get_mut().is_ok_and(|rest| rest.is_some()) {
             in_the_making().remove(&self.handle);
         }
@@ -231,7 +232,10 @@ pub fn split_type(
         abi::COMM_TYPE_RESOURCE_GUIDED => of_memory().or_else(of_set),
         abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => None,
         other => {
-            let detail = format!("{other} is not a split type");
+            let detail = format!(
+                "{other} is neither MPI_UNDEFINED nor one of MPI_COMM_TYPE_SHARED, _HW_GUIDED, \
+                 _RESOURCE_GUIDED, _HW_UNGUIDED"
+            );
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };

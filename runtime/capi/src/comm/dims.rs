@@ -17,7 +17,7 @@ pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
     if count == 0 {
         return Ok(());
     }
-    // SAFETY: `MPI_Dims_create` gives `dims` `ndims` entries, which is `count`. They are read before it
+    // SAFETY: `MPI_Dims_create` gives `dims` `ndims` entries (`count`), which are read before the call
     // returns.
     let (given, places) =
         unsafe { (dims.input().entries(count, "dims")?, dims.output().places(count, "dims")?) };

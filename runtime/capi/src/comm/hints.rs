@@ -1,9 +1,10 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
 //! The known hints are the assertions that the standard names. The communicator keeps their values, because
-//! `MPI_Comm_get_info` returns them. They have no other effect: no message becomes faster here because other
-//! messages are never sent. As the standard says, unknown keys are ignored and not returned. So are values of
-//! known keys that are neither true nor false. A communicator does not inherit hints (`create.rs`).
+//! `MPI_Comm_get_info` returns them. They have no other effect: no message becomes faster here because
+//! other messages are never sent. As the standard says, unknown keys are ignored and not returned. Values
+//! of known keys that are neither true nor false are ignored, too. A communicator does not inherit hints
+//! (`create.rs`).
 
 use super::find;
 use crate::argument::Output;

@@ -58,32 +58,32 @@ impl Comm {
         &self.communicator
     }
 
-    /// Returns the user's messages in it. They name peers by their ranks in the world.
+    /// Returns the user's messages in the communicator. They name peers by their ranks in the world.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Returns the rank of this process in it.
+    /// Returns the rank of this process in the communicator.
     pub fn rank(&self) -> usize {
         self.communicator.rank()
     }
 
-    /// Returns its number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
 
-    /// Returns the rank in the world of its rank `peer`; `None` if it has no such rank.
+    /// Returns the rank in the world of rank `peer` of the communicator; `None` if there is no such rank.
     pub fn world_rank(&self, peer: usize) -> Option<usize> {
         self.communicator.group().world_rank(peer)
     }
 
-    /// Returns the rank in it of the process that is rank `world` in the world.
+    /// Returns the communicator's rank of the process that is rank `world` in the world.
     pub fn peer_rank(&self, world: usize) -> usize {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
-    /// Converts the runtime's status of a message in it.
+    /// Converts the runtime's status of a message in the communicator.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -97,12 +97,12 @@ impl Comm {
         error.received().map(|received| self.status(received))
     }
 
-    /// Returns its attributes.
+    /// Returns the attributes of the communicator.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Returns its error handler.
+    /// Returns the error handler of the communicator.
     pub fn handler(&self) -> &HandlerCell {
         &self.handler
     }

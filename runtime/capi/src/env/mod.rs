@@ -1,8 +1,8 @@
 //! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep what init finds out. `version.rs` has the versions, `fortran.rs`
-//! the properties of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so that freeing
-//! other memory is an error.
+//! `lifecycle.rs` and `comm/world.rs` keep the facts that init finds out. `version.rs` has the versions,
+//! `fortran.rs` the properties of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so
+//! that freeing other memory is an error.
 
 pub mod fortran;
 pub mod version;
@@ -54,7 +54,9 @@ pub fn init_thread(
         return Err(Failure::new(
             abi::ERR_ARG,
             "required",
-            format!("{required} is not a thread level"),
+            format!(
+                "{required} is not one of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE"
+            ),
         ));
     }
     out.set(begin(required)?);
@@ -162,8 +164,8 @@ fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. It is aligned to a
-/// cache line, or to what `mpi_minimum_memory_alignment` asks for.
+/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. The memory is aligned
+/// to a cache line, or as `mpi_minimum_memory_alignment` asks.
 pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
     let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)

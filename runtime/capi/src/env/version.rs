@@ -1,5 +1,5 @@
-//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). Also
-//! whether the tool interface is initialised.
+//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). This
+//! file also records whether the tool interface is initialised.
 
 use crate::abi;
 use crate::argument::{Output, TextOutput};
@@ -56,7 +56,7 @@ pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// How many calls of `MPI_T_init_thread` have no `MPI_T_finalize` yet.
+/// Number of calls of `MPI_T_init_thread` that no call of `MPI_T_finalize` has undone yet.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
 /// Returns whether the tool interface is initialised.

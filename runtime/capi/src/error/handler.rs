@@ -45,7 +45,7 @@ pub struct UserHandler {
 struct Held {
     /// The handle; valid while `times` is not 0.
     handle: usize,
-    /// How many calls of `MPI_Errhandler_free` make the handle invalid.
+    /// Number of calls of `MPI_Errhandler_free` that make the handle invalid.
     times: u64,
 }
 

@@ -22,10 +22,10 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
-/// What a [`Failure`] says.
+/// The content of a [`Failure`].
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// The error code. For errors that this library finds, the error class.
+    /// The error code. For errors that this library finds, the code is the error class.
     pub code: c_int,
     /// One sentence that begins with the argument's name.
     pub text: String,

@@ -1,5 +1,5 @@
-//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows
-//! only the error handler.
+//! Kinds of objects whose calls are not built: windows, files, sessions. The C face knows only the error
+//! handler of such an object.
 //!
 //! A call checks the handle before it raises any other error, so that the error goes to the handler of the
 //! handle's object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make
@@ -60,7 +60,7 @@ impl Objects {
     /// Checks a handle that the call reads and replaces.
     ///
     /// # Errors
-    /// Returns those of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
     pub fn check_at(&self, handle: InOut<usize>) -> Result {
         self.check(handle.read(self.names.argument)?.0)
     }

@@ -5,7 +5,7 @@ use crate::abi;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the last panic was. The value that `catch_unwind` returns does not say it.
+/// The place of the last panic, which the value from `catch_unwind` does not contain.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
 /// Counts the calls of [`watch`], so that the hook is installed only once.

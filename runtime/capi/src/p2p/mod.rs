@@ -7,8 +7,8 @@
 //!
 //! Invariant: no operation is started before every argument has been checked.
 
-/// Makes a function for each of the four send modes. Each has the arguments of `MPI_Send` and the one in
-/// parentheses, and calls the function that is named first with its mode.
+/// Makes a function for each of the four send modes. Each function has the arguments of `MPI_Send` and the
+/// argument in parentheses, and passes its mode to the function that is named first.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*

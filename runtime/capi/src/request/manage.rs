@@ -74,7 +74,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
             return Err(Failure::new(
                 abi::ERR_REQUEST,
                 "array_of_requests",
-                "the same request stands in the array twice",
+                "a request appears twice in the array",
             ));
         }
         found.push((handle, request));
@@ -83,7 +83,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
 }
 
 /// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13).
-/// It goes to the error handler of the operation's communicator.
+/// The failure goes to the error handler of the operation's communicator.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");

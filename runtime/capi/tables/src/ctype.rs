@@ -9,7 +9,7 @@ use super::rows::HANDLES;
 /// Returns the Rust type for a C type. `callbacks` are the names of callback types.
 ///
 /// # Panics
-/// If the table has a type that this function does not know.
+/// Panics if the table has a type that this function does not know.
 pub fn rust(c_type: &str, callbacks: &[String]) -> String {
     if c_type == "int(*)[3]" {
         return "*mut [c_int; 3]".to_owned();

@@ -109,7 +109,7 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// The names of MPI-1 that call what replaced them.
+/// Writes the names of MPI-1 as functions that call their replacements.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {
@@ -159,7 +159,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
         } else if let Some(body) = body(&row.name) {
             format!("static inline {declaration}\n{{\n    {body}\n}}\n")
         } else {
-            // Needs the library: it takes bound markers.
+            // This name needs a function of the library, because it takes bound markers.
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");
@@ -189,7 +189,7 @@ pub fn header(
         for constant in constants.iter().filter(|constant| constant.kind == kind) {
             let _ = writeln!(out, "    {} = {},", constant.name, constant.value);
         }
-        // A trailing comma is not C90, and this header is.
+        // C90 allows no trailing comma, and this header is C90.
         out.truncate(out.trim_end_matches(",\n").len());
         let _ = writeln!(out, "\n}} {name};");
     }

@@ -41,7 +41,7 @@ impl Tables {
     /// Reads the tables.
     ///
     /// # Panics
-    /// If a table cannot be read or has a malformed row. Then nothing can be built.
+    /// Panics if a table cannot be read or has a malformed row. Then nothing can be built.
     pub fn read() -> Self {
         let abi = folder();
         Self {

@@ -37,11 +37,11 @@ pub struct Function {
 /// One parameter of a function.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name; `...` for variadic arguments.
+    /// The name of the parameter; `...` for variadic arguments.
     pub name: String,
-    /// Its C type, with `*` where the table has brackets: `const MPI_Aint *`.
+    /// The C type of the parameter, with `*` where the table has brackets: `const MPI_Aint *`.
     pub c_type: String,
-    /// Its declaration in the table: `const MPI_Aint array_of_displacements[]`.
+    /// The declaration of the parameter in the table: `const MPI_Aint array_of_displacements[]`.
     pub declaration: String,
     /// Whether the table has brackets.
     pub array: bool,
@@ -54,7 +54,7 @@ pub struct Constant {
     pub name: String,
     /// The table's kind: `handle:MPI_Comm`.
     pub kind: String,
-    /// Its value.
+    /// The value of the constant.
     pub value: i64,
     /// The table's remark.
     pub note: String,
@@ -63,11 +63,11 @@ pub struct Constant {
 /// One callback type, or another name of one.
 #[derive(Clone, Debug)]
 pub struct Callback {
-    /// Its name.
+    /// The name of the callback type.
     pub name: String,
     /// The C return type, or `alias`.
     pub returns: String,
-    /// Its parameters, or the aliased name.
+    /// The parameters of the callback type, or the aliased name.
     pub parameters: String,
     /// The table's remark.
     pub note: String,
@@ -76,7 +76,7 @@ pub struct Callback {
 /// One name outside the ABI.
 #[derive(Clone, Debug)]
 pub struct Compat {
-    /// Its name.
+    /// The name outside the ABI.
     pub name: String,
     /// `type`, `function`, `constant`, or `in-abi-…` for a name that the ABI has too.
     pub kind: String,

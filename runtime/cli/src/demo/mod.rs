@@ -84,7 +84,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let mut records = Vec::new();
     let mut said = |record: Record| {
         if root {
-            // It is not a failure if the reader of the output ends early.
+            // If the reader of the output ends early, the demo has not failed.
             let _nobody_reads = writeln!(std::io::stdout(), "  {record}");
         }
         records.push(record);

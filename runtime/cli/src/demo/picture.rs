@@ -33,7 +33,7 @@ const COMPUTING: RGBColor = RGBColor(215, 222, 228);
 const INK: RGBColor = RGBColor(45, 45, 45);
 const SIZE: (u32, u32) = (1320, 520);
 
-/// One case in all ways.
+/// The results of one case in all ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     what: String,

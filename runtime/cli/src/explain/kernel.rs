@@ -50,8 +50,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     };
     let shape = nest.shape(direction);
     let name = shape.to_string();
-    // After the name stands the executor of calls beyond the kernel's size limit ("up to 113 B, leaf
-    // window").
+    // The executor of calls beyond the kernel's size limit follows the name ("up to 113 B, leaf window").
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
         let why = match strategy {

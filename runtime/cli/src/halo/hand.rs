@@ -40,7 +40,7 @@ struct Link<C: Cell> {
     out: Region<3>,
     into: Region<3>,
     neighbour: usize,
-    /// Tags of the message to the neighbour and of the one from it.
+    /// Tags of the message to the neighbour and of the message from the neighbour.
     tags: [i32; 2],
     /// If this rank is its own neighbour, the number of the link whose packed cells arrive here.
     from: Option<usize>,
@@ -48,7 +48,7 @@ struct Link<C: Cell> {
     received: SharedBuffer<C::Packed>,
 }
 
-/// An exchange with loops, as [`typepack::halo::Halo`] is one with datatypes.
+/// An exchange with loops; [`typepack::halo::Halo`] is the exchange with datatypes.
 pub struct Hand<C: Cell> {
     comm: Communicator,
     byte: Plan,

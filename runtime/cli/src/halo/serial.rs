@@ -1,8 +1,9 @@
 //! The serial solution on the whole grid, with which `--verify` compares the result.
 //!
-//! The serial solution has no blocks, no halos, no datatypes and not the order of the parallel loops: each
-//! cell reads its neighbours in the whole grid. It shares only the arithmetic of one cell (`cell.rs`) and the
-//! values at time 0 (`initial.rs`) with the parallel solution, so that an error in one of the two is found.
+//! The serial solution has no blocks, no halos and no datatypes, and its loops have another order: each
+//! cell reads its neighbours in the whole grid. It shares only the arithmetic of one cell (`cell.rs`) and
+//! the values at time 0 (`initial.rs`) with the parallel solution, so that an error in one of the two is
+//! found.
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled};
 use super::initial::WALL;

@@ -44,7 +44,7 @@ pub struct Phases {
 /// One rank's share of the computation.
 pub struct Solver {
     halo: Halo<f64, 3>,
-    /// The exchange by loops, when that is asked for.
+    /// The exchange by loops, if the options ask for loops.
     hand: Option<Hand<f64>>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,

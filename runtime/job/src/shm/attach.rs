@@ -51,7 +51,8 @@ pub struct Attached {
     pub segment: Arc<Segment>,
     /// This rank.
     pub rank: usize,
-    /// Open as long as this process lives: the kernel learns of the launcher's death by its far end.
+    /// The rank's end of the control socket, which stays open as long as this process lives. When the
+    /// launcher dies, the other end closes, and the kernel kills this process.
     control: OwnedFd,
 }
 
@@ -74,7 +75,7 @@ impl Attached {
 /// [`ErrorKind::Mismatch`] if the launcher is another build, [`ErrorKind::LauncherGone`] if the launcher is
 /// gone, and [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
-    // Held over the whole function, so that two threads do not take over the same descriptors.
+    // The lock is held over the whole function, so that two threads do not take over the same descriptors.
     static TAKEN: Mutex<bool> = Mutex::new(false);
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
@@ -122,13 +123,13 @@ impl Attached {
     /// socket for the process group that it made. If a wrapper has made another group, this process has to
     /// arm the socket for itself. The parent death signal is the second safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
-        let failed = |e| Error::system("cannot arrange to end with mpiexec", e);
+        let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
         process::die_with_parent().map_err(failed)?;
         let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // Checked after arming: the death of a launcher before that raises no signal.
+        // This check comes after arming, because a launcher that died before raises no signal.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 

@@ -4,7 +4,7 @@
 //! `transport/pipeline.rs` streams messages that do not fit the ring, after the receiver has sent CTS.
 //! Chunks carry no name of their message. The sender fills them in the order in which CTS arrive, and the
 //! receiver drains them in the order in which it sent the CTS. So both ranks agree to which message a chunk
-//! belongs, and the receiver reads only its length from shared memory.
+//! belongs, and the receiver reads only the length of a chunk from shared memory.
 //!
 //! 1. The sender takes chunk `n % window` when `n - freed < window`. It packs into the chunk, writes the
 //!    length, and then the stamp `n + 1` with release order.
@@ -105,7 +105,7 @@ impl Drainer {
         }
         let len = memory.length(index).load_relaxed();
         if len == 0 || len > M::BYTES as u64 {
-            return Err(Violation("the length of a chunk is 0 or larger than a chunk"));
+            return Err(Violation("the data in a chunk has length 0 or is longer than the chunk"));
         }
         Ok(Some((index, len as usize)))
     }
@@ -148,7 +148,7 @@ mod tests {
         Heap { words: [[word(), word()], [word(), word()]], freed: word() }
     }
 
-    /// Three chunks through two buffers, in every interleaving.
+    /// Sends three chunks through two buffers, in every interleaving.
     #[test]
     fn loom_chunks() {
         loom::model(|| {

@@ -64,8 +64,9 @@ impl Contacts {
     }
 
     /// Takes an area for this process's messages to `to`, allocates the memory of its first `filled` bytes,
-    /// names the area to `to`, and returns the address of its first byte. If this process already has such
-    /// an area, returns its address. [`Contacts::reserve`] allocates the rest.
+    /// writes the area's number into the mailbox of `to`, and returns the address of the area's first byte.
+    /// If this process already writes to `to` in an area, returns the address of that area.
+    /// [`Contacts::reserve`] allocates the rest.
     ///
     /// # Errors
     ///
@@ -76,12 +77,12 @@ impl Contacts {
         if let Some(&number) = known.to.get(&to) {
             return known.map(&self.segment, number);
         }
-        // Up to this slot's word: the receiver looks at the words before it, too.
+        // Reserve all words up to this slot's word, because the receiver also reads the words before it.
         let words = (self.slot + 1) * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);
         let number = match word.load(Ordering::Relaxed).checked_sub(1) {
-            // Another value of this process has made the contact.
+            // Another `Contacts` of this process has made the contact.
             Some(number) => number as usize,
             None => match known.spare {
                 Some(number) => number,
@@ -250,7 +251,8 @@ mod tests {
         }
     }
 
-    /// A process without memory for an area keeps its number, and takes no other area at the next attempt.
+    /// If a process has no memory for an area that it has taken, it keeps the area's number. The next
+    /// attempt takes no other area.
     #[test]
     fn an_area_without_memory_is_not_lost() {
         let (segment, all) = job(3);

@@ -41,9 +41,9 @@ impl Kernel for Machine {
 /// The doorbell of one rank: two words of its slot, and the kernel.
 #[derive(Debug)]
 pub struct Doorbell<'a, K: Kernel> {
-    /// Changes with every call to the rank; the kernel sleeps on this word.
+    /// The futex word, which changes with every call that wakes the rank.
     pub word: &'a K::Flag,
-    /// 1 while the rank sleeps or is about to.
+    /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: &'a K::Flag,
     /// The machine, or loom's model of it.
     pub kernel: &'a K,
@@ -60,7 +60,7 @@ impl<K: Kernel> Doorbell<'_, K> {
         }
     }
 
-    /// Wakes the rank without a look at `sleeping`.
+    /// Wakes the rank without reading `sleeping`.
     pub fn call(&self) {
         self.word.add_release(1);
         // On a kernel without futexes the sleeper fails and reports the error. The waker needs no error: the
@@ -254,7 +254,7 @@ mod tests {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// A cancelled announcement meets a call; at most 4 preemptions.
+    /// A sleeper cancels its announcement while another rank calls; at most 4 preemptions.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));

@@ -1,7 +1,7 @@
 //! The end of a failed rank: as text, as an exit code, and as a word in the header.
 //!
-//! The launcher decides it (`launcher/src/ending.rs`), `segment.rs` stores it, and ranks that find the
-//! failure epoch raised read it.
+//! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending.
+//! Ranks read the ending when they find the failure epoch raised.
 //!
 //! Invariant: the job reports its first failure.
 
@@ -10,9 +10,9 @@ use std::fmt;
 /// How a rank ended before the job did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It exited with a code other than 0.
+    /// The rank exited with a code other than 0.
     Exited(u8),
-    /// A signal killed it.
+    /// A signal killed the rank.
     Killed(u8),
     /// The rank had joined the job and ended without leaving it, with code 0 or in an unknown way.
     LeftEarly,

@@ -8,8 +8,9 @@
 //! - Only this rank allocates and frees pieces of its heap. Another rank knows an offset only from a
 //!   message.
 //! - A range has memory before it is allocated, so that a lack of memory is an error here and not a signal
-//!   later. A cgroup without memory does not refuse: the kernel ends a process. Therefore this file first
-//!   checks how much is left (`sys/limits.rs`), one rank at a time if little is left.
+//!   later. A cgroup that is out of memory does not refuse an allocation: the kernel kills a process.
+//!   Therefore this file first checks how much is left (`sys/limits.rs`), one rank at a time if little is
+//!   left.
 //! - Freed memory returns to the system, except for 32 MiB (`KEEP`), which make the next allocation cheap.
 
 use std::collections::HashMap;
@@ -185,7 +186,7 @@ impl Heap {
                     ),
                 ));
             }
-            // Without the lock (on another kind of file system) the check alone has to do.
+            // If there is no lock (on another kind of file system), the check alone must suffice.
             turn.ok()
         } else {
             None
@@ -207,7 +208,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Returns memory to the system. If the kernel does not take it, the pages keep their memory.
+    /// Returns memory to the system. If the kernel refuses, the pages keep their memory.
     fn give_back(&self, range: &Range<u64>) -> bool {
         let at = self.segment.layout().heap_of(self.rank) as u64;
         let len = range.end - range.start;
@@ -323,7 +324,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Freed pieces keep their memory up to the limit. A piece that is freed then may be part of a page.
+    /// Freed pieces keep their memory up to the limit. A piece that is freed after that may be smaller than
+    /// a page.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

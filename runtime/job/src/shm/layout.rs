@@ -27,7 +27,7 @@ use super::topology::CpuEntry;
 /// `"typepack"` in ASCII, with the first byte lowest.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Version of this layout. It is raised when the meaning of a word changes but not its place.
+/// Version of this layout. The version is raised when the meaning of a word changes and its place does not.
 pub const VERSION: u32 = 4;
 
 /// Most ranks of one job.
@@ -116,7 +116,7 @@ pub const FLAG_STDERR_TERMINAL: u32 = 4;
 pub struct RankSlot {
     /// Futex word, which changes with every call that wakes this rank.
     pub doorbell: AtomicU32,
-    /// 1 while the rank sleeps or is about to.
+    /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: AtomicU32,
     /// Fills the line.
     pub spare: [AtomicU32; 14],
@@ -137,7 +137,8 @@ pub struct RankSlot {
     pub probe: [AtomicU32; 2],
     /// Changes whenever a process has begun to write to this rank. Written by any process.
     pub connects: AtomicU32,
-    /// 1 more than the highest slot that has begun to write to this rank. Anyone; raised before `connects`.
+    /// 1 more than the highest slot that has begun to write to this rank. Written by any process, before
+    /// `connects` changes.
     pub writers: AtomicU32,
     /// Fills the line.
     pub spare2: [AtomicU32; 5],
@@ -147,7 +148,8 @@ pub struct RankSlot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum State {
-    /// Its process (or a shell before it) exists or will exist; no process has joined the job as this rank.
+    /// The rank's process (or a shell that will start it) exists or will exist. No process has joined the
+    /// job as this rank.
     Started = 0,
     /// A process has joined the job as this rank.
     Registered = 1,
@@ -371,9 +373,9 @@ impl Layout {
         PAGE + cpu * size_of::<CpuEntry>()
     }
 
-    /// Returns the offset of the mailbox of `slot`, which has [`Layout::mailbox_bytes`] bytes. It has a
-    /// 32-bit word for each other slot: 0, or 1 plus the number of the area in which that slot writes to
-    /// this one.
+    /// Returns the offset of the mailbox of `slot`, which has [`Layout::mailbox_bytes`] bytes. A mailbox
+    /// has a 32-bit word for each other slot: 0, or 1 plus the number of the area in which that other slot
+    /// writes to `slot`.
     ///
     /// # Panics
     ///

@@ -47,9 +47,10 @@ pub const CHUNKS: usize = 64;
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
-/// uses its chunks in turn. With many chunks a line has left the caches of both cores when it is written
-/// again, and its writer need not wait until the receiver's core has given it up. `typepack-bench pingpong`,
-/// user memory, Zen 5, contiguous 64 KiB, near: 2.11 us with 8 chunks, 1.88 us with 64.
+/// uses its chunks in turn. With many chunks, a cache line has left the caches of both cores before the
+/// sender writes it again, so the sender does not wait for the receiver's core to release the line.
+/// `typepack-bench pingpong`, user memory, Zen 5, contiguous 64 KiB, near: 2.11 us with 8 chunks, 1.88 us
+/// with 64.
 pub const fn window(ranks: usize) -> usize {
     let others = if ranks > 1 { ranks - 1 } else { 1 };
     let each = WINDOWS_BYTES / CHUNK_BYTES / others;

@@ -38,7 +38,8 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // The whole pages of a range within one page. The search in the tree would panic.
+            // `range` is empty: it was cut to whole pages and contains none. The search in the tree would
+            // panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();
@@ -103,7 +104,7 @@ impl Ranges {
     }
 
     /// Finds a range of the set that holds `len` bytes from a multiple of `align` (a power of two) plus
-    /// `shift`, preferably a small one. Returns the start of these bytes.
+    /// `shift`. The search prefers small ranges. Returns the start of these bytes.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // Many ranges that are long enough but badly aligned do not hide a well aligned one.
+        // Many ranges that are long enough but badly aligned do not hide a well aligned range.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

@@ -21,11 +21,11 @@
 //! A payload occupies whole lines. Both sides compute its place from the lengths alone (`place`), and never
 //! read a place from shared memory.
 //!
-//! Late credits cannot cause a deadlock. A producer without a slot has `SLOTS` messages outstanding, of which
-//! the consumer has used at most `SLOTS / 4`. The consumer passes the mark while it uses the others. A
-//! producer without payload room has more than `PAYLOAD - 2 * EAGER_MAX` bytes outstanding (it asks for at
-//! most `EAGER_MAX` bytes and skips fewer at the wrap). That is at least `PAYLOAD / 2`, more than the quarter
-//! that is returned late.
+//! Late credits cannot cause a deadlock. A producer without a slot has `SLOTS` messages outstanding, of
+//! which the consumer has used at most `SLOTS / 4`. While the consumer uses the other messages, it reaches
+//! the quarter and returns credits. A producer without payload room has more than `PAYLOAD - 2 * EAGER_MAX`
+//! bytes outstanding (it asks for at most `EAGER_MAX` bytes and skips fewer at the wrap). That is at least
+//! `PAYLOAD / 2`, more than the quarter that is returned late.
 
 use super::pair::LINE;
 use crate::sync::Word;
@@ -311,8 +311,8 @@ mod tests {
         }
     }
 
-    /// Three messages through two slots, in every interleaving: contents, order, and exclusive access to
-    /// payload cells, which loom checks.
+    /// Sends three messages through two slots, in every interleaving. The test checks contents and order,
+    /// and loom checks that accesses to payload cells are exclusive.
     #[test]
     fn loom_ring() {
         use loom::cell::UnsafeCell;

@@ -265,16 +265,16 @@ impl Segment {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// Returns the connects of `rank` (the caller) if they differ from `seen`: a process has begun to write
-    /// to it then.
+    /// Returns the count of connects of `rank` (the caller) if the count differs from `seen`. In that case
+    /// another process has begun to write to `rank`.
     #[inline]
     pub fn connected(&self, rank: usize, seen: u32) -> Option<u32> {
         let connects = self.slot(rank).connects.load(Ordering::Acquire);
         (connects != seen).then_some(connects)
     }
 
-    /// Returns a number of slots, from the first on, among which are all that have begun to write to `rank`
-    /// (the caller). The number is at most that of all slots.
+    /// Returns a number that is above every slot that has begun to write to `rank` (the caller), and at
+    /// most the number of all slots.
     pub fn writers(&self, rank: usize) -> usize {
         let writers = self.slot(rank).writers.load(Ordering::Acquire) as usize;
         writers.min(self.layout.room().slots)
@@ -302,7 +302,7 @@ impl Segment {
     /// `self`.
     ///
     /// Other processes write there at any time. All accesses must be atomics, or raw copies into private
-    /// memory that tolerate any content. [`Segment::reserve_area`] comes first.
+    /// memory that tolerate any content. The caller reserves the memory first ([`Segment::reserve_area`]).
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl Segment {
         self.doorbell(rank).ring();
     }
 
-    /// Wakes `rank` without a check whether it sleeps.
+    /// Wakes `rank` without checking whether it sleeps.
     pub fn call(&self, rank: usize) {
         self.doorbell(rank).call();
     }

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is known of one CPU (hardware thread). CPUs are numbered as by the operating system.
+/// The known facts about one CPU (hardware thread). CPUs are numbered as by the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Physical core, numbered over the whole machine.

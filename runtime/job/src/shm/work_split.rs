@@ -91,7 +91,7 @@ impl<W: Contended> WorkSplit<'_, W> {
     }
 
     /// Begins the split after `last`, and returns its number. Skips the number for which the sender counted
-    /// last, because the sender may not have come for as many splits as there are numbers.
+    /// last, because the sender may have missed as many splits as there are numbers.
     pub fn open_next(&self, last: u32) -> u32 {
         let after = |number: u32| (number + 1) % NUMBERS;
         let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
@@ -200,8 +200,9 @@ mod tests {
         Mended,
     }
 
-    /// Three pieces that both ranks copy, in every interleaving. No rank touches a piece that the other has
-    /// claimed (loom reports it), every piece is copied once, and the memory is the receiver's at the end.
+    /// Both ranks copy three pieces, in every interleaving. No rank touches a piece that the other has
+    /// claimed (loom reports such an access), every piece is copied once, and at the end only the receiver
+    /// uses the memory.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;
@@ -274,8 +275,8 @@ mod tests {
         both(End::Mended);
     }
 
-    /// A sender that comes late, perhaps while the next split is open. Its claims and counts for the old
-    /// split never count for the new one.
+    /// A sender comes late, perhaps while the next split is open. Its claims and counts for the old split
+    /// never count for the new split.
     #[test]
     fn loom_split_late_sender() {
         loom::model(|| {
@@ -337,8 +338,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// The number for which the sender counted last is skipped when it comes again, also after the numbers
-    /// wrap.
+    /// When numbers repeat, the receiver skips the number for which the sender counted last, also after the
+    /// numbers wrap.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

@@ -1,9 +1,10 @@
 //! Copies between the memories of two processes: `process_vm_readv` and `process_vm_writev`.
 //!
 //! `transport/private.rs` moves long messages with these calls if a probe has shown that the system allows
-//! them. Users, namespaces, filters and Yama decide that, and none of them can be queried reliably, so the
-//! probe is a read. Promise to safe callers: [`permit`] gives access to this process only to the named
-//! process and its descendants. It has no effect where processes of one user may access each other anyway.
+//! them. User ids, namespaces, filters and Yama decide whether the system allows the calls. None of them
+//! can be queried reliably, so the probe is a read. Promise to safe callers: [`permit`] gives access to
+//! this process only to the named process and its descendants. It has no effect where processes of one user
+//! may access each other anyway.
 //!
 //! The calls name the other process by its id alone. The id of a rank is valid as long as the launcher holds
 //! its pidfd and has not declared its death. Data that a rank reads after that belongs to a message that
@@ -156,7 +157,8 @@ mod tests {
         cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
     }
 
-    /// A process may always read itself. The lists have any lengths, also longer than one call takes.
+    /// Copies within this process, which may always access its own memory. The lists of ranges have any
+    /// lengths, also longer than one call takes.
     #[test]
     fn lists_of_different_cuts_fit_together() {
         let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();

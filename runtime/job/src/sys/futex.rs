@@ -1,8 +1,8 @@
 //! Sleeping on a word of shared memory, and waking the sleepers.
 //!
-//! `shm/doorbell.rs` uses this file. The futexes are shared ones. `FUTEX_PRIVATE_FLAG` identifies a futex
-//! by its address space, so a private wait in one process never receives a wake from another process. The
-//! `atomic-wait` crate sets this flag, and is therefore not used.
+//! `shm/doorbell.rs` uses this file. The futexes are shared, not private. `FUTEX_PRIVATE_FLAG` identifies a
+//! futex by its address space, so a private wait in one process never receives a wake from another process.
+//! The `atomic-wait` crate sets this flag, and is therefore not used.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -49,7 +49,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::R
 ///
 /// Returns the kernel's error, for example on a system without futexes.
 pub fn wake(word: &AtomicU32) -> io::Result<()> {
-    // The kernel takes the count as a signed number, so this is the largest one.
+    // The kernel takes the count as a signed number, so this is the largest count.
     futex::wake(word, Flags::empty(), i32::MAX as u32)?;
     Ok(())
 }

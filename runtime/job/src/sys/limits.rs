@@ -1,9 +1,9 @@
 //! How much memory this process may still get from the machine and from its cgroups.
 //!
 //! `shm/segment.rs` sizes the heaps by the machine's memory and by the largest allowed file. `shm/heap.rs`
-//! asks before it allocates memory, because a cgroup without memory does not refuse: the kernel ends a
-//! process. The numbers come from `/proc` and from the mounted cgroup file systems, of the old hierarchy
-//! and of the new one. A group counts together with all groups above it.
+//! asks before it allocates memory, because a cgroup that is out of memory does not refuse an allocation:
+//! the kernel kills a process. The numbers come from `/proc` and from the mounted cgroup file systems, of
+//! the old and of the new hierarchy. A group counts together with all groups above it.
 //!
 //! Promise to safe callers: each answer is a guess that was right a moment ago. A number that cannot be read
 //! limits nothing.
@@ -59,7 +59,7 @@ fn meminfo(text: &str) -> Machine {
     }
 }
 
-/// A group with its own files.
+/// A cgroup, and the folder of its files.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
     folder: PathBuf,
@@ -230,7 +230,7 @@ mod tests {
         let expected = old.map(|f| (f.into(), false)).into_iter();
         let expected: Vec<_> = expected.chain(new.map(|f| (f.into(), true))).collect();
         assert_eq!(folders, expected);
-        // No hierarchy is mounted; and a path that lies outside the mounted part.
+        // First no hierarchy is mounted; then the path lies outside the mounted part.
         assert_eq!(groups_of(own, ""), []);
         assert_eq!(groups_of("0::/elsewhere\n", mounts)[0].folder, Path::new("/a b"));
     }

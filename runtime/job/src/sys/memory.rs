@@ -2,7 +2,7 @@
 //!
 //! `shm/segment.rs` uses this file. A memfd has no name, so no other program can take the name, nothing is
 //! left after SIGKILL, and a small `/dev/shm` is no limit. Promises to safe callers: a [`Mapping`] stays
-//! mapped, readable and writable as long as it lives, and its file cannot become shorter than it.
+//! mapped, readable and writable as long as it lives, and its file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// No process may resize the file any more or remove these seals.
+/// The seals that keep every process from resizing the file and from removing these seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
 /// Creates an anonymous file of `len` bytes, all holes, and seals its size.
@@ -93,8 +93,8 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// The right to be the only process that works on a file, among processes that ask for this right. It ends on
-/// drop and when the process ends.
+/// The right to work on a file alone, among processes that ask for this right. The right ends when this
+/// value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
@@ -122,9 +122,9 @@ impl Drop for Turn<'_> {
 /// Whether the child of a `fork` has the mapping, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// The child does not have it: the child of a rank must not touch memory of the job.
+    /// The child does not have the mapping, because the child of a rank must not touch memory of the job.
     No,
-    /// The child has it, with the same memory: it is the rank's own data.
+    /// The child has the mapping, with the same memory, which is the rank's own data.
     Yes,
 }
 
@@ -180,8 +180,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. Best effort;
-    /// does nothing for a range outside the mapping.
+    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. The call is
+    /// best effort, and does nothing for a range outside the mapping.
     pub fn dump(&self, offset: usize, len: usize, wanted: bool) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return;
@@ -193,8 +193,8 @@ impl Mapping {
     }
 
     /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. It does so only if this
-    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`].
-    /// Best effort; the caller has to call [`reserve`] afterwards. The content does not change.
+    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`]. The
+    /// call is best effort; the caller has to call [`reserve`] afterwards. The content does not change.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;

@@ -95,11 +95,11 @@ pub struct Command {
 /// The descriptors that a child uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptors<'a> {
-    /// They become 0, 1 and 2.
+    /// The descriptors that become 0, 1 and 2 in the child.
     pub stdio: [BorrowedFd<'a>; 3],
-    /// They stay open across the exec under the same numbers.
+    /// The descriptors that stay open across the exec under the same numbers.
     pub kept: [BorrowedFd<'a>; 2],
-    /// The child waits for one byte here before it continues. At the end of the file it exits.
+    /// The child waits for one byte here before it continues. If the file ends, the child exits.
     pub gate: BorrowedFd<'a>,
     /// The other end of the gate. The child closes it, so that the end of the file can come.
     pub gate_writer: BorrowedFd<'a>,
@@ -308,9 +308,9 @@ impl ChildPlan {
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With a code.
+    /// The process exited with this code.
     Code(u8),
-    /// By a signal.
+    /// This signal killed the process.
     Signal(u8),
 }
 
@@ -446,7 +446,7 @@ pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
     }
     let Ok(entries) = std::fs::read_dir("/proc") else { return true };
     let runs = |entry: std::fs::DirEntry| {
-        // A failure means that this is not a process, or that it has gone.
+        // If the read fails, the entry is not a process, or the process has gone.
         let stat = std::fs::read(entry.path().join("stat")).ok()?;
         // The format is "pid (name) state parent group ...", and the name may contain any byte.
         let after = memchr::memrchr(b')', &stat)? + 1;

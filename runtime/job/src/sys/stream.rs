@@ -32,8 +32,8 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Makes reads and writes through `fd` return at once. Only for descriptors whose open file nothing else
-/// uses, because the mode belongs to the open file and not to the descriptor.
+/// Makes reads and writes through `fd` return at once. The caller passes only a descriptor whose open file
+/// nothing else uses, because the mode belongs to the open file and not to the descriptor.
 ///
 /// # Errors
 ///

@@ -425,7 +425,7 @@ impl Reading<'_> {
             Id::ReportBindings => job.report_bindings = true,
             Id::IgnoredNumber => drop(positive(flag, &word)?),
             Id::IgnoredWord | Id::Ignored => {}
-            // The caller handles these.
+            // The caller handles these options.
             Id::ConfigFile | Id::Help | Id::Version | Id::Info => {}
         }
         Ok(())

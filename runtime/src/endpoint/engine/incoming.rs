@@ -28,8 +28,8 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Uses a moment in which nothing moved to fetch lines for the next message. Returns false if there
-    /// are none to fetch.
+    /// Fetches cache lines for the next message after a turn in which nothing moved. Returns false if there
+    /// are no lines to fetch.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         if self.preparing {
@@ -49,7 +49,7 @@ impl MessageEngine {
             self.peers[from].admit(area);
             self.readable.push(from);
         }
-        // Only now: where one area cannot be mapped, the next turn tries again.
+        // Store the count only now: if an area cannot be mapped, the next turn tries again.
         self.connects = connects;
         Ok(())
     }

@@ -114,7 +114,7 @@ impl MessageEngine {
         received(status, capacity, None).map(Glance::Done)
     }
 
-    /// Takes the message that a receive would match now out of the queue.
+    /// Takes out of the queue the message that a receive would match now.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, message) = self.matching.take(context, source, tag)?;
         Some(Taken { context, from, message })

@@ -10,8 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
 
-/// Number of rests (`pause` instructions) between two looks at what other ranks write. If a reader looks too
-/// often, it slows the writer, because the writer has to take the line away from the reader each time.
+/// Number of rests (`pause` instructions) between two reads of the words that other ranks write. If a
+/// reader looks too often, it slows the writer, because the writer has to take the line away from the
+/// reader each time.
 ///
 /// Measured in ns: two threads that only load and store, one line per message, 60 ns apart, one way; and
 /// half a round trip of 8 bytes in `typepack-bench pingpong` on AMD's Zen 5, where more rests do not help.
@@ -52,8 +53,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Runs one errand without the lock. The thread that runs it need not be the one that waits for its
-    /// operation: a user's function that panics fails that operation, and unwinds no other call.
+    /// Runs one errand without the lock. Any thread may run the errand, not only the thread that waits for
+    /// its operation. If a user's function panics, the operation fails, and no other call unwinds.
     #[cold]
     pub(super) fn run_errand<'a>(
         &'a self,
@@ -220,7 +221,7 @@ impl<F: FnMut()> OnUnwind<F> {
         (self.0)();
     }
 
-    /// The call returns: the function is not called any more.
+    /// Disarms the guard when the call returns, so that the guard no longer calls the function.
     #[inline]
     pub(crate) fn disarm(self) {
         std::mem::forget(self);
@@ -233,7 +234,7 @@ impl<F: FnMut()> Drop for OnUnwind<F> {
     }
 }
 
-/// Leaves lines that other ranks write alone for a moment.
+/// Pauses for a moment, so that this rank does not read the cache lines that other ranks write.
 #[inline]
 pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {

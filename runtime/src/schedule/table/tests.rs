@@ -1,4 +1,4 @@
-//! Schedules of two ranks in one process, turned by hand.
+//! Tests schedules of two ranks in one process. The tests make every turn of progress themselves.
 
 use super::*;
 use crate::endpoint::sources::Core;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const CONTEXT: u64 = 3;
 const TAG: i32 = 5;
 
-/// Rank 0 with schedules, and the messages of rank 1.
+/// Returns the core of rank 0, with a table of schedules, and the message engine of rank 1.
 fn job() -> (Core, MessageEngine) {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -39,8 +39,8 @@ fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
     started.expect("registered").expect("started")
 }
 
-/// A send that waits for room in the ring is detached when there is room: it goes out during the
-/// detach, and its step is finished once.
+/// A send waits for room in the ring, and is detached when there is room. The detach sends the message, and
+/// the send's step is finished only once.
 #[test]
 fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let (mut core, mut other) = job();
@@ -70,7 +70,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let status = core.engine.requests().fetch(last).expect("an end").expect("well");
     assert_eq!(status.bytes, 8);
     assert!(core.is_idle() && core.others_are_served());
-    // All have come: the last with the data that it was detached from.
+    // All messages have arrived. The last message has the data from which its send was detached.
     let mut got = [0u8; 8];
     for message in 0..=sent {
         let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
@@ -84,7 +84,8 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     assert_eq!(got, [2; 8]);
 }
 
-/// A communicator goes before its schedule is over: the schedule leaves no queues of the context behind.
+/// A communicator is dropped before its schedule is over. The schedule leaves no queues of the context
+/// behind.
 #[test]
 fn a_schedule_that_outlives_its_communicator_closes_the_context() {
     let (mut core, mut other) = job();

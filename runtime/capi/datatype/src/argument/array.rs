@@ -1,8 +1,8 @@
 //! Array arguments.
 //!
-//! The length of an array is another argument, or follows from one: each function states it where it reads.
-//! A length that is wrong cannot be detected. Memory for a copy is requested before the array is read, and
-//! a lack of memory is an error, not the end of the process.
+//! The length of an array is another argument, or follows from another argument. Each function states the
+//! length where it reads the array. A length that is wrong cannot be detected. Memory for a copy is
+//! requested before the array is read, and a lack of memory is an error, not the end of the process.
 
 use super::{FromC, Place};
 use crate::abi;
@@ -133,7 +133,7 @@ impl<T> Places<T> {
     /// Returns the place of entry `i`.
     ///
     /// # Panics
-    /// If the array has no entry `i`.
+    /// Panics if the array has no entry `i`.
     #[inline]
     pub fn at(&self, i: usize) -> Place<T> {
         assert!(i < self.length, "entry {i} of an array of {} entries", self.length);
@@ -144,7 +144,7 @@ impl<T> Places<T> {
     /// Writes `values`, beginning with entry 0.
     ///
     /// # Panics
-    /// If the array has fewer entries.
+    /// Panics if the array has fewer entries.
     pub fn fill(&self, values: impl IntoIterator<Item = T>) {
         for (i, value) in values.into_iter().enumerate() {
             self.at(i).set(value);

@@ -35,7 +35,7 @@ pub trait FromC<P> {
     unsafe fn from_c(pointer: P) -> Self;
 }
 
-/// An address that stays an address: nothing is promised about it.
+/// An address that stays an address: the C caller promises nothing about it.
 impl<P> FromC<P> for P {
     #[inline(always)]
     unsafe fn from_c(pointer: P) -> P {
@@ -74,7 +74,7 @@ impl FromC<*mut c_void> for Output<*mut c_void> {
     }
 }
 
-/// Where the caller wants a result: null, or an address that may be written.
+/// The address for a result: null, or an address that may be written.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Output<T>(*mut T);
@@ -146,7 +146,7 @@ impl<T> Place<T> {
     /// Writes the result.
     #[inline]
     pub fn set(self, value: T) {
-        // SAFETY: `self.0` may be written (what `Place` says).
+        // SAFETY: `self.0` may be written (promise of `Place`).
         unsafe { self.0.write_unaligned(value) };
     }
 

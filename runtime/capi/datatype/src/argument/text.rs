@@ -60,7 +60,7 @@ impl Text {
     }
 }
 
-/// Where the caller wants a string: null, or writable for `ROOM` bytes, the room that the standard asks for.
+/// The address for a string: null, or writable for `ROOM` bytes, the room that the standard asks for.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextOutput<const ROOM: c_int>(*mut c_char);
@@ -84,7 +84,7 @@ impl<const ROOM: c_int> TextOutput<ROOM> {
     }
 }
 
-/// Where the caller wants a string: null, or writable for as many bytes as another argument says.
+/// The address for a string: null, or writable for as many bytes as another argument says.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextBuffer(*mut c_char);

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How many free places there are before a free place is used again. The lower half of a handle has 64
-/// generations, so the integer of a freed handle stays invalid for 64 times as many uses.
+/// The number of free places that must exist before the table uses one of them again. The lower half of a
+/// handle has 64 generations, so the integer of a freed handle stays invalid for 64 times as many uses.
 const REST: usize = 1024;
 
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl<T> Table<T> {
         Ok(handle)
     }
 
-    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then no object is found by
-    /// it.
+    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then a lookup of the
+    /// handle finds no object.
     ///
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.
@@ -122,7 +122,7 @@ impl<T> Table<T> {
     }
 
     /// Returns whether a handle has an object: [`find`](Self::find) without a counted reference.
-    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for it.
+    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for this function.
     #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()

@@ -2,9 +2,9 @@
 //!
 //! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each
 //! thread caches a few handles of a kind with counted references to their objects. The cached handles are
-//! valid as long as the kind's table has not removed an object, which one counter tells. The cache has four
-//! places. It drops a freed object when the thread looks for another object of the same place, or when the
-//! thread ends.
+//! valid as long as the kind's table has not removed an object. A counter of removals shows this. The cache
+//! has four places. It drops a freed object when the thread looks for another object of the same place, or
+//! when the thread ends.
 //!
 //! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's
 //! [`ThreadCache`], in the slot of their key (`typepack_engine::thread`), and find it without a call. If
@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
 use typepack_engine::thread::{SLOTS, key, slot};
 
-/// How many handles of a kind a thread caches.
+/// Number of handles of a kind that a thread caches.
 const PLACES: usize = 4;
 
 /// The cached handles of one kind, of all threads.
@@ -48,7 +48,7 @@ pub struct ThreadCache<T: Send + Sync + 'static> {
 struct PerThread<T> {
     /// The thread's key; 0 if the entry has no owner.
     owner: AtomicUsize,
-    /// How many [`Held`] point here.
+    /// Number of [`Held`] that point to this entry.
     uses: Cell<usize>,
     places: [Place<T>; PLACES],
 }
@@ -57,7 +57,7 @@ struct Place<T> {
     handle: Cell<usize>,
     /// The table's count of removals when `object` was found; [`NEVER`] if `object` is null.
     removals: Cell<u64>,
-    /// Comes from [`Arc::into_raw`].
+    /// The cached object, from [`Arc::into_raw`].
     object: Cell<*const T>,
 }
 
@@ -75,8 +75,9 @@ impl<T> Place<T> {
 
     /// Caches another object, or none; returns the object that was cached.
     ///
-    /// The order of the stores matters. If another thread forks between two of them, the child has a place
-    /// that matches no handle: in the child a new thread may get the key of the thread that was here.
+    /// The order of the stores matters. If another thread forks between two stores, the child has a place
+    /// that matches no handle. This is needed because a new thread of the child may get the key of the
+    /// thread that was interrupted.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -102,8 +103,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the object of `handle` if it is cached and the table has removed no object since. For the
-    /// owner only.
+    /// Returns the object of `handle` if it is cached and the table has removed no object since. Only the
+    /// owner calls this.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -111,7 +112,7 @@ impl<T> PerThread<T> {
         same.then(|| place.object.get())
     }
 
-    /// Drops the cached objects and the owner. For the owner only.
+    /// Drops the cached objects and the owner. Only the owner calls this.
     fn give_up(&self) {
         // If a use was leaked and never ends, the objects stay: they are leaked too.
         let forget = self.uses.get() == 0;
@@ -120,12 +121,14 @@ impl<T> PerThread<T> {
         if forget {
             self.owner.store(0, Ordering::Release);
         }
-        // Last, because dropping an object may look for other objects, and must not find this entry.
+        // This drop comes last, because dropping an object may look for other objects, and must not find
+        // this entry.
         drop(forgotten);
     }
 }
 
-/// A thread-local variable that says where the thread's entry is. The fast path does without it.
+/// A thread-local variable that says where the thread's entry is. The fast path does not read this
+/// variable.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {
@@ -140,7 +143,7 @@ impl<T: Send + Sync> Default for Home<T> {
 }
 
 impl<T: Send + Sync> Home<T> {
-    /// Makes a variable of a thread without an entry.
+    /// Makes the variable of a thread that has no entry yet.
     pub const fn new() -> Self {
         Self(OnceCell::new())
     }
@@ -152,7 +155,7 @@ impl<T: Send + Sync> Home<T> {
             let free = entry.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
             match free {
                 Ok(_) => Lodging::Slot(entry),
-                // A thread that had the same key has left the entry.
+                // An earlier thread with the same key has ended without giving the entry up.
                 Err(owner) if owner == key => Lodging::Slot(entry),
                 Err(_) => Lodging::Own(Box::new(PerThread::new(key))),
             }
@@ -194,7 +197,7 @@ const OWN: *const Cell<usize> = null();
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// Makes a use of an object that `entry` holds. For the owner only.
+    /// Makes a use of an object that `entry` holds. Only the owner calls this.
     #[inline(always)]
     fn of(entry: &PerThread<T>, object: *const T) -> Self {
         entry.uses.set(entry.uses.get() + 1);
@@ -326,7 +329,7 @@ mod tests {
     use crate::handle::table::Table;
     use std::sync::{Arc, Barrier};
 
-    /// Makes a table of its own and a function that looks things up in it.
+    /// Makes a table for one test, and a function that looks objects up in the table.
     macro_rules! kind {
         ($table:ident, $find:ident, $kept:ty) => {
             static $table: Table<$kept> = Table::new(Kind::Datatype);
@@ -403,7 +406,7 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // Takes the place of the first.
+                // This handle takes the place of the first handle.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;

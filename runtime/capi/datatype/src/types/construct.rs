@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Order};
 /// Returns the values of an array argument.
 ///
 /// # Errors
-/// Returns those of [`Array::entries`] and [`room`].
+/// Returns the errors of [`Array::entries`] and [`room`].
 ///
 /// # Safety
 ///
@@ -35,7 +35,7 @@ unsafe fn list<N: Number>(
 /// Returns block lengths and displacements.
 ///
 /// # Errors
-/// Returns those of [`list`].
+/// Returns the errors of [`list`].
 ///
 /// # Safety
 ///
@@ -303,7 +303,7 @@ pub fn darray<W: CountWidth>(
         .iter()
         .map(|&value| {
             Distribution::from_abi_value(value as c_int).ok_or_else(|| {
-                let detail = format!("{value} is not a distribution");
+                let detail = format!("{value} is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE");
                 Failure::new(abi::ERR_ARG, "array_of_distribs", detail)
             })
         })

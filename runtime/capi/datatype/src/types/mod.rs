@@ -58,7 +58,7 @@ impl Type {
     }
 
     /// Returns the host's data of the type. The first call makes it. `None` if the data has another Rust
-    /// type, which cannot happen in a host that always asks for the same one.
+    /// type, which cannot happen in a host that always asks for the same Rust type.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -35,7 +35,7 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
 });
 
 /// Returns the predefined datatype with this number; `None` if there is none.
-// Never inlined: `hold` is inlined into functions that have no registers to spare for this one.
+// Never inlined: `hold` is inlined into functions that have no registers to spare for this function.
 #[inline(never)]
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {

@@ -85,8 +85,8 @@ fn standard_name(named: Named) -> Vec<u8> {
     name.into()
 }
 
-/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another; any
-/// other datatype has none.
+/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another name.
+/// Any other datatype has no name until the program sets one.
 pub fn get_name(
     datatype: raw::Datatype,
     name: TextOutput<{ abi::MAX_OBJECT_NAME }>,

@@ -1,4 +1,4 @@
-//! Messages out of the shared heap: compared with pack and unpack, with types and receives of every kind,
+//! Tests messages out of the shared heap: against pack and unpack, with types and receives of every kind,
 //! withdrawn in the middle, and from ranks that send wrong places of their data.
 
 use super::super::*;
@@ -103,8 +103,9 @@ unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'stat
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
 }
 
-/// Every pair of layouts, either side in a heap or not, receives posted before and after, cut into many
-/// pieces or none. The result equals that of a pack and an unpack, and no byte beside it changes.
+/// Tests random pairs of layouts, with either side in a heap or not, receives posted before and after, and
+/// the message cut into many pieces or none. The result equals that of a pack and an unpack, and no byte
+/// beside it changes.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);
@@ -177,7 +178,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             theirs.heap().expect("a heap").free(target.as_mut_ptr());
         }
     }
-    // All messages but those whose encoded type is too long for a number.
+    // The fused copy handles all messages except those whose encoded type is too long for a number.
     let traffic = here.traffic();
     assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
     assert_eq!(traffic.fused + traffic.pipelined, 200);
@@ -189,8 +190,8 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// The memory of a detached send belongs to its caller at once. The bytes that were there arrive, whether
-/// the receiver had not matched the RTS yet or had begun to read.
+/// The memory of a detached send belongs to its caller at once. The receiver gets the bytes that the memory
+/// held at the detach, whether it had not matched the RTS yet or had begun to read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -329,7 +330,7 @@ fn lies_about_data_are_violations() {
         }
         assert!(target.iter().all(|&byte| byte == 1));
     }
-    // More Withdraw envelopes than the counter says.
+    // The rank sends more Withdraw envelopes than its counter says.
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
     let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
@@ -415,7 +416,7 @@ fn lies_about_help_are_violations() {
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();
     let byte = Datatype::named(Named::U8).commit().unwrap();
-    // A turn copies exactly this many pieces.
+    // A turn copies exactly the pieces of a message of this length.
     let bytes = 1 << 20;
     let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);

@@ -18,8 +18,8 @@ fn job() -> (MessageEngine, Fabric) {
     (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
 }
 
-/// If a rank returns impossible credits, the call that meets them fails. The buffers of that call belong to
-/// its caller again, whatever chunks and CTS arrive afterwards.
+/// If a rank returns impossible credits, the call that reads the credits fails. The buffers of that call
+/// belong to its caller again, whatever chunks and CTS arrive afterwards.
 #[test]
 fn a_call_that_fails_lets_go_of_its_memory() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -73,8 +73,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     assert!(matches!(receive.sink, Sink::Discard));
 }
 
-/// A synchronous message of any length completes when a receive matches it, and not before: a receive that
-/// was posted, a later one, a matched probe's receive, or one that is too small.
+/// A synchronous message of any length completes when a receive matches it, and not before. The receive is
+/// posted before the message, is posted later, belongs to a matched probe, or is too small.
 #[test]
 fn a_synchronous_send_ends_with_the_match() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");

@@ -1,4 +1,4 @@
-//! Messages between private memories: copied by both ranks, by one rank alone, refused by the system,
+//! Tests messages between private memories: copied by both ranks, by one rank alone, refused by the system,
 //! withdrawn in the middle, and from ranks that send wrong places of their data.
 
 use super::super::*;
@@ -81,7 +81,7 @@ fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
     assert_eq!(status.bytes, bytes as u64);
 }
 
-/// All lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
+/// Tests all lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
 #[test]
 fn every_length_arrives() {
     let byte = byte();
@@ -122,11 +122,11 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // Another process has this id.
+        // The number differs, as if another process had taken the process id of the rank.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // One of the ranks does not take part.
+        // One of the ranks announces no number, so it takes no part in copies between private memories.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
@@ -156,8 +156,9 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// The memory of a detached send belongs to its caller at once, however far the copy has come; the bytes
-/// that were there arrive. The memory of a detached receive is not written any more.
+/// The memory of a detached send belongs to its caller at once, however far the copy has come. The receiver
+/// gets the bytes that the memory held at the detach. No rank writes to the memory of a detached receive
+/// any more.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();
@@ -324,8 +325,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// A sender that has helped once, and then not in the next 65536 transfers, has left a count under a number
-/// that is used again. The receiver does not mistake the old count for one of the new transfer.
+/// A sender has helped once, and not in the next 65536 transfers. Its old count stands under a number that
+/// a new transfer uses again. The receiver does not mistake the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 const CONTEXT: u64 = 3;
 const LATE: usize = 2;
 
-/// Sends `bytes` bytes from one process to another, which posts its receive before or after.
+/// Sends `bytes` bytes from one process to another, which posts its receive before or after the send.
 fn send(
     (from, from_slot): (&mut MessageEngine, usize),
     (to, to_slot): (&mut MessageEngine, usize),

@@ -1,5 +1,5 @@
-//! The check of types between two engines of one process: every protocol, matched early and late, with
-//! ranks of which one, both or neither checks.
+//! Tests the check of types between two engines of one process: every protocol, receives posted early and
+//! late, and checks by one rank, by both ranks and by no rank.
 
 use super::super::*;
 use super::any;
@@ -119,7 +119,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
                 assert!(ranks[1].take(CONTEXT, Sender::Any, Tag::Any).is_some());
             }
         }
-        // SAFETY: `target` is written only during this call.
+        // SAFETY: `target` outlives the call, which alone writes to it.
         let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
@@ -129,7 +129,8 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
     }
 }
 
-/// Types are compared in messages of a rank to itself: short and long, before and after their receives.
+/// The engine compares types in messages of a rank to itself: short and long, sent before and after their
+/// receives are posted.
 #[test]
 fn messages_to_oneself_are_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));

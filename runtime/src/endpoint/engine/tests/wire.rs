@@ -1,5 +1,5 @@
-//! The envelopes of the wire in every state of a send: an allowed envelope has its effect, and any other one
-//! is a broken protocol. Also every protocol, forced, with messages of all lengths.
+//! Tests the envelopes of the wire in every state of a send: an allowed envelope has its effect, and any
+//! other envelope is an error. Also tests every protocol, forced, with messages of all lengths.
 
 use super::super::*;
 use super::any;
@@ -46,7 +46,8 @@ fn byte() -> Plan {
     Datatype::named(Named::U8).commit().expect("a plan")
 }
 
-/// The ranks of one job in this process. Each rank may access the memory of the others, which is its own.
+/// The ranks of one job in this process. Each rank may access the memory of the others, because all belong
+/// to one process.
 fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
     let segment = Segment::create(N, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -179,7 +180,7 @@ fn help_with_another_message_is_a_violation() {
     }
 }
 
-/// Both sides lie in heaps, with lengths around every limit, and receives posted before and after.
+/// Tests messages from heap to heap: lengths around every limit, receives posted before and after.
 #[test]
 fn every_protocol_carries_every_length() {
     let byte = byte();
@@ -256,14 +257,15 @@ fn every_protocol_carries_every_length() {
     }
 }
 
-/// Eager messages of `bytes` bytes that go into an empty ring before one has to wait.
+/// Returns how many eager messages of `bytes` bytes fit in an empty ring before a message has to wait.
 fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let [(mut engine, _), _] = job::<2>(8 << 10);
     let mut data = [0u8; SHORT as usize];
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
-        // SAFETY: the array is longer, and outlives the engine, which nobody turns after this loop.
+        // SAFETY: the array has at least `bytes` bytes and outlives the engine, which makes no turn after
+        // this loop.
         match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
@@ -272,8 +274,8 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     unreachable!("a ring without end")
 }
 
-/// The ACK of an unexpected synchronous message finds a full ring and an empty queue: nothing else
-/// is left to do at the receiver, but the ACK is written as soon as there is room.
+/// The ACK of an unexpected synchronous message finds a full ring. The receiver has no other work, but
+/// writes the ACK as soon as there is room.
 #[test]
 fn an_ack_into_a_full_ring_is_written_later() {
     let byte = byte();
@@ -284,19 +286,19 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         let how = How { synchronous: true, ..How::STANDARD };
-        // SAFETY: the array is longer, and outlives both engines.
+        // SAFETY: the array has at least `bytes` bytes and outlives both engines.
         let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         receiver.progress().expect("a turn");
         let label = Label { tag: 2, ..label };
         for _ in 0..room {
-            // SAFETY: the array is longer, and outlives both engines.
+            // SAFETY: the array has at least `bytes` bytes and outlives both engines.
             let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];
         let to = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
-        // SAFETY: the array is longer, and the receive is over when the call returns.
+        // SAFETY: the array has at least `bytes` bytes, and the receive is over when the call returns.
         let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
         assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
         assert!(!receiver.is_idle(), "an ACK has yet to be written");
