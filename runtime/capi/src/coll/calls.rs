@@ -16,8 +16,9 @@ use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
 /// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
-/// parentheses and the arguments of its form. It passes the arguments in parentheses to the function in
-/// `list` that has the name of the blocking form.
+/// parentheses and those of its form. All forms share a function in `list` that has the name of the blocking
+/// form. `$value` is the body of that function: it makes one value from the arguments in parentheses, and
+/// passes the value to `$make`, which carries it out.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
@@ -110,7 +111,7 @@ pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Reque
 
 /// Makes a barrier.
 fn meet(comm: raw::Comm, way: Way) -> Result {
-    // SAFETY: `Collective::Barrier` names no memory of the caller.
+    // SAFETY: a barrier has no parts of memory.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
 }
 
@@ -216,8 +217,7 @@ three_ways! {
 /// # Safety
 ///
 /// - `inbuf` is readable for `elements` elements of `datatype`.
-/// - `inoutbuf` is readable and writable for `elements` elements of `datatype`, which do not overlap the
-///   elements at `inbuf`.
+/// - `inoutbuf` is readable and writable for as many, which do not overlap those of `inbuf`.
 pub unsafe fn reduce_local<W: CountWidth>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,

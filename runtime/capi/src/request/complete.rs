@@ -17,9 +17,9 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: an array of one request, or a vector of requests.
+/// The requests of a call: one in place, or a vector.
 struct Slots<S = Vec<Slot>> {
-    /// The places of the caller's handles, if the call sets them to null.
+    /// Where the caller's handles are, if the call sets them to null.
     places: Option<Places<raw::Request>>,
     slots: S,
 }
@@ -365,8 +365,7 @@ pub fn waitany(
     single(slots.conclude(at), status)
 }
 
-/// Looks for a complete request among several. `outcome` returns the outcome of the request that the call
-/// finds.
+/// Looks for a complete request among several. `outcome` returns the outcome of the one that it finds.
 fn any(
     slots: Slots,
     index: Output<c_int>,
@@ -403,7 +402,7 @@ pub fn testany(
     any(slots, index, flag, status, Slots::conclude)
 }
 
-/// The outputs of the calls that complete some of several requests.
+/// Where the calls that complete some of several requests write their results.
 struct SomeOf {
     count: Output<c_int>,
     indices: OutArray<c_int>,
