@@ -34,6 +34,7 @@ pub mod recipe;
 pub mod record;
 pub mod regret;
 pub mod report;
+pub mod results;
 pub mod split;
 pub mod storm;
 pub mod suite;

@@ -10,6 +10,7 @@ use crate::command::guidelines::GuidelineArguments;
 use crate::command::pack::PackArguments;
 use crate::command::peers::PeersArguments;
 use crate::command::plot::PlotArguments;
+use crate::command::results::ResultsArguments;
 use crate::command::{Failure, failed, print_out, progress, usage};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -50,6 +51,8 @@ enum Command {
     /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
     /// peer and hand loop, break-even.
     Plot(PlotArguments),
+    /// Write bench-suite/RESULTS.md from all records: machine by machine, every bar and every row.
+    Results(ResultsArguments),
     /// Hold descriptions of one layout against each other and against hand loops, for random types:
     /// performance guidelines and their violations.
     Guidelines(GuidelineArguments),
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Commit(arguments) => command::commit::run(&arguments),
         Command::Calibrate => calibrate(),
         Command::Plot(arguments) => command::plot::run(&arguments),
+        Command::Results(arguments) => command::results::run(&arguments),
         Command::Guidelines(arguments) => command::guidelines::run(&arguments),
     };
     match result {

@@ -12,7 +12,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
 /// Name of the storm's table in records; nanoseconds are those of a type with all its uses.
-const STORM: &str = "storm";
+pub(crate) const STORM: &str = "storm";
 /// Characters of a kernel's name in the table; that of an unrolled list has hundreds.
 const EXECUTOR: usize = 48;
 /// Competitors of the engine's side, in the order of the columns.

@@ -6,7 +6,7 @@
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
-use crate::measure::STEADY;
+use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
@@ -22,17 +22,17 @@ pub const IN_CACHE: u64 = 8 << 20;
 const LISTED: usize = 12;
 
 /// How the rows of a bar become one value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
-    /// Geometric mean of ratios, at least the bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The geometric mean of the ratios; the bar is a lower limit.
     Mean,
-    /// The least ratio, at least the bar.
+    /// The least ratio; the bar is a lower limit.
     Least,
-    /// Median of nanoseconds, at most the bar.
+    /// The median of nanoseconds; the bar is an upper limit.
     Nanoseconds,
 }
 
-/// A row's value and whether it is steady, where a bar is for it.
+/// The value of a row and whether the row is steady; `None` if the bar does not cover the row.
 type Judged = Option<(f64, bool)>;
 
 /// One bar.
@@ -41,8 +41,31 @@ struct Bar {
     least: f64,
     goal: f64,
     value: Value,
-    /// The ratio or the time of a row, and whether it is steady; nothing if the bar is not for it.
+    /// Returns the ratio or the time of a row. The second argument names the peers.
     of: fn(&SuiteRow, &[String]) -> Judged,
+}
+
+/// A bar and what the rows of a run reach.
+#[derive(Clone, Debug)]
+pub struct Verdict<'a> {
+    /// What the bar is about.
+    pub text: &'static str,
+    /// How the rows become one value.
+    pub value: Value,
+    /// The limit.
+    pub bar: f64,
+    /// The limit that the project would like to reach.
+    pub goal: f64,
+    /// The value of the steady rows; `None` if there is none.
+    pub steady: Option<f64>,
+    /// The value of all rows.
+    pub all: Option<f64>,
+    /// The number of steady rows and the number of all rows.
+    pub rows: [usize; 2],
+    /// Do the steady rows reach the bar? `None` without a steady row.
+    pub passes: Option<bool>,
+    /// The steady rows that are below the bar by themselves, worst first, each with its value.
+    pub short: Vec<(&'a SuiteRow, f64)>,
 }
 
 const KIB: u64 = 1 << 10;
@@ -159,8 +182,8 @@ pub fn text(suite: &Suite) -> String {
         "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
     );
     let mut lists = String::new();
-    for bar in &BARS {
-        verdict(suite, bar, &mut out, &mut lists);
+    for verdict in verdicts(suite) {
+        write_verdict(&verdict, &suite.peers, &mut out, &mut lists);
     }
     far(suite, &mut lists);
     let unsteady = suite.rows.iter().filter(|row| !row.is_steady(&suite.peers)).count();
@@ -188,7 +211,12 @@ pub fn text(suite: &Suite) -> String {
     out
 }
 
-fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
+/// Compares every bar with the rows of `suite`.
+pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
+    BARS.iter().map(|bar| verdict(suite, bar)).collect()
+}
+
+fn verdict<'a>(suite: &'a Suite, bar: &Bar) -> Verdict<'a> {
     let rows: Vec<(&SuiteRow, f64, bool)> = suite
         .rows
         .iter()
@@ -196,42 +224,63 @@ fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
         .collect();
     let all: Vec<f64> = rows.iter().map(|(_, value, _)| *value).collect();
     let deciding: Vec<f64> = rows.iter().filter(|r| r.2).map(|(_, value, _)| *value).collect();
-    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let measured = bar.value.of(&deciding);
-    let passes = measured.map(|value| bar.value.passes(value, bar.least));
-    let word = match passes {
-        Some(true) => "pass",
-        Some(false) => "MISS",
-        None => "-",
-    };
-    let _ = writeln!(
-        out,
-        "{word:<6}{:<44}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
-        bar.text,
-        shown(measured),
-        bar.least,
-        bar.goal,
-        deciding.len(),
-        all.len() - deciding.len(),
-        shown(bar.value.of(&all)),
-    );
-    if passes != Some(false) {
-        return;
-    }
-    let mut short: Vec<&(&SuiteRow, f64, bool)> =
-        rows.iter().filter(|r| r.2 && !bar.value.passes(r.1, bar.least)).collect();
+    let falls_short = |r: &&(&SuiteRow, f64, bool)| r.2 && !bar.value.passes(r.1, bar.least);
+    let mut short: Vec<(&SuiteRow, f64)> =
+        rows.iter().filter(falls_short).map(|(row, value, _)| (*row, *value)).collect();
     match bar.value {
         Value::Nanoseconds => short.sort_by(|a, b| b.1.total_cmp(&a.1)),
         Value::Mean | Value::Least => short.sort_by(|a, b| a.1.total_cmp(&b.1)),
     }
-    let most = if bar.value == Value::Least { short.len() } else { LISTED };
-    let _ = writeln!(lists, "\n{}: {} rows fall short", bar.text, short.len());
-    for (row, value, _) in short.iter().take(most) {
-        line(row, *value, &suite.peers, lists);
+    Verdict {
+        text: bar.text,
+        value: bar.value,
+        bar: bar.least,
+        goal: bar.goal,
+        steady: measured,
+        all: bar.value.of(&all),
+        rows: [deciding.len(), all.len()],
+        passes: measured.map(|value| bar.value.passes(value, bar.least)),
+        short,
+    }
+}
+
+/// Writes the line of a bar to `out`; if the bar is missed, writes the rows below it to `lists`.
+fn write_verdict(verdict: &Verdict<'_>, peers: &[String], out: &mut String, lists: &mut String) {
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let word = match verdict.passes {
+        Some(true) => "pass",
+        Some(false) => "MISS",
+        None => "-",
+    };
+    let [steady, all] = verdict.rows;
+    let _ = writeln!(
+        out,
+        "{word:<6}{:<44}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
+        verdict.text,
+        shown(verdict.steady),
+        verdict.bar,
+        verdict.goal,
+        steady,
+        all - steady,
+        shown(verdict.all),
+    );
+    if verdict.passes != Some(false) {
+        return;
+    }
+    let short = &verdict.short;
+    let most = if verdict.value == Value::Least { short.len() } else { LISTED };
+    let _ = writeln!(lists, "\n{}: {}", verdict.text, fall_short(short.len()));
+    for (row, value) in short.iter().take(most) {
+        line(row, *value, peers, lists);
     }
     if short.len() > most {
         let _ = writeln!(lists, "  and {} more", short.len() - most);
     }
+}
+
+fn fall_short(rows: usize) -> String {
+    if rows == 1 { "1 row falls short".to_owned() } else { format!("{rows} rows fall short") }
 }
 
 /// The storm: every row must be at least as fast as every peer.
@@ -244,12 +293,10 @@ fn storm(suite: &Suite, out: &mut String) {
         "\nA new type every {USES} uses, all included: us per use (bar: no slower than any peer)"
     );
     for row in &suite.storm {
-        let Some(own) = row.figure(TYPEPACK) else { continue };
-        let others = row.figures.iter().filter(|f| suite.peers.contains(&f.competitor));
-        let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
-        let word = match best {
-            _ if own.spread > STEADY || best.is_some_and(|b| b.spread > STEADY) => "~",
-            Some(best) if own.ns > best.ns / TIE => "MISS",
+        let Some((ratio, steady)) = storm_ratio(row, &suite.peers) else { continue };
+        let word = match ratio {
+            _ if !steady => "~",
+            Some(ratio) if ratio < TIE => "MISS",
             Some(_) => "pass",
             None => "-",
         };
@@ -258,13 +305,22 @@ fn storm(suite: &Suite, out: &mut String) {
             let us = figure.ns / (1000.0 * USES as f64);
             let _ = write!(out, "{} {us:.3}  ", figure.competitor);
         }
-        let ratio = best.map_or(f64::NAN, |best| best.ns / own.ns);
-        let _ = writeln!(out, "ratio {ratio:.2}");
+        let _ = writeln!(out, "ratio {:.2}", ratio.unwrap_or(f64::NAN));
     }
 }
 
+/// Returns the best peer's time of a storm divided by typepack's (`None` without a peer), and whether the
+/// rounds of both are steady. Returns `None` if typepack has not been measured.
+pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
+    let own = row.figure(TYPEPACK)?;
+    let others = row.figures.iter().filter(|f| peers.contains(&f.competitor));
+    let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
+    let steady = own.spread <= STEADY && best.is_none_or(|best| best.spread <= STEADY);
+    Some((best.map(|best| best.ns / own.ns), steady))
+}
+
 /// Most that the policy may cost over the better of never compiling and compiling at once.
-const REGRET: f64 = 1.15;
+pub const REGRET: f64 = 1.15;
 
 /// The policy's regret: every row must be within [`REGRET`].
 fn regret(suite: &Suite, out: &mut String) {
@@ -395,7 +451,7 @@ mod tests {
         suite.rows.push(row(32 << 10, 0.5, 1.0, 1.0));
         let all = text(&suite);
         assert!(line("least row touching", &all).starts_with("MISS"), "{all}");
-        assert!(all.contains("least row touching up to 8 MiB, best peer: 1 rows fall short"));
+        assert!(all.contains("least row touching up to 8 MiB, best peer: 1 row falls short"));
         assert_eq!(word(&suite.rows[3], 0.5), "loss");
         assert_eq!(word(&suite.rows[3], 0.98), "tie");
     }

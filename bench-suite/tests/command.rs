@@ -169,7 +169,8 @@ fn records_are_drawn_and_faulty_ones_named() {
     let output = run(&["plot", &file, "--out", &out]);
     assert_eq!(output.status.code(), Some(2));
     let line = text(&output.stderr);
-    assert!(line.ends_with("pictures.csv: line 2: 3 fields; peers has 2\n"), "{line}");
+    let fault = "pictures.csv: line 2 has 3 fields, but the table peers has 2 columns\n";
+    assert!(line.ends_with(fault), "{line}");
 }
 
 #[test]

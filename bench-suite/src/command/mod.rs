@@ -8,6 +8,7 @@ pub(super) mod guidelines;
 pub(super) mod pack;
 pub(super) mod peers;
 pub(super) mod plot;
+pub(super) mod results;
 
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let path = &arguments.record;
     let named = |error: String| usage(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    let record = Record::parse(&text).map_err(|e| named(e.to_string()))?;
+    let record = Record::parse_peers(&text).map_err(|e| named(e.to_string()))?;
     let pictures = plot::pictures(&record).map_err(failed)?;
     if pictures.is_empty() {
         return Err(named("has nothing to draw".to_owned()));

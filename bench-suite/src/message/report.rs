@@ -11,6 +11,8 @@ use std::fmt::Write;
 
 /// Name of the table of messages in records.
 pub const MESSAGES: &str = "pingpong";
+/// Name of the table of collectives in records.
+pub const COLLECTIVES: &str = "collectives";
 /// Name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
@@ -33,7 +35,16 @@ impl Subject {
         }
     }
 
-    fn times(self) -> &'static str {
+    /// Returns the name of the table of this subject in records.
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::Messages => MESSAGES,
+            Self::Collectives => COLLECTIVES,
+        }
+    }
+
+    /// Says what the times of the rows are.
+    pub(crate) fn times(self) -> &'static str {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",
             Self::Collectives => "one call, from the first rank's begin to the last one's end",
@@ -69,8 +80,8 @@ impl Run {
     }
 }
 
-/// Nanoseconds for people, in microseconds.
-fn us(ns: f64) -> String {
+/// Writes nanoseconds as microseconds.
+pub(crate) fn us(ns: f64) -> String {
     match ns / 1000.0 {
         us if us < 10.0 => format!("{us:.3}"),
         us if us < 1000.0 => format!("{us:.1}"),
