@@ -1,8 +1,8 @@
-//! The bars for packing and unpacking against the rows of one run.
+//! Compares the rows of one run with the bars for packing and unpacking.
 //!
-//! Comes after `suite.rs`. The numbers are those of the project's bars, "packing and unpacking,
-//! single thread"; what they say about creation, external32 and fused copies is `commit/`.
-//! Unsteady rows decide nothing; they are counted, and the value with them is shown beside.
+//! Comes after `suite.rs`. The bars are those of the project for packing and unpacking in a single
+//! thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows decide
+//! about a bar. The text counts unsteady rows and also shows the value of all rows.
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
@@ -12,13 +12,13 @@ use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
-/// Ratios of at least this are ties with the best peer.
+/// Ratios from this one on count as ties with the best peer.
 pub const TIE: f64 = 0.97;
-/// The same for rows that touch more than [`IN_CACHE`].
+/// Ratios from this one on count as ties in rows that touch more than [`IN_CACHE`].
 pub const FAR_TIE: f64 = 1.0 / 1.5;
-/// Bytes of touched cache lines up to which a row is one of the caches.
+/// A row whose touched cache lines have at most this many bytes counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
-/// Rows of a class that are listed when its mean misses.
+/// How many rows the text lists when the mean of a class misses its bar.
 const LISTED: usize = 12;
 
 /// How the rows of a bar become one value.
@@ -74,7 +74,8 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Differences of small times are not judged by the steadiness of their ratio but as they are.
+/// Returns the nanoseconds that a call of at most 128 bytes takes longer than the hand loop. The row is
+/// steady if both figures are.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;
@@ -173,7 +174,7 @@ impl Value {
     }
 }
 
-/// The bars with their verdicts, and every row that falls short.
+/// Writes the bars with their verdicts, and every row that falls short.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(
@@ -283,7 +284,7 @@ fn fall_short(rows: usize) -> String {
     if rows == 1 { "1 row falls short".to_owned() } else { format!("{rows} rows fall short") }
 }
 
-/// The storm: every row must be at least as fast as every peer.
+/// Writes the storm. In each row typepack must be at least as fast as every peer.
 fn storm(suite: &Suite, out: &mut String) {
     if suite.storm.is_empty() {
         return;
@@ -319,10 +320,11 @@ pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
     Some((best.map(|best| best.ns / own.ns), steady))
 }
 
-/// Most that the policy may cost over the better of never compiling and compiling at once.
+/// The greatest allowed ratio of the policy's time to the time of the better choice: never to compile, or
+/// to compile at commit.
 pub const REGRET: f64 = 1.15;
 
-/// The policy's regret: every row must be within [`REGRET`].
+/// Writes the policy's regret. Every row must be within [`REGRET`].
 fn regret(suite: &Suite, out: &mut String) {
     let steady: Vec<_> = suite.regret.iter().filter(|row| row.steady).collect();
     let mut missed: Vec<_> = steady.iter().filter(|row| row.ratio() > REGRET).collect();
@@ -331,7 +333,7 @@ fn regret(suite: &Suite, out: &mut String) {
     }
     missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
     let word = match (steady.is_empty(), missed.is_empty()) {
-        // Without a steady row nothing is known.
+        // Without a steady row there is no verdict.
         (true, _) => "-",
         (false, true) => "pass",
         (false, false) => "MISS",
@@ -357,7 +359,7 @@ fn regret(suite: &Suite, out: &mut String) {
     }
 }
 
-/// Rows beyond the caches that lose by more than a tie.
+/// Lists the rows that touch more than [`IN_CACHE`] and lose by more than a tie.
 fn far(suite: &Suite, lists: &mut String) {
     let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
     let lost: Vec<_> = rows
@@ -393,7 +395,7 @@ fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     );
 }
 
-/// What a ratio means for a reader: a win, a tie, a loss.
+/// Returns what a ratio means for a reader: `win`, `tie` or `loss`.
 pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
     let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
     match ratio {
