@@ -112,7 +112,7 @@ impl Record {
 
 impl Table {
     /// Returns the rows.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> + Clone {
         self.rows.iter().map(|fields| Line { header: &self.header, fields })
     }
 

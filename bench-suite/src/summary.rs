@@ -84,42 +84,42 @@ fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
 
 const BARS: [Bar; 9] = [
     Bar {
-        text: "payload up to 2 KiB, mean, best peer",
+        text: "up to 2 KiB: mean against the best peer",
         least: 2.5,
         goal: 3.2,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.row.bytes <= 2 * KIB),
     },
     Bar {
-        text: "32 KiB to 2 MiB, mean, best peer",
+        text: "32 KiB to 2 MiB: mean against the best peer",
         least: 1.5,
         goal: 1.8,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, (32 * KIB..=2048 * KIB).contains(&row.row.bytes)),
     },
     Bar {
-        text: "gapped structs in cache, mean, best peer",
+        text: "gapped structs in cache: mean against the best peer",
         least: 15.0,
         goal: 30.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Gapped && row.touched <= IN_CACHE),
     },
     Bar {
-        text: "1- and 2-byte blocks, mean, best peer",
+        text: "1- and 2-byte blocks: mean against the best peer",
         least: 5.0,
         goal: 8.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Bytes),
     },
     Bar {
-        text: "transposes, mean, best peer",
+        text: "transposes: mean against the best peer",
         least: 4.0,
         goal: 6.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Transpose),
     },
     Bar {
-        text: "16 KiB to 2 MiB, mean, hand loop",
+        text: "16 KiB to 2 MiB: mean against the hand loop",
         least: 1.2,
         goal: 1.35,
         value: Value::Mean,
@@ -129,14 +129,14 @@ const BARS: [Bar; 9] = [
         },
     },
     Bar {
-        text: "least row touching up to 8 MiB, best peer",
+        text: "up to 8 MiB touched: worst row against the best peer",
         least: 0.95,
         goal: 1.0,
         value: Value::Least,
         of: |row, peers| peer_if(row, peers, row.touched <= IN_CACHE),
     },
     Bar {
-        text: "least row from 16 KiB in cache, hand loop",
+        text: "from 16 KiB, in cache: worst row against the hand loop",
         least: 0.9,
         goal: 1.0,
         value: Value::Least,
@@ -146,7 +146,7 @@ const BARS: [Bar; 9] = [
         },
     },
     Bar {
-        text: "call over hand loop at 128 B, median ns",
+        text: "up to 128 B: median ns of a call beyond the hand loop",
         least: 10.0,
         goal: 5.0,
         value: Value::Nanoseconds,
@@ -179,7 +179,7 @@ pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(
         out,
-        "{:<6}{:<44}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
+        "{:<6}{:<56}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
         "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
     );
     let mut lists = String::new();
@@ -257,7 +257,7 @@ fn write_verdict(verdict: &Verdict<'_>, peers: &[String], out: &mut String, list
     let [steady, all] = verdict.rows;
     let _ = writeln!(
         out,
-        "{word:<6}{:<44}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
+        "{word:<6}{:<56}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
         verdict.text,
         shown(verdict.steady),
         verdict.bar,
@@ -448,12 +448,14 @@ mod tests {
             |part: &str, all: &str| all.lines().find(|l| l.contains(part)).expect(part).to_owned();
         let small = line("up to 2 KiB", &all);
         assert!(small.starts_with("pass") && small.contains("6.00"), "{small}");
-        assert!(line("32 KiB to 2 MiB, mean, best", &all).starts_with('-'), "{all}");
+        assert!(line("32 KiB to 2 MiB: mean", &all).starts_with('-'), "{all}");
         assert!(!all.contains("fall short"), "{all}");
         suite.rows.push(row(32 << 10, 0.5, 1.0, 1.0));
         let all = text(&suite);
-        assert!(line("least row touching", &all).starts_with("MISS"), "{all}");
-        assert!(all.contains("least row touching up to 8 MiB, best peer: 1 row falls short"));
+        assert!(line("worst row against the best", &all).starts_with("MISS"), "{all}");
+        assert!(
+            all.contains("up to 8 MiB touched: worst row against the best peer: 1 row falls short")
+        );
         assert_eq!(word(&suite.rows[3], 0.5), "loss");
         assert_eq!(word(&suite.rows[3], 0.98), "tie");
     }

@@ -1,4 +1,4 @@
-//! The command line: what it prints, and that faults are one line and a non-zero exit code.
+//! Checks the command line: what it prints, and that an error is one line and a non-zero exit code.
 
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;

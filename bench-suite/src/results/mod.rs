@@ -170,7 +170,7 @@ mod tests {
         assert!(line("| a | 1024 |").contains("5.00 / **0.50**~"), "{page}");
         assert!(line("| b | 1024 |").contains("**0.75** / -"), "{page}");
         // 5.00 and 0.75 are steady, 0.50 is not.
-        assert!(line("up to 2 KiB, mean").contains("**1.94** of 2 | 1.23 of 3"), "{page}");
+        assert!(line("up to 2 KiB: mean").contains("**1.94** of 2 | 1.23 of 3"), "{page}");
         assert!(page.contains("1 of 3 rows is unsteady"), "{page}");
         assert!(line("Columns that the record lacks").contains("hand-c"), "{page}");
         assert!(page.contains("The record has no text file"), "{page}");

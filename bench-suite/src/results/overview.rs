@@ -18,21 +18,23 @@ use crate::suite::Suite;
 use crate::summary::{REGRET, TIE, Value, storm_ratio, verdicts};
 
 /// The first lines of the page.
-const HEAD: &str = "# Results\n\n\
-<!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->\n\n\
-This page holds every figure of the records in the tree, machine by machine, losses included. A test \
-fails when the page does not match the records. A record belongs to its commit: it says nothing about \
-later ones.\n\n\
-- A ratio to a peer is typepack's speed divided by the speed of the fastest peer of that row: below 1 \
-typepack is slower. Ratios below 0.97 are **bold**. The best hand loop is the faster one of a loop in \
-Rust and a loop in C.\n\
-- A figure is the median of interleaved rounds. A `~` marks a figure or a ratio whose rounds differ by \
-more than 1.25x: it is unsteady. Only steady rows decide about a bar. Each summary stands twice, over \
-the steady rows and over all rows, each with its number of rows: `3.22 of 96` is 3.22 over 96 rows.\n\
-- A bar is what the project requires. Bars that are missed are **bold**. The bars are those of the \
-definitions in the tree, not those of the day of the record. Means are geometric. A row that touches \
-more than 8 MiB of cache lines may be slower by 1.5x before it misses a bar of messages.\n\
-- [The README of bench-suite](README.md) says how each figure is measured.\n";
+const HEAD: &str = "# Results
+
+<!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->
+
+This page holds every figure of the records in the tree, machine by machine, losses included. A test fails when the
+page does not match the records. A record belongs to its commit: it says nothing about later ones.
+
+- A ratio to a peer is typepack's speed divided by the speed of the fastest peer of that row: below 1 typepack is
+  slower. Ratios below 0.97 are **bold**. The best hand loop is the faster one of a loop in Rust and a loop in C.
+- A figure is the median of interleaved rounds. A `~` marks a figure or a ratio whose rounds differ by more than
+  1.25x: it is unsteady. Only steady rows decide about a bar. Each summary stands twice, over the steady rows and over
+  all rows, each with its number of rows: `3.22 of 96` is 3.22 over 96 rows.
+- A bar is what the project requires. Values that miss their bar are **bold**. The bars are those of the tree, not those
+  of the day of the record. Means are geometric. In a row of messages that touches more than 8 MiB of cache lines,
+  ratios from 0.67 on count as ties; in other rows of messages, ratios from 0.97 on.
+- [The README of bench-suite](README.md) says how each figure is measured.
+";
 
 /// What a record can hold: the text, the command, the name of the table.
 const KINDS: [(&str, &str, &str); 9] = [
@@ -132,6 +134,10 @@ fn not_measured_cells() -> Cells {
     ["not measured".to_owned(), "not measured".to_owned()]
 }
 
+fn no_such_row() -> Cells {
+    ["no such row".to_owned(), "no such row".to_owned()]
+}
+
 /// Writes one line of the summary: `of` returns the cells of a machine, `None` if it has no such row.
 fn line(
     what: String,
@@ -160,7 +166,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
                     value(bar.steady, steady, bar.passes == Some(false)),
                     value(bar.all, all, false),
                 ];
-                (all > 0).then_some(cells)
+                Some(if all > 0 { cells } else { no_such_row() })
             }));
         }
     }
@@ -194,7 +200,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
         messages(subject, machines, &mut lines);
     }
     for what in ROWS {
-        let text = format!("{}, {}", what.text, what.unit);
+        let text = format!("jobs: {}, {}", what.text, what.unit);
         lines.push(line(text, limit(what.bar, true), machines, |own| {
             let run = own.messages.as_ref()?;
             let job = run.jobs.iter().find(|job| job.what.name == what.name)?;
@@ -238,7 +244,14 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
             }
             let required =
                 limit(bar.bar[usize::from(memory == Memory::Alloc)], bar.value == Way::Pack);
-            let what = format!("{}, memory: {}", bar.text, from(memory));
+            let worst = bar.value == Way::Least && !bar.text.contains("least row");
+            let what = format!(
+                "{} from {} memory: {}{}",
+                subject.rows(),
+                from(memory),
+                bar.text,
+                if worst { ", worst row" } else { "" }
+            );
             lines.push(line(what, required, machines, |own| {
                 let run = match subject {
                     Subject::Messages => own.messages.as_ref(),
@@ -250,7 +263,7 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
                     value(found.value, decide, found.passes == Some(false)),
                     value(found.all, decide + others, false),
                 ];
-                (decide + others > 0).then_some(cells)
+                Some(if decide + others > 0 { cells } else { no_such_row() })
             }));
         }
     }

@@ -42,6 +42,11 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
     for picture in &source.pictures {
         let _ = writeln!(out, "\n![{picture}]({folder}/{}/{picture}.svg)", source.name);
     }
+    let has = |name: &str| source.record.table(name).is_some();
+    let missing: Vec<&str> = [STORM, regret::NAME].into_iter().filter(|name| !has(name)).collect();
+    if has(PEERS) && !missing.is_empty() {
+        let _ = writeln!(out, "\nTables of `peers` that the record lacks: {}.", missing.join(", "));
+    }
     for table in &source.record.tables {
         match table.name.as_str() {
             PEERS => packing(source, PEERS, "Packing and unpacking: reference layouts", &mut out),
