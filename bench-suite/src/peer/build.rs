@@ -176,7 +176,7 @@ impl Call<'_> {
         self.contents.integers[index]
     }
 
-    /// The addresses from `first` on; of 64 bits on every platform with these ABIs.
+    /// Returns a pointer to the addresses, which have 64 bits on every platform with these ABIs.
     fn addresses(&self) -> *const Aint {
         self.contents.addresses.as_ptr().cast()
     }
@@ -253,7 +253,7 @@ impl Call<'_> {
         )
     }
 
-    /// The order's value differs: 12 and 15 in the standard ABI, 0 and 1 in Open MPI.
+    /// Returns the value of an order, which is 12 or 15 in the standard ABI and 0 or 1 in Open MPI.
     fn order(&self, standard: c_int) -> c_int {
         match self.mpi.dialect {
             Dialect::Standard => standard,

@@ -157,7 +157,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     for (set, suite) in sets {
         for (place, bar) in verdicts(&Suite::default()).iter().enumerate() {
             let required = limit(bar.bar, bar.value == Value::Nanoseconds);
-            lines.push(line(format!("{set}: {}", bar.text), required, machines, |own| {
+            lines.push(line(format!("{set}, {}", bar.text), required, machines, |own| {
                 let suite = suite(own)?;
                 let bars = verdicts(suite);
                 let bar = bars.get(place)?;
