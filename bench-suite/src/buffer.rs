@@ -50,7 +50,7 @@ impl Buffer {
         let file = file.map_err(|e| format!("{path}: {e}"))?;
         let most = file.metadata().map_err(|e| format!("{path}: {e}"))?.len();
         if (length as u64) > most {
-            return Err(format!("{path}: {most} bytes, not {length}"));
+            return Err(format!("{path}: the buffer has {most} bytes, {length} are needed"));
         }
         Self::mapped(file.into(), length)
     }

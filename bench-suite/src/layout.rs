@@ -162,7 +162,7 @@ fn engine(result: typepack_engine::Result<Datatype>) -> Result<Datatype, String>
 fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     let count = size / block;
     if count == 0 {
-        return Err(format!("one block is {block} bytes"));
+        return Err(format!("the size is smaller than one block of {block} bytes"));
     }
     let (blocklength, step) = ((block / element.bytes()) as i64, (stride / element.bytes()) as i64);
     let old = Datatype::named(element.named());
@@ -178,7 +178,11 @@ fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
     let unit = edge * halo * 8;
     let units = size / unit;
     let (units, fields) = match units {
-        0 => return Err(format!("the smallest part of the face is {unit} bytes")),
+        0 => {
+            return Err(format!(
+                "the size is smaller than the smallest part of the face, {unit} bytes"
+            ));
+        }
         _ if units <= edge => (units, 1),
         _ if units.is_multiple_of(edge) => (edge, units / edge),
         _ => return Err(format!("not a whole number of faces of {} bytes", unit * edge)),
@@ -215,7 +219,7 @@ fn records(record: Record, size: u64) -> Made {
     let ty = engine(Datatype::structured(&lengths, &displacements, &types))?;
     let count = size / ty.size() as u64;
     if count == 0 {
-        return Err(format!("one struct holds {} bytes", ty.size()));
+        return Err(format!("the size is smaller than one struct of {} bytes", ty.size()));
     }
     let times = count as usize;
     let nest = match record {
@@ -260,7 +264,10 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
     let bytes = element.bytes();
     let elements = size / bytes / arrays;
     if elements == 0 {
-        return Err(format!("one element of each array is {} bytes", bytes * arrays));
+        return Err(format!(
+            "the size is smaller than one element of each array, {} bytes",
+            bytes * arrays
+        ));
     }
     let mut numbers = Numbers::new();
     let (mut runs, mut left, mut at) = (Vec::new(), elements, 0);
@@ -370,13 +377,16 @@ fn expression(text: &TextShape, size: u64) -> Made {
         None => 1,
     };
     if n == 0 {
-        return Err(format!("the smallest one is {} bytes", text.unit.unwrap_or(0)));
+        return Err(format!(
+            "the size is smaller than one unit of {} bytes",
+            text.unit.unwrap_or(0)
+        ));
     }
     let ty = text.datatype(n)?;
     let count = text.count.at(n);
     let payload = (ty.size() as u64).saturating_mul(count);
     if text.unit.is_none() && payload != size {
-        return Err(format!("it is of {payload} bytes"));
+        return Err(format!("the type has {payload} packed bytes, which is its only size"));
     }
     // Limits what the sizes of definitions do not limit, because the arithmetic of the caller uses i64.
     if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
@@ -392,8 +402,8 @@ fn expression(text: &TextShape, size: u64) -> Made {
         let bytes = nests.iter().fold(0_u128, |sum, nest| sum.saturating_add(nest.reach()[1]));
         if reach > memory || bytes > u128::from(payload) {
             return Err(format!(
-                "the hand's loops reach {reach} bytes of memory, which has {memory}, and pack \
-                 {bytes} of {payload}"
+                "the hand-written loops touch {reach} bytes of {memory} bytes of memory and pack \
+                 {bytes} bytes of {payload}"
             ));
         }
     }
@@ -446,7 +456,10 @@ mod tests {
     #[test]
     fn impossible_sizes_say_why() {
         let reason = |name, size| at(name, size).expect_err(name);
-        assert_eq!(reason("d8s16", 63), "layout d8s16 at 63 bytes: one block is 64 bytes");
+        assert_eq!(
+            reason("d8s16", 63),
+            "layout d8s16 at 63 bytes: the size is smaller than one block of 64 bytes"
+        );
         assert!(reason("face-y", 129 << 10).contains("whole number of faces of 131072 bytes"));
         assert!(reason("struct", 12).contains("13 bytes"));
     }
@@ -472,7 +485,7 @@ mod tests {
             "{ block = 1073741824, loops = [[9000000000000000000, 1073741824]] }",
         ] {
             let error = line(ty, hand).expect_err(hand);
-            assert!(error.contains("the hand's loops reach "), "{error}");
+            assert!(error.contains("the hand-written loops touch "), "{error}");
         }
     }
 }

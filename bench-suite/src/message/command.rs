@@ -285,7 +285,9 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         let named = |line| Fault::Usage(format!("--prefix {text}: {line}"));
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if name.is_empty() || !name.chars().all(sound) {
-            return Err(named("a name is letters, digits, dots and dashes".to_owned()));
+            return Err(named(
+                "a name consists of letters, digits, dots, dashes and underscores".to_owned(),
+            ));
         }
         let library = Library::at(&name, Path::new(path)).map_err(|line| {
             let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };
@@ -303,14 +305,16 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     list.extend(Library::peers(&arguments.peers));
     for (place, library) in list.iter().enumerate() {
         if list[..place].iter().any(|other| other.name == library.name) {
-            return Err(Fault::Usage(format!("there are two libraries {}", library.name)));
+            return Err(Fault::Usage(format!("two libraries have the name {}", library.name)));
         }
     }
     for name in &arguments.library {
         if !list.iter().any(|library| library.name == *name) {
             let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
             let known = known.join(", ");
-            return Err(Fault::Usage(format!("--library {name}: there are only {known}")));
+            return Err(Fault::Usage(format!(
+                "--library {name}: no such library; allowed are {known}"
+            )));
         }
     }
     if !arguments.library.is_empty() {

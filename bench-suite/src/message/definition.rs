@@ -177,7 +177,7 @@ impl Definitions {
             let named = |fault: String| format!("row {}: {fault}", definition.name);
             for row in rows_of(definition).map_err(named)? {
                 if rows.iter().any(|other| other.name == row.name) {
-                    return Err(named(format!("{} is there twice", row.name)));
+                    return Err(named(format!("two rows have the name {}", row.name)));
                 }
                 rows.push(row);
             }
@@ -220,20 +220,20 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         (Some(layout), None) if definition.sizes.is_empty() => {
             let layout = words(layout)?;
             if layout.contains('{') {
-                return Err("a layout with {n} has sizes".to_owned());
+                return Err("a layout with {n} needs sizes".to_owned());
             }
             Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
         }
         (Some(layout), None) => {
             let layout = words(layout)?;
             if !layout.contains("{n}") {
-                return Err("a layout with sizes has an {n}".to_owned());
+                return Err("a layout with sizes needs an {n}".to_owned());
             }
             let unit = definition.unit.unwrap_or(1).max(1);
             let one = |size: &String| {
                 let count = bytes(size)? / unit;
                 if count == 0 {
-                    return Err(format!("{size} is less than a unit"));
+                    return Err(format!("size {size} is smaller than one unit of {unit} bytes"));
                 }
                 let layout = layout.replace("{n}", &count.to_string());
                 let what = What::Message { layout, pack: definition.pack };
@@ -252,12 +252,12 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         return Err("a collective has neither layout nor halo nor pack".to_owned());
     }
     if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
-        return Err("a collective is a word of small letters".to_owned());
+        return Err("the name of a collective consists of small letters".to_owned());
     }
     let mut rows = Vec::new();
     for &ranks in &definition.ranks {
         if !(2..=MOST_RANKS).contains(&ranks) {
-            return Err(format!("{ranks} ranks are not 2 to {MOST_RANKS}"));
+            return Err(format!("ranks = {ranks} is not between 2 and {MOST_RANKS}"));
         }
         let mut row = |size: Option<&String>, bytes: u64| {
             let size_name = size.map_or(String::new(), |size| format!("-{size}"));
@@ -276,12 +276,12 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         for size in &definition.sizes {
             match bytes(size)? {
                 bytes if bytes.is_multiple_of(8) => row(Some(size), bytes),
-                _ => return Err(format!("{size} is not a number of doubles")),
+                _ => return Err(format!("size {size} is no multiple of 8 bytes")),
             }
         }
     }
     if rows.is_empty() {
-        return Err("a collective has ranks".to_owned());
+        return Err("a collective needs ranks".to_owned());
     }
     Ok(rows)
 }
@@ -289,7 +289,11 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
 /// Checks that `text` is one line, because the program sends it to the C program as a line.
 fn words(text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
-    if sound { Ok(text.to_owned()) } else { Err("words of one line are wanted".to_owned()) }
+    if sound {
+        Ok(text.to_owned())
+    } else {
+        Err("the text must be one line of 1 to 999 bytes".to_owned())
+    }
 }
 
 /// Reads a size such as `8B`, `64K` or `1M`.
@@ -388,16 +392,21 @@ mod tests {
             row("layout = \"contig {n}\"\nsizes = [\"8\"]"),
             "row a: 8 is not a size such as 8B, 64K or 1M"
         );
-        assert!(row("layout = \"contig {n}\"").contains("has sizes"));
+        assert!(row("layout = \"contig {n}\"").contains("needs sizes"));
         assert!(row("layout = \"contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
         assert!(row("halo = \"a\"\nlayout = \"b\"").contains("either"));
-        assert!(row("halo = \"a\\nquit\"").contains("words of one line"));
+        assert!(row("halo = \"a\\nquit\"").contains("must be one line"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
-        assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]").contains("twice"));
-        assert!(row("collective = \"scan\"").contains("has ranks"));
-        assert!(row("collective = \"scan\"\nranks = [1]").contains("1 ranks are not"));
+        assert!(
+            row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]")
+                .contains("two rows have the name a-8B")
+        );
+        assert!(row("collective = \"scan\"").contains("needs ranks"));
+        assert!(
+            row("collective = \"scan\"\nranks = [1]").contains("ranks = 1 is not between 2 and 16")
+        );
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
-        assert!(row(odd).contains("9B is not a number of doubles"));
+        assert!(row(odd).contains("size 9B is no multiple of 8 bytes"));
         assert!(row("halo = \"a\"\nranks = [2]").contains("only collectives"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }

@@ -30,7 +30,7 @@ impl Face {
         let mpi = Mpi::open(path)?;
         let version = mpi.version()?;
         if !version.starts_with("typepack") {
-            return Err(format!("{}: is {version}, not typepack", path.display()));
+            return Err(format!("{}: the library is {version}, not typepack", path.display()));
         }
         Ok(Self(Box::leak(Box::new(mpi))))
     }

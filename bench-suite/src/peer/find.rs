@@ -36,7 +36,9 @@ impl Peer {
             }
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
-            return Err("a peer is a path, or a name without commas and a path: name=path".into());
+            return Err(
+                "a peer is PATH or NAME=PATH; the name may hold no comma and no quote".into()
+            );
         }
         Ok(Self { name, library: path })
     }

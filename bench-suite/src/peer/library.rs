@@ -86,7 +86,9 @@ impl Mpi {
         } else if has(b"ompi_mpi_comm_world\0") {
             Dialect::OpenMpi
         } else {
-            return Err(format!("{shown}: has neither the MPI 5 standard ABI nor Open MPI's"));
+            return Err(format!(
+                "{shown}: the library has neither the MPI 5 standard ABI nor Open MPI's"
+            ));
         };
         let get = |name: &str| format!("{shown}: no function {name}");
         // SAFETY: `PackCall` is the signature of `MPI_Pack` in both ABIs.
