@@ -177,7 +177,7 @@ fn a_run_without_peers_says_so() {
     assert!(fields.iter().all(|n| *n >= fields[0]), "{csv}");
     let text = std::fs::read_to_string(&summary).expect("the summary");
     assert!(text.contains("No peers took part") && text.contains("Ablation"), "{text}");
-    assert!(text.contains("call over hand loop"), "{text}");
+    assert!(text.contains("of a call beyond the hand loop"), "{text}");
     let table = run(&[]);
     assert!(table.contains("/best peer") && table.contains("Bars for packing"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).expect("JSON");
