@@ -1,13 +1,13 @@
-/* The hand-written loops in C: the same as src/lib.rs, compiled by ../src/hand_c.rs with
- * `-O3 -march=native` when the machine has a compiler. Block sizes are compile-time constants,
- * counts and strides run-time arguments; nothing is unrolled or vectorised by hand. Bounds are the
- * caller's affair, as in C programs: ../src/hand.rs has checked them. */
+/* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs compiles
+ * them with `-O3 -march=native` if the machine has a compiler. Block sizes are compile-time constants;
+ * counts and strides are run-time arguments. Nothing is unrolled or vectorised by hand. The loops check no
+ * bounds, as in C programs; ../src/competitor/hand.rs checks them before. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* As `Nest` in src/lib.rs. */
+/* Has the fields of `Nest` in src/lib.rs. */
 struct nest {
   uint32_t kind;
   size_t block, start, packed;
@@ -30,7 +30,7 @@ struct particle {
   double v[3];
 };
 
-/* The loops over blocks of B bytes; TO and FROM are where a block goes and comes from. */
+/* The loops over blocks of B bytes; a block is copied from FROM to TO. */
 #define LOOPS(B, name)                                                                             \
   static void pack_##name(const struct nest *n, size_t block, const char *restrict m,              \
                           char *restrict p) {                                                      \

@@ -2,17 +2,17 @@
  * run as ranks.
  *
  * One job per library lives through the whole run. Between turns its ranks sleep in read(), outside
- * of MPI, so that the waiting jobs cost nothing; a turn's beginning, its probe and its end go
- * through a page that all ranks map, so that nothing but the measured calls depends on the MPI.
+ * of MPI, so that waiting jobs cost nothing. The ranks start a turn, probe a cache line and end the
+ * turn through a page that all ranks map, so that only the measured calls depend on the MPI.
  *
- *   main.c      which mode; from command lines to rows
- *   link.c      the lines between a rank and typepack-bench (../src/message/session.rs)
- *   shared.c    the page: spinning barrier, cache-line probe; binding, clock
- *   layout.c    layouts: where their bytes are, how to fill and check them, their datatypes
- *   pingpong.c  rows: a message there and back
- *   halo.c      rows: six faces exchanged
- *   collective.c  rows: a collective call of all ranks
- *   job.c       modes of their own: how long a job takes to start, wait, end
+ *   main.c        chooses the mode; turns lines of commands into rows
+ *   link.c        sends lines between a rank and typepack-bench (../src/message/session.rs)
+ *   shared.c      the shared page: spinning barrier, cache-line probe; binding, clock
+ *   layout.c      layouts: where their bytes are, how to fill and check them, their datatypes
+ *   pingpong.c    rows of a message there and back
+ *   halo.c        rows of an exchange of six faces
+ *   collective.c  rows of a collective call of all ranks
+ *   job.c         other modes: how long a job takes to start, wait and end
  */
 #ifndef TYPEPACK_BENCH_H
 #define TYPEPACK_BENCH_H
@@ -23,36 +23,36 @@
 
 /* ---- link.c ---- */
 
-/* Connects to the socket and says which rank this is. */
+/* Connects to the socket and sends the number of this rank. */
 void link_open(const char *path, int rank, int size);
-/* The next line without its end; NULL at the end of the run. */
+/* Returns the next line without its line break; NULL at the end of the run. */
 char *link_read(void);
 void link_write(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A fault of this program or of the system: a line to stderr, then the end of the job. */
+/* Reports a fault of this program or of the system: prints a line to stderr and ends the job. */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- shared.c ---- */
 
-/* Before MPI_Init, so that the library knows its place too: binds this process to the CPU that the
- * comma-separated list has for this rank, according to the launcher's variables. */
+/* Binds this process to the CPU that the comma-separated list has for this rank, which it finds by the
+ * launcher's variables. Called before MPI_Init, so that the library sees the binding too. */
 void bind_early(const char *cpus);
-/* The same with the rank in MPI_COMM_WORLD; ends the job if that is impossible. */
+/* Binds this process by its rank in MPI_COMM_WORLD; ends the job if that is impossible. */
 void bind_rank(const char *cpus, int rank);
-/* Are there more ranks than CPUs in the list? Then they are not bound, and sleep where they meet. */
+/* Are there more ranks than CPUs in the list? If so, ranks are not bound, and they sleep in meetings. */
 int is_crowded(const char *cpus, int size);
 void shared_open(const char *path, const char *cpus, int rank, int size);
-/* All ranks meet. */
+/* Waits until all ranks have called it. */
 void meet(void);
-/* From the first rank's begin to the last one's end, nanoseconds; all call, and then meet before
- * they call it again. */
+/* Returns the nanoseconds from the first rank's begin to the last rank's end. All ranks call it, and
+ * meet before they call it again. */
 double together(double begin, double end);
-/* What rank 0 says before a meeting, for everybody to read after it. */
+/* Rank 0 writes this word before a meeting, and all ranks read it after the meeting. */
 void say(long word);
 long said(void);
-/* One way of a cache line between the first two ranks, in nanoseconds; all call. */
+/* Returns the nanoseconds that a cache line takes one way between the first two ranks. All ranks call it. */
 double probe(void);
 double now_ns(void);
-/* Sorts. */
+/* Sorts the values. */
 double median(double *values, long count);
 
 /* ---- layout.c ---- */
@@ -79,30 +79,32 @@ struct message {
   int count;
 };
 
-/* Reads words such as "blocks 8 64 100"; changes `words`. Faults end the job. */
+/* Reads words such as "blocks 8 64 100" and changes `words`. A fault ends the job. */
 void message_make(struct message *message, char *words);
 void message_free(struct message *message);
 void add_piece(struct layout *layout, long offset, long length);
-/* Counts payload, lines and memory of a layout whose pieces are there. */
+/* Counts payload, lines and memory of a layout that already has its pieces. */
 void layout_measure(struct layout *layout);
-/* Writes values that follow from stamp and position to every byte of the layout. */
+/* Writes to every byte of the layout a value that depends on the stamp and the position. */
 void fill(const struct layout *layout, char *base, uint64_t stamp);
-/* The position of the first byte that is not what `fill` has written `shift` bytes further on where
- * the data came from, or -1. */
+/* Returns the position of the first wrong byte, or -1. The right byte is the one that `fill` has written
+ * at the source, `shift` bytes further on. */
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift);
 
-/* Buffers of the user's, on pages that the jobs of all libraries share (they take turns), because
- * which pages a buffer got made up to 1.8x between two equal runs; or of MPI_Alloc_mem. */
+/* Allocates buffers: of MPI_Alloc_mem, or on pages that the jobs of all libraries use in turn. The pages
+ * are shared because the choice of pages made up to 1.8x between two equal runs. */
 struct buffer {
   char *base;
   int from_mpi;
 };
 /* Maps the user's memory of this rank. */
 void memory_open(const char *path, long bytes);
-/* `shift`: from the begin of a page, for the user's. All are freed before any is made again. */
+/* `shift` is the distance from the begin of a page, for user memory. All buffers are freed before a new
+ * one is made. */
 void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift);
 void buffer_free(struct buffer *buffer);
-/* Differs from job to job: what another has left in the shared pages is never right. */
+/* A number that differs from job to job, so that data that another job has left in the shared pages is
+ * always wrong. */
 extern uint64_t salt;
 
 /* ---- rows ---- */

@@ -1,10 +1,10 @@
-/* Rows of one blocking collective call; the row's time is from the first rank's begin to the last
- * one's end, over the calls of a sample.
+/* Rows of one blocking collective call. The time of a row is the time from the first rank's begin to the
+ * last rank's end, divided by the number of calls in the sample.
  *
  * Every call has another root, so that no root runs ahead of the others. Data are doubles with small
- * whole values, so that sums are exact in every order; BYTES are those of one block: what each rank
- * contributes, and for alltoall what it sends to each. Long calls: data are written anew before
- * each, outside of the timing. Short ones, of which several make a sample, send the same again. */
+ * whole values, so that sums are exact in every order. BYTES is the size of one block: what each rank
+ * contributes, and for alltoall what it sends to each rank. Before each long call, the ranks write their
+ * data anew, outside of the timing. A sample of short calls has several calls that send the same data. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -105,7 +105,7 @@ static void rewrite(struct collective *c)
   c->written++;
   for (long at = 0; at < count; at++)
     out[at] = value_of(c->rank, c->written, at);
-  /* What an earlier call has left is not the answer. */
+  /* Overwrites the result of an earlier call. */
   for (int block = 0; block < receives(c); block++)
     if (c->count > 0)
       in[(long)block * c->count] = -1;
@@ -131,7 +131,7 @@ static double sum_of(uint64_t stamp, long at, int ranks)
   return sum;
 }
 
-/* What must be at `at` of the block from `from`. */
+/* Returns the value that must be at `at` of the block from `from`. */
 static double expected(const struct collective *c, int from, long at)
 {
   switch (c->operation) {
@@ -194,7 +194,7 @@ struct row *collective_row(char *words, int rank, int size, int crowded)
   c->size = size;
   c->count = (int)(bytes / (long)sizeof(double));
   int from_mpi = strcmp(memory, "alloc") == 0;
-  /* At least a line each, so that there are buffers for a call that needs none. */
+  /* At least one cache line each, so that a call that needs no buffers has some too. */
   buffer_make(&c->out, sends(c) * bytes + 64, from_mpi, 64);
   buffer_make(&c->in, receives(c) * bytes + 64, from_mpi, 1088);
   c->row = (struct row){.sample = sample, .verify = verify, .free = release};

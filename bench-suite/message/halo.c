@@ -1,9 +1,9 @@
 /* Rows of halo exchanges: a cube of cells with a halo of one, six faces in and out per exchange.
  *
- * Either the x faces go to the other rank and y and z to the rank itself (a cube of two ranks,
- * periodic), or all six go to the other rank. Faces are told apart by tags. Before every exchange
- * the outer layers of the cube are written anew, and then both ranks meet; the time ends when both
- * have what they wait for. */
+ * Either the x faces go to the other rank, and the y and z faces to the rank itself (a periodic cube of
+ * two ranks), or all six faces go to the other rank. Each face has its own tag. Before every exchange
+ * the ranks write the outer layers of the cube anew, and then meet. The time ends when both ranks have
+ * received all faces. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct halo {
   uint64_t exchanged;
 };
 
-/* What a cell is to MPI and to us. */
+/* Makes the datatype of a cell, and the places of its bytes. */
 struct cell {
   const char *name;
   long bytes;
@@ -35,7 +35,7 @@ static const struct cell cells[] = {
     {"double", 8, 1, {0}, {8}},
     {"struct", 16, 3, {0, 4, 8}, {1, 4, 8}},
     {"five", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
-    /* The same memory as five; the datatype is that of five fields one after the other. */
+    /* The memory is that of `five`; the datatype describes five fields one after the other. */
     {"fields", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
 };
 
@@ -75,7 +75,7 @@ static MPI_Datatype fields_type(const int *sizes, const int *inner, const int *s
   return made;
 }
 
-/* One layer across `axis` (2 is x, the fastest), at index `at`. */
+/* Returns one layer across `axis` (2 is x, the fastest), at index `at`. */
 static MPI_Datatype layer(const struct cell *cell, long edge, int axis, long at,
                           struct layout *layout)
 {
@@ -122,7 +122,7 @@ static double sample(struct row *row, long ignored)
     fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
   meet();
   double start = now_ns();
-  /* What leaves through a face (tag) arrives at the opposite one. */
+  /* The data that leaves through a face (its tag) arrives at the opposite face. */
   for (int face = 0; face < FACES; face++)
     MPI_Irecv(halo->cube.base, 1, halo->in[face], halo->partner[face], face ^ 1, MPI_COMM_WORLD,
               &requests[face]);
@@ -184,7 +184,7 @@ struct row *halo_row(char *words, int rank)
       halo->partner[face] = away ? 1 - rank : rank;
       halo->out[face] = layer(cell, edge, axis, side == 0 ? 1 : edge, &halo->out_layout[face]);
       halo->in[face] = layer(cell, edge, axis, side == 0 ? 0 : edge + 1, &halo->in_layout[face]);
-      /* The low halo mirrors the other's highest layer. */
+      /* The low halo mirrors the highest layer of the other rank. */
       halo->shift[face] = (side == 0 ? edge : -edge) * step;
       halo->row.payload += halo->out_layout[face].payload;
       halo->row.lines += halo->out_layout[face].lines + halo->in_layout[face].lines;

@@ -1,11 +1,11 @@
-/* Modes for the rows about whole jobs: what is timed is mostly the process, from outside.
+/* Modes for the rows about whole jobs. typepack-bench times most of them from outside of the process.
  *
  *   bench singleton      MPI_Init alone, without mpiexec: prints its duration in ns
  *   bench empty          init and finalize
  *   bench ring           init, barrier, a token once around, finalize
  *   bench idle SECONDS   rank 0 sleeps and then sends; the last rank waits in MPI_Recv and prints
- *                        how many per cent of a CPU that took
- *   bench victim         every rank prints its process id and waits for what never comes
+ *                        how many per cent of a CPU the wait took
+ *   bench victim         every rank prints its process id and waits for a message that never comes
  */
 #define _GNU_SOURCE
 #include "bench.h"

@@ -1,7 +1,7 @@
 /* Layouts of the messages: where the bytes are, how they are filled and checked, their datatypes.
  *
- * Places and datatype are written down separately; that every receive is checked byte by byte
- * against the places is what holds them together. */
+ * Places and datatype are written separately. Every receive is checked byte by byte against the places,
+ * so that a difference between the two is found. */
 #include "bench.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift)
     buffer->base = memory + memory_used + shift;
     memory_used = end;
   }
-  /* Every page is there before anything is timed. */
+  /* Touches every page before anything is timed. */
   memset(buffer->base, 0, (size_t)bytes);
 }
 
@@ -59,7 +59,7 @@ static uint64_t next_value(uint64_t *state)
   return *state += 0x9e3779b97f4a7c15u;
 }
 
-/* What belongs at a position: overlapping layouts with one stamp agree where they meet. */
+/* Returns the byte of a position. Overlapping layouts with one stamp agree where they overlap. */
 static inline uint64_t value_at(uint64_t stamp, long position)
 {
   return (stamp ^ salt) * 0xd1342543de82ef95u + (uint64_t)position * 0x9e3779b97f4a7c15u;
@@ -78,7 +78,7 @@ static inline void fill_piece(char *base, long at, long length, uint64_t stamp)
   }
 }
 
-/* The position of the first wrong byte, or -1. */
+/* Returns the position of the first wrong byte, or -1. */
 static inline long check_piece(const char *base, long at, long length, uint64_t stamp, long shift)
 {
   for (; length >= 8; length -= 8, at += 8) {
@@ -243,7 +243,7 @@ void layout_measure(struct layout *layout)
 {
   long last = -1;
   EACH_PIECE(layout, {
-    /* Pieces of one line follow each other. */
+    /* The pieces of one cache line follow each other. */
     long first = at / 64 > last ? at / 64 : last + 1;
     last = (at + length - 1) / 64;
     layout->lines += last < first ? 0 : last - first + 1;

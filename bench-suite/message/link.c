@@ -1,6 +1,6 @@
-/* Lines between a rank and typepack-bench, over a socket of the file system's.
+/* Sends lines between a rank and typepack-bench, over a socket in the file system.
  *
- * Not standard input and output: launchers give input to rank 0 only, and libraries print. */
+ * Standard input and output do not serve: launchers give input to rank 0 only, and libraries print. */
 #include "bench.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void die(const char *format, ...)
   fputc('\n', stderr);
   fflush(stderr);
   va_end(list);
-  /* Not MPI_Abort: the reason may be the library. The launcher ends the job. */
+  /* MPI_Abort is not called, because the library may be the reason. The launcher ends the job. */
   _exit(9);
 }
 

@@ -1,29 +1,29 @@
-/* Entry: rows on demand, or one of the modes of job.c.
+/* Entry of the program: measures rows on demand, or runs one of the modes of job.c.
  *
- * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one memory for each rank): every rank connects,
- * then obeys lines. All ranks get the same ones and answer each with one line; rank 0's has the
- * figures.
+ * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects and
+ * then obeys lines. All ranks get the same lines and answer each with one line; the answer of rank 0 has
+ * the figures.
  *
  *   row pingpong|halo|collective WORDS...   prepares: "ok PAYLOAD LINES"
  *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's
  *   end                          frees: "ok"
  *
- * A fault of what was received is "error LINE". The socket's end is the job's. */
+ * If received data is wrong, the answer is "error LINE". When the socket ends, the job ends. */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5 };
-/* What makes a library's caches and compilers settle: bytes, or time. */
+/* A warm-up ends after this many bytes or this time; by then a library's caches and compilers settle. */
 static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
-/* How long a sample of a short message should be. */
+/* The duration of a sample of short messages. */
 static const double SAMPLE_NS = 40e3;
 
 static int rank, size, crowded;
 static long batch;
 
-/* Samples until rank 0 has spent `budget`; their median on rank 0. */
+/* Takes samples until rank 0 has spent `budget`. Returns their median on rank 0. */
 static double samples(struct row *row, double (*one)(struct row *, long), double budget,
                       long least, long *taken)
 {
@@ -52,7 +52,7 @@ static double pack_sample(struct row *row, long ignored)
   return row->pack(row);
 }
 
-/* A message has been received by now: is it right? */
+/* Checks the message that has been received by now. */
 static const char *verified(struct row *row)
 {
   batch = 1;
@@ -68,7 +68,7 @@ static void settle(struct row *row)
   double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
   double sample_ns = row->sample_ns > 0 ? row->sample_ns : SAMPLE_NS;
   if (row->batched) {
-    /* Only rank 0's counts. */
+    /* Only the value of rank 0 counts. */
     batch = (long)(sample_ns / (2 * ns)) + 1;
     ns *= 2 * (double)batch;
   }

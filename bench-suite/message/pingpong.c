@@ -1,9 +1,9 @@
-/* Rows of one message there and back; the row's time is half of that.
+/* Rows of one message there and back; the time of a row is half of that.
  *
- * Both ranks have a send and a receive buffer of the layout. Before every send the sender writes
- * its data anew. Long messages: both write, meet, and one exchange is timed. Short ones, of which
- * several make a sample, are written inside of the timing, which costs everybody the same few
- * nanoseconds. */
+ * Both ranks have a send buffer and a receive buffer of the layout. Before every send the sender writes
+ * its data anew. For a long message, both ranks write and meet, and then one exchange is timed. A
+ * sample of short messages has several exchanges; writing is then inside of the timing, which costs all
+ * libraries the same few nanoseconds. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static double pack(struct row *row)
   int position = 0;
   rewrite(p);
   meet();
-  /* As in the table of packing, the other CPU rests. */
+  /* The other CPU rests, as it does in the table of packing. */
   if (p->rank != 0)
     return 0;
   double start = now_ns();

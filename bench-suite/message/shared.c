@@ -1,9 +1,9 @@
 /* The page that all ranks map: a barrier, a word, a cache line to throw; binding and clock.
  *
- * Ranks that have a CPU each meet by words with one writer each, and spin: turns are short. After a
- * while they give the CPU away, so that a job on one CPU ends. Where there are more ranks than CPUs
- * they count themselves, and sleep until the last has come: who spins there takes the time of those
- * that are measured.
+ * Ranks that have a CPU each meet by words with one writer each, and spin, because turns are short. After
+ * a while they yield, so that a job on one CPU ends. If there are more ranks than CPUs, the ranks count
+ * themselves and sleep until the last one has come: a spinning rank would take time from the measured
+ * ranks.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -23,12 +23,12 @@
 
 enum { MOST_RANKS = 16 };
 
-/* A line of the largest caches' prefetchers is two. */
+/* The prefetchers of the largest caches load two lines at once. */
 struct line {
   _Alignas(128) _Atomic long value;
 };
 
-/* What one rank says about itself. */
+/* The words that one rank writes. */
 struct own {
   _Alignas(128) _Atomic long met;
   double begin, end;
@@ -142,7 +142,7 @@ void shared_open(const char *path, const char *cpus, int rank, int size)
   me = rank;
 }
 
-/* Sleeps until the last rank has come. */
+/* Sleeps until the last rank has arrived. */
 static void meet_asleep(void)
 {
   int meeting = atomic_load_explicit(&page->meeting, memory_order_relaxed);
@@ -197,7 +197,8 @@ double probe(void)
   enum { ROUNDS = 15, THROWS = 64 };
   double rounds[ROUNDS];
   long base = atomic_load(&page->ball.value);
-  /* Two ranks throw, each on a CPU; of a crowd the others sleep in the meeting. */
+  /* Two ranks throw the line, each on a CPU of its own. If there are more ranks, the others sleep in the
+   * meeting. */
   if (crowd && me < 2)
     set_cpu(cpu_list, me, 1);
   meet();

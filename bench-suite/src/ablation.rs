@@ -1,6 +1,7 @@
-//! Why a JIT? Every layout with leaves only, with compiled kernels only, and with both.
+//! Shows why typepack has a JIT: each layout with leaf kernels only, with compiled kernels only, and
+//! with both.
 //!
-//! Made from the rows of `suite.rs`: the competitors are measured there.
+//! Uses the rows of `suite.rs`, which has measured the three settings as competitors.
 
 use crate::competitor::{JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -9,10 +10,11 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// A default policy below this share of the better half's bandwidth is a wrong choice.
+/// The default policy has made a wrong choice if its bandwidth is below this share of the better
+/// setting's.
 const RIGHT: f64 = 0.9;
 
-/// One line per layout: bandwidth over the interpreter's, geometric mean over the sizes.
+/// Writes one line per layout: bandwidth divided by the interpreter's, geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -49,7 +51,8 @@ pub fn table(suite: &Suite) -> String {
     )
 }
 
-/// Rows in which leaves only or compiled kernels only are clearly faster than the policy's choice.
+/// Lists the rows in which leaf kernels only or compiled kernels only are clearly faster than the
+/// policy's choice.
 fn choices(suite: &Suite) -> String {
     let mut wrong = Vec::new();
     for row in suite.rows.iter().map(|row| &row.row) {

@@ -1,6 +1,6 @@
-//! What the speed must reach: the definitions' bars against measured rows.
+//! Compares measured rows with the bars of the definitions file.
 //!
-//! Comes after `measure.rs`; the command prints the verdicts under `--check`.
+//! Comes after `measure.rs`. `typepack-bench pack --check` prints the verdicts.
 
 use crate::competitor::JIT;
 use crate::definition::Bar;
@@ -8,23 +8,23 @@ use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use std::fmt;
 
-/// One bar on one row.
+/// The verdict of one bar about one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What the bar says.
+    /// The text of the bar.
     pub text: String,
     /// The row: layout, size, direction.
     pub row: String,
     /// The measured ratio.
     pub ratio: f64,
-    /// The least ratio.
+    /// The least ratio that the bar allows.
     pub least: f64,
-    /// Did the rounds of the two that are compared agree? If not, the row does not decide.
+    /// Are the two figures of the ratio steady? An unsteady row does not decide.
     pub steady: bool,
 }
 
 impl Verdict {
-    /// Does this row fall short and decide?
+    /// Is the row steady and below the bar?
     pub fn is_miss(&self) -> bool {
         self.steady && self.ratio < self.least
     }
@@ -43,7 +43,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Holds every bar against every row that it names.
+/// Compares every bar with every row that the bar names.
 pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
     let mut list = Vec::new();
     for bar in bars {
@@ -97,11 +97,11 @@ mod tests {
         let bars = Definitions::built_in().bars;
         let rows = [row(10.0, 1.0, 1.0), row(4.0, 1.0, 1.0), row(4.0, 1.0, 1.4)];
         let list = verdicts(&bars, &rows);
-        // Each row meets two bars: over the interpreter, and over the hand loop.
+        // Two bars name each row: one against the interpreter, one against the hand loop.
         assert_eq!(list.len(), 6);
         let over: Vec<bool> = list[..3].iter().map(super::Verdict::is_miss).collect();
         assert_eq!(over, [false, true, false]);
-        // The interpreter's spread does not matter where the hand loop is compared with.
+        // The spread of the interpreter does not matter for a bar against the hand loop.
         assert!(list[5].steady && !list[5].is_miss());
         assert!(list[2].to_string().starts_with("miss~"));
     }

@@ -1,13 +1,12 @@
 //! Page-aligned memory that other processes can share.
 //!
-//! Alignment decides how a strided walk meets the cache sets, so it is the same for every
-//! competitor and every run (and, page-aligned, the hardest case for strides of powers of two).
-//! Which physical pages a buffer got decides as much for walks of a line per page: 1.5x between
-//! two processes was measured. So peers (`peer/`) work on the very pages of this process. Used by
-//! `prepare.rs`.
+//! Alignment decides how a strided walk meets the cache sets. All buffers are therefore page-aligned,
+//! which is the hardest case for strides of powers of two, in every run and for every competitor. The
+//! physical pages decide as much for walks that touch one line per page: two processes differed by
+//! 1.5x. Peers (`peer/`) therefore work on the very pages of this process. `prepare.rs` uses this file.
 //!
-//! Invariant: while one process uses a shared buffer, the others wait for it; `peer/session.rs`
-//! and `peer/child.rs` take turns.
+//! Invariant: while one process uses a shared buffer, the other processes wait. `peer/session.rs` and
+//! `peer/child.rs` take turns.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -18,8 +17,8 @@ use std::ptr::NonNull;
 /// Alignment in bytes.
 pub const PAGE: usize = 4096;
 
-/// Bytes that begin at a multiple of [`PAGE`], zeroed by [`Buffer::new`]. Memory that is never
-/// touched costs nothing.
+/// Bytes that begin at a multiple of [`PAGE`]. [`Buffer::new`] zeroes them. Memory that nobody touches
+/// costs nothing.
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
@@ -28,11 +27,11 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `length` zeroed bytes.
+    /// Allocates `length` zeroed bytes.
     ///
     /// # Errors
     ///
-    /// One line: the system has no such memory.
+    /// Returns one line if the system has not enough memory.
     pub fn new(length: usize) -> Result<Self, String> {
         let file = memfd_create("typepack-bench", MemfdFlags::CLOEXEC)
             .map_err(|e| format!("memory: {e}"))?;
@@ -41,22 +40,23 @@ impl Buffer {
         Self::mapped(file, length)
     }
 
-    /// The buffer of `length` bytes that another process has at `path` ([`Buffer::path`]).
+    /// Opens the buffer of `length` bytes that another process has at `path` ([`Buffer::path`]).
     ///
     /// # Errors
     ///
-    /// One line: it is not there or not to be opened.
+    /// Returns one line if the buffer does not exist, cannot be opened, or is shorter than `length`.
     pub fn open(path: &str, length: usize) -> Result<Self, String> {
         let file = std::fs::File::options().read(true).write(true).open(path);
         let file = file.map_err(|e| format!("{path}: {e}"))?;
         let most = file.metadata().map_err(|e| format!("{path}: {e}"))?.len();
         if (length as u64) > most {
-            return Err(format!("{path}: {most} bytes, not {length}"));
+            return Err(format!("{path}: the buffer has {most} bytes, {length} are needed"));
         }
         Self::mapped(file.into(), length)
     }
 
-    /// Where other processes of this user find it while this one has it.
+    /// Returns the path under which other processes of this user find the buffer while this process has
+    /// it.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -64,7 +64,8 @@ impl Buffer {
     fn mapped(file: OwnedFd, length: usize) -> Result<Self, String> {
         let mapped = length.max(1).next_multiple_of(PAGE);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the system's choice.
+        // SAFETY: the address is null, so that the system chooses an unused range; the mapping replaces
+        // no other one. `mapped` is positive.
         let start = unsafe {
             mmap(std::ptr::null_mut(), mapped, access, MapFlags::SHARED, file.as_fd(), 0)
         };
@@ -73,24 +74,28 @@ impl Buffer {
         Ok(Self { start, length, mapped, file })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `length` bytes of the mapping, which lives as long as `self`; any byte is a
-        // `u8`; nobody else writes meanwhile (the invariant above).
+        // SAFETY: `start` begins a mapping of at least `length` readable bytes, which lives as long as
+        // `self`. Any byte is a valid `u8`. No other process writes while this one reads (the invariant
+        // of this file), and no code of this process writes while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
-    /// The bytes, to write to.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; in this process `self` is borrowed mutably.
+        // SAFETY: `start` begins a mapping of at least `length` writable bytes, which lives as long as
+        // `self`. The mutable borrow of `self` excludes other slices in this process, and no other
+        // process uses the buffer meanwhile (the invariant of this file).
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `mapped` has made, of that size, unmapped once; no slice of it
-        // outlives `self`. It fails only for other arguments.
+        // SAFETY: `Buffer::mapped` has made this mapping of `mapped` bytes at `start`, and only `drop`
+        // unmaps it. Slices of it borrow `self`, so none is left. The call fails only for other
+        // arguments.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.mapped) };
     }
 }

@@ -1,9 +1,9 @@
-//! The table of the engine's cost model (`engine/src/plan/cost/table.rs`), measured on this machine.
+//! Measures the table of the engine's cost model (`engine/src/plan/cost/table.rs`) on this machine.
 //!
-//! `typepack-bench calibrate` prints it as Rust source. For every executor and block size three
-//! layouts are timed, all in the first-level cache: a short row, a long row, several short rows.
-//! From these come what a run, a row and a call take. Executors are forced, and what ran is checked
-//! by name: a table about something else would be worse than none.
+//! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it
+//! times three layouts, all in the first-level cache: a short row, a long row, several short rows. The
+//! times of a run, a row and a call follow from these. Executors are forced, and the name of the kernel
+//! that ran is checked, because a table about another executor would be worse than none.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -14,30 +14,30 @@ use typepack_engine::kernel::{Direction, Nest};
 use typepack_engine::{Datatype, Isa, Named, Plan, Result, Settings, Strategy, pack, unpack};
 use typepack_jit::{Jit, Mode};
 
-/// Block lengths in the order of the table; the last one stands for all longer than 64 bytes.
+/// Block lengths in the order of the table. The last one stands for all blocks longer than 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
-/// Blocks of the short row.
+/// The number of blocks in the short row.
 const FEW: i64 = 16;
-/// Moves of up to 16 bytes that the struct of 16 bytes takes: 1 and 12 bytes.
+/// The number of moves of up to 16 bytes for the struct of 16 bytes: one of 1 byte and one of 12 bytes.
 const MOVES: f64 = 2.0;
-/// Rows where there are several.
+/// The number of rows in the layout of several rows.
 const ROWS: i64 = 8;
-/// Memory that the long row spans: with its packed bytes it stays in 32 KiB.
+/// The memory that the long row spans. Memory and packed bytes together fit into 32 KiB.
 const SPAN: i64 = 20 << 10;
-/// Rounds; the fastest counts: what disturbs one makes it slower.
+/// The number of rounds. The fastest one counts, because every disturbance makes a round slower.
 const ROUNDS: usize = 30;
-/// Least duration of a round.
+/// The shortest duration of a round.
 const ROUND_NS: f64 = 40_000.0;
 
-/// Who is measured.
+/// An executor to measure.
 #[derive(Clone)]
 struct Executor {
     settings: Settings,
-    /// What the name of the kernel has to contain.
+    /// A part of the name of its kernels.
     name: String,
 }
 
-/// Picoseconds of a call, a row, a run.
+/// The picoseconds of a call, a row, and a run.
 struct Cost([f64; 3]);
 
 impl Cost {
@@ -47,11 +47,11 @@ impl Cost {
     }
 }
 
-/// The source of the table.
+/// Returns the source of the table.
 ///
 /// # Errors
 ///
-/// One line: what the engine refused, or who ran instead of the one to be measured.
+/// Returns one line if the engine refuses a layout, or if another executor ran.
 pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
     let jit = Jit::new(typepack_jit::Settings { mode: Mode::Eager, ..Default::default() });
@@ -74,7 +74,7 @@ pub fn table() -> std::result::Result<String, String> {
             writeln!(text, "    Leaves {{").expect("a String takes all text");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
-            // Permutes are of one instruction set, and runs are moved by the same code in all.
+            // Only AVX-512 has permutes, and one code moves runs in all instruction sets.
             let (lines, runs) = (leaf(Isa::Avx512, "window"), leaf(Isa::Portable, "runs"));
             let one = windowed(&lines, direction, &record(16), 16.0 / 64.0)?;
             let several = windowed(&lines, direction, &record(56), 56.0 / 64.0)?;
@@ -141,7 +141,7 @@ fn blocks(
     let _ = writeln!(text, "        {name}: [");
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
-        // Not many of the longest fit.
+        // Only a few of the longest blocks fit.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -156,7 +156,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Far enough apart for leaf kernels to move block by block.
+/// Returns a stride at which leaf kernels move block by block.
 fn stride(block: i64) -> i64 {
     (2 * block).max(24)
 }
@@ -165,28 +165,28 @@ fn bytes(length: i64) -> Result<Datatype> {
     Datatype::contiguous(length, &Datatype::named(Named::BYTE))
 }
 
-/// Rows of `n` blocks.
+/// Makes rows of `n` blocks.
 fn strided(rows: i64, n: i64, block: i64) -> Result<Datatype> {
     grid(rows, n, stride(block), &bytes(block)?)
 }
 
-/// Rows of `n` elements, `stride` bytes apart.
+/// Makes rows of `n` elements, `stride` bytes apart.
 fn grid(rows: i64, n: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
     let row = Datatype::hvector(n, 1, stride, old)?;
-    // Rows do not continue each other.
+    // The gap keeps a row from continuing the row before it.
     Datatype::hvector(rows, 1, n * stride + 64, &row)
 }
 
-/// The same with displacements from a table.
+/// Makes rows of `n` blocks with displacements from a table.
 fn listed(rows: i64, n: i64, block: i64) -> Result<Datatype> {
-    // No two neighbouring distances are the same.
+    // No two neighbouring distances are equal.
     let at: Vec<i64> =
         (0..n).map(|i| i * stride(block) + i * i % 7 % 2 * (stride(block) / 2)).collect();
     let row = Datatype::hindexed_block(1, &at, &bytes(block)?)?;
     Datatype::hvector(rows, 1, n * stride(block) + 64 + stride(block), &row)
 }
 
-/// {char, int, double} in 16 bytes, or 28 and 24 bytes of 56.
+/// Makes {char, int, double} in 16 bytes, or 28 and 24 bytes of 56.
 fn record(extent: i64) -> Result<Datatype> {
     let byte = Datatype::named(Named::BYTE);
     let list = match extent {
@@ -196,8 +196,8 @@ fn record(extent: i64) -> Result<Datatype> {
     Datatype::resized(0, extent, &list)
 }
 
-/// The costs of an executor from three layouts; `layout(rows, n)` has rows of up to `n` leaves of
-/// `runs` runs, `few` of them in a short row.
+/// Computes the costs of an executor from three layouts. `layout(rows, n)` has rows of up to `n`
+/// leaves, each of `runs` runs; a short row has `few` leaves.
 fn cost(
     executor: &Executor,
     direction: Direction,
@@ -208,17 +208,17 @@ fn cost(
     let short = time(executor, direction, &layout(1, few), 1)?;
     let many = time(executor, direction, &layout(1, SPAN), 1)?;
     let rows = time(executor, direction, &layout(ROWS, few), 1)?;
-    // The layouts say how many leaves they have: the longest blocks are few.
+    // Asks the layouts for their numbers of leaves, because only few of the longest blocks fit.
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // All that a short row takes besides its runs is a row and a call.
+    // The time of a short row, besides its runs, is the time of a row and of a call.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// The costs of windows, which are in rows of one level: the loop over elements.
+/// Computes the costs of windows, which lie in rows of one level: the loop over elements.
 fn windowed(
     executor: &Executor,
     direction: Direction,
@@ -232,7 +232,7 @@ fn windowed(
     Ok(Cost([call, 0.0, run].map(|ns| ns * 1000.0)))
 }
 
-/// How long a call takes, and of how many leaves it is.
+/// The time of a call and its number of leaves.
 struct Time {
     ns: f64,
     leaves: f64,
@@ -254,8 +254,8 @@ fn time(
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();
     let leaves = plan.nests().map(leaves).sum::<f64>() * count as f64;
-    // Pages, as in all other runs: whether blocks cross cache lines decides as much as who moves
-    // them.
+    // Page-aligned, as in all other measurements: whether blocks cross cache lines decides as much as
+    // the executor does.
     let mut memory = Buffer::new((ty.extent().unsigned_abs() * count) as usize + PAGE)?;
     let packed = plan.packed_bytes(count).map_err(|e| e.to_string())?;
     let mut packed = Buffer::new(packed as usize)?;

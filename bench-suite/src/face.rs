@@ -1,8 +1,9 @@
-//! What the C face costs over the Rust call: small layouts, packed by both in turns.
+//! Measures what the C functions cost over the Rust calls: both pack small layouts in turns.
 //!
-//! The end of `typepack-bench pack`. Both sides commit with the policy that an application gets,
-//! and have settled before they are timed (`measure.rs`); the Rust side are the engine's safe calls,
-//! bounds check included, the C side `MPI_Pack` and `MPI_Unpack` with all their checks.
+//! `typepack-bench pack` ends with this table. Both sides commit with the policy that an application
+//! gets, and compile their kernels before they are timed (`measure.rs`). The Rust side makes the
+//! engine's safe calls with their bounds checks; the C side calls `MPI_Pack` and `MPI_Unpack` with all
+//! their checks.
 
 use crate::competitor::{TYPEPACK, typed};
 use crate::definition::LayoutDefinition;
@@ -18,16 +19,16 @@ use typepack_engine::Settings;
 use typepack_engine::kernel::Direction;
 use typepack_jit::Jit;
 
-/// Most nanoseconds that the face may cost.
+/// The most nanoseconds that a C call may cost over the Rust call.
 pub const BAR: f64 = 5.0;
-/// Packed bytes at which it is measured: where nanoseconds count.
+/// The packed sizes, at which a few nanoseconds count.
 pub const SIZES: [u64; 2] = [128, 1024];
 
-/// Measures `definitions` at [`SIZES`], those that have such sizes.
+/// Measures those of `definitions` that exist at the sizes of [`SIZES`].
 ///
 /// # Errors
 ///
-/// One line: what the engine or the face refused, or whose answer is wrong.
+/// Returns one line if the engine or the C library refuses something, or if an answer is wrong.
 pub fn rows(
     face: Face,
     definitions: &[&LayoutDefinition],
@@ -38,7 +39,7 @@ pub fn rows(
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };
     let mut rows = Vec::new();
     for definition in definitions {
-        // A face has no 128 bytes: that is no fault here.
+        // A face of 128 bytes does not exist, which is no fault here.
         for layout in SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()) {
             let name = layout.name.clone();
             let rust = typed(TYPEPACK, &layout.datatype, layout.count, &settings)
@@ -52,13 +53,14 @@ pub fn rows(
     Ok(rows)
 }
 
-/// Nanoseconds of the C call over the Rust call, and whether the rounds of both agree.
+/// Returns the nanoseconds of the C call minus those of the Rust call, and whether both figures are
+/// steady.
 fn over(row: &Row) -> Option<(f64, bool)> {
     let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
     Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
 }
 
-/// The rows for people, and the verdict.
+/// Writes the rows for people, and the verdict.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -1,8 +1,8 @@
-//! One layout at one size: the datatype, the count, and the loop nest that a hand would write.
+//! Turns a definition and a size into a layout: the datatype, the count, and the loops of a
+//! hand-written pack.
 //!
-//! Comes after `definition/`, which has checked the numbers; `competitor/` takes
-//! what is here. The datatype and the nest are written down separately, from the same definition:
-//! that they agree is what `prepare.rs` verifies.
+//! Comes after `definition/`, which has checked the numbers; `competitor/` uses the layout. Datatype
+//! and loops are made separately from the same definition, and `prepare.rs` verifies that they agree.
 
 use crate::definition::{
     Axis, Blocks, Class, Face, IndexList, LayoutDefinition, List, Loops, Record, ShapeDefinition,
@@ -14,19 +14,20 @@ use typepack_engine::{Datatype, Named, Order};
 /// A layout at a size.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The definition's name.
+    /// The name of the definition.
     pub name: String,
-    /// The definition's class.
+    /// The class of the definition.
     pub class: Class,
-    /// Packed bytes of one call; for structs a little below what was asked for.
+    /// The packed bytes of one call. A layout of structs may have a little less than the requested
+    /// size.
     pub payload: u64,
-    /// What MPI would be told.
+    /// The datatype that a program would give to MPI.
     pub datatype: Datatype,
-    /// How many of it.
+    /// The number of elements of the datatype.
     pub count: u64,
     /// Bytes of memory from the origin to the end of the last element's data.
     pub memory: usize,
-    /// What a programmer would write instead, where that is a loop that `hand.rs` has.
+    /// The loops that a programmer would write instead, if `hand.rs` has such loops.
     pub nest: Option<HandNest>,
 }
 
@@ -63,20 +64,20 @@ pub enum HandNest {
         /// Number of structs.
         count: usize,
     },
-    /// Blocks of one length at these offsets in bytes.
+    /// Blocks of one length at listed offsets.
     Offsets {
         /// Bytes per block.
         block: usize,
-        /// One per block.
+        /// The offset of each block in bytes.
         offsets: Arc<[usize]>,
     },
-    /// Runs: offset and length in bytes.
+    /// Runs, each with its offset and length in bytes.
     Runs(Arc<[(usize, usize)]>),
-    /// One after the other.
+    /// Several nests, one after the other.
     Sequence(Arc<[HandNest]>),
 }
 
-/// Why a layout does not exist at a size, in one line.
+/// Says in one line why a layout does not exist at a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("layout {layout} at {size} bytes: {reason}")]
 pub struct SizeError {
@@ -86,11 +87,12 @@ pub struct SizeError {
 }
 
 impl Layout {
-    /// The layout `definition` with as close to `size` packed bytes as it comes from below.
+    /// Makes the layout `definition` with the largest number of packed bytes that does not exceed
+    /// `size`.
     ///
     /// # Errors
     ///
-    /// The size holds not even one block, or not a whole number of faces.
+    /// Returns an error if the size is smaller than a block, or no whole number of faces.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
@@ -115,11 +117,12 @@ impl Layout {
         })
     }
 
-    /// The type `datatype`, `count` times: a layout that was made elsewhere and has no hand loop.
+    /// Makes a layout without hand-written loops: `count` elements of `datatype`.
     ///
     /// # Errors
     ///
-    /// Memory before the origin, or more than there can be.
+    /// Returns one line if the type needs memory before its origin, or more memory than 63 bits can
+    /// count.
     pub fn of(name: &str, datatype: Datatype, count: u64) -> Result<Self, String> {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());
@@ -132,7 +135,8 @@ impl Layout {
     }
 }
 
-/// The sizes at which `definition` is measured: its own, the type's, or else `sizes`.
+/// Returns the sizes at which `definition` is measured: its own sizes, the size of its type, or else
+/// `sizes`.
 pub fn sizes_of(definition: &LayoutDefinition, sizes: &[u64]) -> Vec<u64> {
     if !definition.sizes.is_empty() {
         return definition.sizes.clone();
@@ -158,7 +162,7 @@ fn engine(result: typepack_engine::Result<Datatype>) -> Result<Datatype, String>
 fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     let count = size / block;
     if count == 0 {
-        return Err(format!("one block is {block} bytes"));
+        return Err(format!("the size is smaller than one block of {block} bytes"));
     }
     let (blocklength, step) = ((block / element.bytes()) as i64, (stride / element.bytes()) as i64);
     let old = Datatype::named(element.named());
@@ -168,13 +172,17 @@ fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     Ok((vector, 1, Some(nest)))
 }
 
-/// Parts of one face while the size is below a face, whole faces of several fields above.
+/// Makes a part of one face if the size is below a face, and whole faces of several fields above.
 fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
-    // The slowest dimension of the face is cut to fit: z, or y where the normal is z.
+    // Cuts the slowest dimension of the face to the size: z, or y if the normal is z.
     let unit = edge * halo * 8;
     let units = size / unit;
     let (units, fields) = match units {
-        0 => return Err(format!("the smallest part of the face is {unit} bytes")),
+        0 => {
+            return Err(format!(
+                "the size is smaller than the smallest part of the face, {unit} bytes"
+            ));
+        }
         _ if units <= edge => (units, 1),
         _ if units.is_multiple_of(edge) => (edge, units / edge),
         _ => return Err(format!("not a whole number of faces of {} bytes", unit * edge)),
@@ -211,7 +219,7 @@ fn records(record: Record, size: u64) -> Made {
     let ty = engine(Datatype::structured(&lengths, &displacements, &types))?;
     let count = size / ty.size() as u64;
     if count == 0 {
-        return Err(format!("one struct holds {} bytes", ty.size()));
+        return Err(format!("the size is smaller than one struct of {} bytes", ty.size()));
     }
     let times = count as usize;
     let nest = match record {
@@ -221,7 +229,7 @@ fn records(record: Record, size: u64) -> Made {
     Ok((ty, count, Some(nest)))
 }
 
-/// Numbers without a pattern (xorshift), the same in every run.
+/// Random numbers (xorshift), the same ones in every run.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -229,13 +237,14 @@ impl Numbers {
         Self(0x1234_5678_9abc_def1)
     }
 
-    /// Others for every seed.
+    /// Returns a generator with other numbers for every seed.
     pub(crate) fn seeded(seed: u64) -> Self {
-        // Odd, hence never the state 0 that xorshift stays in; neighbouring seeds lie far apart.
+        // The state is odd and so never 0, which xorshift would never leave. Neighbouring seeds give
+        // distant states.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
     }
 
-    /// A number from 0 to `end`, not included.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -243,7 +252,7 @@ impl Numbers {
         self.0 % end
     }
 
-    /// Puts `list` into no order.
+    /// Puts `list` into random order.
     pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, self.below(last as u64 + 1) as usize);
@@ -255,7 +264,10 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
     let bytes = element.bytes();
     let elements = size / bytes / arrays;
     if elements == 0 {
-        return Err(format!("one element of each array is {} bytes", bytes * arrays));
+        return Err(format!(
+            "the size is smaller than one element of each array, {} bytes",
+            bytes * arrays
+        ));
     }
     let mut numbers = Numbers::new();
     let (mut runs, mut left, mut at) = (Vec::new(), elements, 0);
@@ -297,8 +309,8 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
 }
 
 impl HandNest {
-    /// Bytes of memory up to the end of what the loops of a [`TextShape`] touch, and bytes that
-    /// they pack.
+    /// Returns the bytes of memory up to the end of what the loops of a [`TextShape`] touch, and the
+    /// bytes that they pack.
     fn reach(&self) -> [u128; 2] {
         match self {
             Self::Box3 { start, block, counts, strides } => {
@@ -319,7 +331,7 @@ impl HandNest {
 }
 
 impl TextShape {
-    /// One nest of the hand's.
+    /// Returns one nest of hand-written loops.
     fn nest(&self, hand: &Loops, n: u64) -> HandNest {
         let mut block = hand.block as usize;
         let start = (hand.start + n * hand.start_per_n) as usize;
@@ -335,7 +347,7 @@ impl TextShape {
             counts[first + i] = count.at(n) as usize;
             strides[first + i] = *stride as usize;
         }
-        // Consecutive blocks are one block to a hand.
+        // A programmer copies consecutive blocks as one block.
         if strides[2] == block {
             (block, counts[2]) = (block.saturating_mul(counts[2]), 1);
         }
@@ -344,8 +356,8 @@ impl TextShape {
 }
 
 impl IndexList {
-    /// The indices, the same in every run: the first ones of a shuffle of all below `below`, times
-    /// the factor.
+    /// Returns the indices, the same ones in every run: the first ones of a shuffle of all numbers
+    /// below `below`, times the factor.
     pub fn values(&self) -> Vec<u64> {
         let mut numbers = Numbers::new();
         let mut all: Vec<u64> = (0..self.below).collect();
@@ -365,30 +377,33 @@ fn expression(text: &TextShape, size: u64) -> Made {
         None => 1,
     };
     if n == 0 {
-        return Err(format!("the smallest one is {} bytes", text.unit.unwrap_or(0)));
+        return Err(format!(
+            "the size is smaller than one unit of {} bytes",
+            text.unit.unwrap_or(0)
+        ));
     }
     let ty = text.datatype(n)?;
     let count = text.count.at(n);
     let payload = (ty.size() as u64).saturating_mul(count);
     if text.unit.is_none() && payload != size {
-        return Err(format!("it is of {payload} bytes"));
+        return Err(format!("the type has {payload} packed bytes, which is its only size"));
     }
-    // Bounds for what the sizes of definitions do not bound: the caller's arithmetic is in i64.
+    // Limits what the sizes of definitions do not limit, because the arithmetic of the caller uses i64.
     if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
         return Err("memory before the origin, or more than a machine has".to_owned());
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
     if !nests.is_empty() {
-        // Of what the loops' numbers reach nothing else is known; that they are the type's is seen
-        // when their answer is verified.
+        // Checks only how far the loops reach. That the loops belong to the type is found when their
+        // answer is verified.
         let end = i128::from(ty.extent()) * i128::from(count.saturating_sub(1));
         let memory = (end.max(0) + i128::from(ty.true_ub())).max(i128::from(payload)) as u128;
         let reach = nests.iter().map(|nest| nest.reach()[0]).max().unwrap_or(0);
         let bytes = nests.iter().fold(0_u128, |sum, nest| sum.saturating_add(nest.reach()[1]));
         if reach > memory || bytes > u128::from(payload) {
             return Err(format!(
-                "the hand's loops reach {reach} bytes of memory, which has {memory}, and pack \
-                 {bytes} of {payload}"
+                "the hand-written loops touch {reach} bytes of {memory} bytes of memory and pack \
+                 {bytes} bytes of {payload}"
             ));
         }
     }
@@ -441,12 +456,15 @@ mod tests {
     #[test]
     fn impossible_sizes_say_why() {
         let reason = |name, size| at(name, size).expect_err(name);
-        assert_eq!(reason("d8s16", 63), "layout d8s16 at 63 bytes: one block is 64 bytes");
+        assert_eq!(
+            reason("d8s16", 63),
+            "layout d8s16 at 63 bytes: the size is smaller than one block of 64 bytes"
+        );
         assert!(reason("face-y", 129 << 10).contains("whole number of faces of 131072 bytes"));
         assert!(reason("struct", 12).contains("13 bytes"));
     }
 
-    /// Loops that leave the type's memory ended the run with a panic.
+    /// Loops that leave the memory of the type used to end the run with a panic.
     #[test]
     fn loops_beyond_the_memory_are_a_line() {
         let line = |ty: &str, hand: &str| {
@@ -467,7 +485,7 @@ mod tests {
             "{ block = 1073741824, loops = [[9000000000000000000, 1073741824]] }",
         ] {
             let error = line(ty, hand).expect_err(hand);
-            assert!(error.contains("the hand's loops reach "), "{error}");
+            assert!(error.contains("the hand-written loops touch "), "{error}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Measures packing and unpacking: layouts as data, competitors behind one trait, every answer
-//! verified before it is timed.
+//! Measures packing, messages and collectives: layouts are data, competitors share one trait, and every
+//! answer is verified before it is timed.
 //!
-//! The flow, by file: `definition/` (reads `definitions/pack.toml`) -> `layout.rs` (one layout
-//! at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter, JIT, and the
-//! hand-written loops) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
-//! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
-//! (table, CSV, JSON) and `bars.rs` (what the speed must reach). `main.rs` is the command,
-//! `benches/pack.rs` runs the same competitors under Criterion.
+//! The flow of `typepack-bench pack`, by file: `definition/` (reads `definitions/pack.toml`) ->
+//! `layout.rs` (one layout at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter,
+//! JIT, and the hand-written loops) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
+//! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs` (table, CSV,
+//! JSON) and `bars.rs` (comparison with the bars). `main.rs` is the command; `benches/pack.rs` runs the
+//! same competitors with Criterion.
 //!
-//! The same flow with the reference layouts and peer MPIs (`peer/`) is `suite.rs`: its rows go to
-//! `suite_report.rs`, to `summary.rs` (bars) and to `ablation.rs`. What layouts cost besides
-//! packing them is beside these, in `commit/`. `record.rs` reads a dated record again, `plot/`
-//! draws it. `guidelines/` holds descriptions of one layout against each other.
+//! `suite.rs` is the same flow with the reference layouts and peer MPIs (`peer/`). Its rows go to
+//! `suite_report.rs`, `summary.rs` (bars) and `ablation.rs`. `message/` measures messages, collectives
+//! and jobs, `commit/` what layouts cost besides packing. `guidelines/` compares descriptions of one
+//! layout. `record.rs` reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md`.
 
 pub mod ablation;
 pub mod bars;
@@ -34,6 +34,7 @@ pub mod recipe;
 pub mod record;
 pub mod regret;
 pub mod report;
+pub mod results;
 pub mod split;
 pub mod storm;
 pub mod suite;

@@ -1,7 +1,8 @@
 //! The command `typepack-bench`.
 //!
-//! Reads arguments and hands them to the subcommand (`command/`), which prints its result on
-//! stdout. Faults are one line on stderr, and exit code 2 for arguments, 1 for everything else.
+//! Reads the arguments and passes them to the subcommand (`command/`), which prints its result on
+//! stdout. An error is one line on stderr; the exit code is 2 for wrong arguments and 1 for all other
+//! errors.
 
 mod command;
 
@@ -10,6 +11,7 @@ use crate::command::guidelines::GuidelineArguments;
 use crate::command::pack::PackArguments;
 use crate::command::peers::PeersArguments;
 use crate::command::plot::PlotArguments;
+use crate::command::results::ResultsArguments;
 use crate::command::{Failure, failed, print_out, progress, usage};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -29,29 +31,31 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Pack and unpack in one thread: memcpy, interpreter, JIT and a hand-written loop, each
-    /// verified against the oracle before it is timed.
+    /// Measure packing and unpacking in one thread: memcpy, interpreter, JIT and a hand-written loop.
+    /// Each answer is verified against the oracle before it is timed.
     Pack(PackArguments),
-    /// Pack and unpack the reference layouts against other MPIs, hand loops and the engine's own
-    /// halves, in one run with a summary of the bars.
+    /// Compare packing and unpacking of the reference layouts with other MPI libraries, with hand loops,
+    /// and with each kind of kernel alone, in one run with a summary of the bars.
     Peers(PeersArguments),
-    /// Messages and halos between two ranks, and whole jobs: one C program, compiled with each
-    /// library's mpicc, their jobs taking turns.
+    /// Measure messages and halos between two ranks, and whole jobs. One C program is compiled with the
+    /// mpicc of each library; the jobs of the libraries take turns.
     #[command(visible_alias = "messages")]
     Pingpong(message::command::MessageArguments),
-    /// Blocking collective calls of 2 ranks, and of 8 on 2 CPUs, in the same way.
+    /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs, with the same C program.
     Collectives(message::command::MessageArguments),
-    /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
-    /// pieces, external32 and fused copies, each verified and compared with its bar.
+    /// Measure everything else that has a bar: creation, index lists until the first pack, seek, packing
+    /// in pieces, external32 and fused copies. Each answer is verified.
     Commit(CommitArguments),
-    /// Measure the table of the engine's cost model and print it as Rust source:
-    /// engine/src/plan/cost/table.rs.
+    /// Measure the table of the engine's cost model and print it as Rust source
+    /// (engine/src/plan/cost/table.rs).
     Calibrate,
-    /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
-    /// peer and hand loop, break-even.
+    /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best peer
+    /// and to the best hand loop, and the number of uses that repay a compilation.
     Plot(PlotArguments),
-    /// Hold descriptions of one layout against each other and against hand loops, for random types:
-    /// performance guidelines and their violations.
+    /// Write bench-suite/RESULTS.md from all records: machine by machine, every bar and every row.
+    Results(ResultsArguments),
+    /// Check performance guidelines on random types: compare descriptions of one layout with each other
+    /// and with hand loops, and print the violations.
     Guidelines(GuidelineArguments),
 }
 
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Command::Commit(arguments) => command::commit::run(&arguments),
         Command::Calibrate => calibrate(),
         Command::Plot(arguments) => command::plot::run(&arguments),
+        Command::Results(arguments) => command::results::run(&arguments),
         Command::Guidelines(arguments) => command::guidelines::run(&arguments),
     };
     match result {
@@ -79,7 +84,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version as clap prints them; a fault in one line.
+/// Prints help and version as clap does, and every error as one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match error.kind() {

@@ -1,9 +1,10 @@
-//! Times the competitors of one [`Bench`]: interleaved rounds, medians, and how far rounds differ.
+//! Times the competitors of one [`Bench`] in interleaved rounds.
 //!
-//! Comes after `prepare.rs`, which has verified them; `report.rs` prints the [`Row`]s. In every
-//! round each competitor takes its turn (A B C D A B C D …), so that a slow spell of the machine
-//! hits all of them. A turn is one call to warm the caches, then a few samples; each sample is a
-//! batch of calls long enough for the clock, and the turn's value is the median of its samples.
+//! Comes after `prepare.rs`, which has verified the competitors; `report.rs` prints the [`Row`]s. In
+//! every round each competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine
+//! slows all of them down. A turn is one call that warms up the caches, and then a few samples. Each
+//! sample is a batch of calls that is long enough for the clock. The value of a turn is the median of
+//! its samples, a figure is the median of the turns, and the spread says how far the turns differ.
 
 use crate::competitor::JIT;
 use crate::prepare::Bench;
@@ -11,16 +12,16 @@ use serde::Serialize;
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
-/// Rounds that differ by more than this ratio make a row unsteady: it does not decide.
+/// A row whose rounds differ by more than this ratio is unsteady: it decides about no bar.
 pub const STEADY: f64 = 1.25;
-/// Bytes after which a layout that is worth compiling has mostly been compiled: a kernel that saves
-/// 5 ps per byte repays itself (`engine/src/plan/cost/`).
+/// After this many bytes the engine has compiled a kernel for most layouts that are worth one: a kernel
+/// that saves 5 ps per byte has repaid its compilation (`engine/src/plan/cost/`).
 const SETTLED_BYTES: u64 = 48 << 20;
-/// Least duration of one sample.
+/// The shortest duration of a sample.
 const SAMPLE_NS: f64 = 50_000.0;
-/// Samples per turn, fewer when a single call is long.
+/// Samples per turn; a turn of long calls has fewer.
 const SAMPLES: usize = 9;
-/// Duration of a turn above which only a few samples are taken.
+/// A turn that would take longer than this has only a few samples.
 const TURN_NS: f64 = 20_000_000.0;
 
 /// The figures of one competitor in one row.
@@ -28,26 +29,26 @@ const TURN_NS: f64 = 20_000_000.0;
 pub struct Figure {
     /// The competitor.
     pub competitor: String,
-    /// What did the work.
+    /// The name of the kernel or loop that has moved the bytes.
     pub executor: String,
-    /// Median over the rounds of the duration of one call.
+    /// The duration of one call: median over the rounds.
     pub ns: f64,
-    /// Packed bytes per second, 10^9 bytes.
+    /// Packed data in 10^9 bytes per second.
     pub gb_per_s: f64,
-    /// The slowest round over the fastest.
+    /// The time of the slowest round divided by the time of the fastest round.
     pub spread: f64,
 }
 
-/// Somebody who is timed elsewhere and takes turns with the competitors of a [`Bench`].
+/// A competitor that another process times, and that takes turns with the competitors of a [`Bench`].
 pub trait Guest {
-    /// Short name, the same in every row.
+    /// Returns a short name, which is the same in every row.
     fn name(&self) -> &str;
 
-    /// One turn, like that of a competitor: nanoseconds per call.
+    /// Takes one turn, like that of a competitor. Returns nanoseconds per call.
     ///
     /// # Errors
     ///
-    /// One line; the guest leaves the row.
+    /// Returns one line if the guest fails. The guest then has no figure in this row.
     fn turn(&mut self, direction: Direction) -> Result<f64, String>;
 }
 
@@ -58,37 +59,37 @@ pub struct Row {
     pub layout: String,
     /// Packed bytes per call.
     pub bytes: u64,
-    /// The size that was asked for.
+    /// The requested size.
     pub size: u64,
     /// `pack` or `unpack`.
     pub direction: &'static str,
-    /// One per competitor, in their order.
+    /// One figure per competitor, in the order of the turns.
     pub figures: Vec<Figure>,
 }
 
 impl Row {
-    /// The figure of the competitor `name`.
+    /// Returns the figure of the competitor `name`.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.competitor == name)
     }
 
-    /// The JIT's bandwidth over that of `name`.
+    /// Returns the JIT's bandwidth divided by that of `name`.
     pub fn ratio(&self, name: &str) -> Option<f64> {
         self.ratio_of(JIT, name)
     }
 
-    /// The bandwidth of `one` over that of `other`.
+    /// Returns the bandwidth of `one` divided by that of `other`.
     pub fn ratio_of(&self, one: &str, other: &str) -> Option<f64> {
         Some(self.figure(one)?.gb_per_s / self.figure(other)?.gb_per_s)
     }
 
-    /// Did the rounds of all competitors agree?
+    /// Is every figure steady?
     pub fn is_steady(&self) -> bool {
         self.figures.iter().all(|f| f.spread <= STEADY)
     }
 }
 
-/// The name of a direction in rows and arguments.
+/// Returns the name of a direction in rows and arguments.
 pub fn direction_name(direction: Direction) -> &'static str {
     match direction {
         Direction::Pack => "pack",
@@ -96,13 +97,13 @@ pub fn direction_name(direction: Direction) -> &'static str {
     }
 }
 
-/// Measures `bench` in `direction` with `rounds` rounds (at least 1). `size` is what was asked for.
+/// Measures `bench` in `direction` with `rounds` rounds (at least 1). `size` is the requested size.
 pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize) -> Row {
     measure_with(bench, &mut [], size, direction, rounds).0
 }
 
-/// As [`measure`], with guests that take their turns in the same rounds. A guest that fails has no
-/// figure; its line is returned, after its name.
+/// Measures like [`measure`], with guests that take their turns in the same rounds. A guest that fails has
+/// no figure. The second value returned has a line for each such guest, which begins with its name.
 pub fn measure_with(
     bench: &mut Bench,
     guests: &mut [&mut dyn Guest],
@@ -153,18 +154,19 @@ pub fn measure_with(
     (Row { layout, bytes: payload, size, direction: direction_name(direction), figures }, faults)
 }
 
-/// Nanoseconds per call of a batch of `calls`.
+/// Returns the nanoseconds per call of a batch of `calls`.
 fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {
         bench.call(competitor, direction);
-        // The next call must not be merged with this one: its buffers may have been read.
+        // Keeps the compiler from merging the calls: the buffers count as read and changed.
         std::hint::black_box(&mut *bench);
     }
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
 }
 
-/// How many calls fill a sample. Before that, as many as a policy needs to make up its mind.
+/// Returns the number of calls that fill a sample. Before that, makes enough calls for the policy of the
+/// engine to decide whether it compiles a kernel.
 pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
     let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;
     sample(bench, competitor, direction, before.clamp(2, 1 << 16));
@@ -178,7 +180,7 @@ pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Directi
     }
 }
 
-/// One turn of a competitor: nanoseconds per call, the median of a few samples.
+/// Takes one turn of a competitor. Returns nanoseconds per call: the median of a few samples.
 pub(crate) fn turn(
     bench: &mut Bench,
     competitor: usize,
@@ -193,7 +195,7 @@ pub(crate) fn turn(
     median(&mut list)
 }
 
-/// The median; sorts `values`, which are not empty.
+/// Sorts `values`, which must not be empty, and returns their median.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

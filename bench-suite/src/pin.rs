@@ -1,17 +1,18 @@
-//! One CPU for everybody who is compared.
+//! Keeps all competitors on one CPU.
 //!
-//! Called before the peers of `peer/` are started, which inherit it. On a busy virtual machine one
-//! run had all of the engine's figures of a layout 1.7x lower than the runs around it, its rounds
-//! agreeing and the peers' figures as ever; that the processes sat on different CPUs is the likely
-//! reason, not a proven one. And caches that belong to another CPU hold the last one's lines.
+//! Called before the peers of `peer/` are started, which inherit the binding. On a busy virtual
+//! machine, one run had all figures of the engine for a layout 1.7x lower than the runs around it,
+//! while the rounds agreed and the peers' figures were as usual. The likely reason, which is not
+//! proven, is that the processes ran on different CPUs. The caches of another CPU may also hold the
+//! lines that were used last.
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
-/// Keeps this process, and those that it starts, on the CPU that it runs on.
+/// Binds this process, and the processes that it starts, to the CPU that it runs on.
 ///
 /// # Errors
 ///
-/// One line: the system does not let us.
+/// Returns one line if the system refuses the binding.
 pub fn pin() -> Result<usize, String> {
     let cpu = sched_getcpu();
     let mut set = CpuSet::new();
@@ -24,7 +25,7 @@ pub fn pin() -> Result<usize, String> {
 mod tests {
     #[test]
     fn a_thread_stays_where_it_is() {
-        // In a thread of its own: the other tests go where they like.
+        // The test binds a thread of its own, so that other tests can use all CPUs.
         let thread = std::thread::spawn(|| {
             let cpu = super::pin().expect("a CPU");
             (0..100).all(|_| rustix::thread::sched_getcpu() == cpu)

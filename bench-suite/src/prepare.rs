@@ -1,7 +1,7 @@
-//! Buffers for one layout, and the proof that every competitor's answer is right.
+//! Allocates the buffers for one layout and verifies the answer of every competitor.
 //!
-//! Comes after `competitor/`. What is verified here is exactly what `measure.rs` times: the same
-//! calls on the same buffers.
+//! Comes after `competitor/`. `measure.rs` times exactly the calls that are verified here, on the same
+//! buffers.
 
 use crate::buffer::Buffer;
 use crate::competitor::{self, Competitor};
@@ -10,40 +10,41 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, typemap};
 use typepack_jit::Jit;
 
-/// Memory up to which every byte is compared after unpacking, gaps included. Above, the data is
-/// compared in full, and gaps are left to the smaller sizes: a 500 MiB comparison per competitor
-/// would take longer than the measurement.
+/// Up to this many bytes of memory, every byte is compared after unpacking, gaps included. In larger
+/// memory only the data is compared, and the smaller sizes check the gaps: comparing 500 MiB per
+/// competitor would take longer than the measurement.
 const COMPARED_IN_FULL: usize = 64 << 20;
 
-/// Competitors with the buffers they work on.
+/// The competitors with their buffers.
 pub struct Bench {
-    /// What is measured.
+    /// The layout.
     pub layout: Layout,
-    /// Who takes part.
+    /// The competitors whose answers are right.
     pub competitors: Vec<Box<dyn Competitor>>,
     memory: Buffer,
     packed: Buffer,
 }
 
-/// What every answer for a layout is compared with: data from the oracle.
+/// The expected answers for a layout, from the oracle.
 struct Expected {
-    /// Memory before a call of unpack.
+    /// The memory before a call of unpack.
     before: Vec<u8>,
-    /// What packing `before` gives.
+    /// The result of packing `before`.
     packed: Vec<u8>,
-    /// What is unpacked.
+    /// The packed bytes that a call unpacks.
     data: Vec<u8>,
-    /// `before` with `data` unpacked into it; not for large memory.
+    /// `before` with `data` unpacked into it; `None` for large memory.
     after: Option<Vec<u8>>,
 }
 
 impl Bench {
-    /// Commits the layout, allocates, and verifies every competitor of [`competitor::all`] in both
-    /// directions.
+    /// Commits the layout, allocates the buffers, and verifies every competitor of [`competitor::all`]
+    /// in both directions.
     ///
     /// # Errors
     ///
-    /// One line: what the engine refused, or whose answer is wrong and where.
+    /// Returns one line if the engine refuses the layout, or if an answer is wrong; the line says whose
+    /// and where.
     pub fn new(layout: Layout, jit: &Jit) -> Result<Self, String> {
         let name = &layout.name;
         let competitors =
@@ -51,11 +52,11 @@ impl Bench {
         Self::verified(layout, competitors)
     }
 
-    /// Allocates, and verifies `competitors` in both directions.
+    /// Allocates the buffers and verifies `competitors` in both directions.
     ///
     /// # Errors
     ///
-    /// One line: no memory, or whose answer is wrong and where.
+    /// Returns one line if memory is short, or if an answer is wrong; the line says whose and where.
     pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
         let (memory, packed) = Self::buffers(&layout)?;
         let (bench, faults) = Self::sound(layout, competitors, memory, packed);
@@ -65,29 +66,29 @@ impl Bench {
         }
     }
 
-    /// New memory and packed bytes for `layout`.
+    /// Allocates new memory and packed bytes for `layout`.
     ///
     /// # Errors
     ///
-    /// One line: the system has not as much.
+    /// Returns one line if the system has not enough memory.
     pub fn buffers(layout: &Layout) -> Result<(Buffer, Buffer), String> {
         let [memory, packed] = Self::lengths(layout);
         Ok((Buffer::new(memory)?, Buffer::new(packed)?))
     }
 
-    /// Lengths of memory and packed bytes. memcpy takes its bytes from the same memory.
+    /// Returns the lengths of memory and packed bytes. memcpy copies from the same memory.
     pub fn lengths(layout: &Layout) -> [usize; 2] {
         let payload = layout.payload as usize;
         [layout.memory.max(payload), payload]
     }
 
-    /// Where other processes find memory and packed bytes.
+    /// Returns the paths under which other processes find memory and packed bytes.
     pub fn paths(&self) -> [String; 2] {
         [self.memory.path(), self.packed.path()]
     }
 
-    /// Keeps those of `competitors` whose answers are right; one line for each of the others. The
-    /// buffers have [`Bench::lengths`].
+    /// Keeps the competitors whose answers are right, and returns one line for each of the others. The
+    /// buffers must have [`Bench::lengths`].
     pub fn sound(
         layout: Layout,
         competitors: Vec<Box<dyn Competitor>>,
@@ -113,7 +114,7 @@ impl Bench {
         (bench, faults)
     }
 
-    /// One call of the competitor at `index`.
+    /// Makes one call of the competitor at `index`.
     #[inline]
     pub fn call(&mut self, index: usize, direction: Direction) {
         let competitor = &self.competitors[index];
@@ -127,7 +128,8 @@ impl Bench {
         let payload = self.layout.payload as usize;
         let mut before = vec![0; self.memory.bytes().len()];
         typemap::unpack(ty, count, &noise(payload, 1), &mut before, 0);
-        // Where a type overlaps itself the oracle's packing differs from what was unpacked.
+        // If a type overlaps itself, packing gives other bytes than were unpacked. So the oracle packs,
+        // too.
         let packed = typemap::pack(ty, count, &before, 0);
         let data = noise(payload, 101);
         let after = (before.len() <= COMPARED_IN_FULL).then(|| {
@@ -166,7 +168,7 @@ impl Bench {
         }
     }
 
-    /// The layout's datatype, for reports.
+    /// Returns the layout's datatype, for reports.
     pub fn datatype(&self) -> &Datatype {
         &self.layout.datatype
     }
@@ -180,7 +182,7 @@ fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     Some(common.unwrap_or(found.len().min(expected.len())))
 }
 
-/// Bytes without a pattern (a xorshift generator: the values do not matter, their variety does).
+/// Returns random bytes (xorshift): the values do not matter, only their variety.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -1,9 +1,10 @@
-//! A datatype taken apart into the calls that make it, parts before wholes.
+//! Takes a datatype apart into the calls that make it, parts before wholes.
 //!
-//! What a program that makes the type again and again has at hand: its own arrays. `storm.rs` makes
-//! it with the engine, `peer/build.rs` with another MPI. The walk is the one that MPI programs do
-//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13), on the heap:
-//! depth is the user's.
+//! A program that makes a type again and again has its own arrays at hand; a recipe holds these arrays.
+//! `storm.rs` makes the type from them with the engine, `peer/build.rs` with another MPI. The recipe
+//! comes from the walk that MPI programs do with `MPI_Type_get_envelope` and `MPI_Type_get_contents`
+//! (MPI-5.0 section 5.1.13). The walk keeps its stack on the heap, because the user decides how deep a
+//! type is.
 
 use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
 
@@ -18,7 +19,7 @@ pub enum Part {
 
 /// One constructor call.
 pub struct Step {
-    /// Which call.
+    /// The constructor.
     pub combiner: Combiner,
     /// Its arguments, without the old types.
     pub contents: Contents,
@@ -28,7 +29,7 @@ pub struct Step {
 
 /// The calls in order; the last one makes the type.
 pub struct Recipe {
-    /// None for a named type.
+    /// The calls; empty for a named type.
     pub steps: Vec<Step>,
     /// The type itself.
     pub whole: Part,
@@ -37,7 +38,7 @@ pub struct Recipe {
 enum Visit {
     /// Take this type apart, then make it.
     Open(Datatype),
-    /// Its parts are on the stack.
+    /// Make the type; its parts are on the stack.
     Make(Combiner, Contents),
 }
 
@@ -46,7 +47,7 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// One line: a call with large counts.
+    /// Returns one line if the type contains a call with large counts.
     pub fn of(ty: &Datatype) -> Result<Self, String> {
         let (mut visits, mut stack) = (vec![Visit::Open(ty.clone())], Vec::new());
         let mut steps: Vec<Step> = Vec::new();

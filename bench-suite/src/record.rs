@@ -1,20 +1,21 @@
-//! A dated record read again: what `scripts/bench` has written as CSV.
+//! Reads a dated record, the CSV file that `scripts/bench` has written.
 //!
-//! Between `suite_report.rs`, which prints the tables of a record, and `plot/`, which draws them. A
-//! record is comment lines about the machine and one table after the other; each table but the
-//! first begins with a comment line `# typepack-bench NAME`, the first one is that of `peers`.
-//! Columns are found by name, so that records of earlier versions are read too.
+//! `suite_report.rs` and `message/report.rs` print the tables of a record; `plot/` draws them and
+//! `results/` turns them into `RESULTS.md`. A record holds comment lines about the machine and then
+//! tables. A comment line `# typepack-bench NAME` names the table that follows; a table without such a
+//! line is that of `peers`. Columns are found by name, so that the module also reads records of earlier
+//! versions, which have fewer columns.
 
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::measure::STEADY;
 
-/// Name of the first table.
+/// Name of a table that no comment line names.
 pub const PEERS: &str = "peers";
-/// How the comment line before a table begins.
+/// The beginning of the comment line that names a table.
 const TITLE: &str = "# typepack-bench ";
-/// How the columns with bandwidths end.
+/// The end of the names of columns that hold bandwidths.
 const SPEED: &str = "_gb_per_s";
-/// Columns with bandwidths that are not those of peers.
+/// The columns of bandwidths that do not belong to peers.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", "jit", TYPEPACK, HAND, HAND_C];
 
 /// A record.
@@ -29,7 +30,7 @@ pub struct Record {
 /// One table of a record.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What has printed it.
+    /// The command that has printed the table, without `typepack-bench`.
     pub name: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -42,7 +43,7 @@ pub struct Line<'a> {
     fields: &'a [String],
 }
 
-/// What is wrong with a record, in one line.
+/// Describes in one line what is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RecordError(String);
@@ -52,8 +53,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// A row with another number of fields than its header, and a record without rows of `peers`;
-    /// with the line's number.
+    /// Returns an error with the line's number if a row has another number of fields than its header,
+    /// and an error if the text has no table.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let mut record = Self::default();
         let mut title = Some(PEERS.to_owned());
@@ -69,63 +70,93 @@ impl Record {
                 let fields = fields(line);
                 let (found, wanted) = (fields.len(), table.header.len());
                 if found != wanted {
-                    let name = &table.name;
-                    let line = format!("line {number}: {found} fields; {name} has {wanted}");
+                    let line = format!(
+                        "line {number} has {found} fields, but the table {} has {wanted} columns",
+                        table.name
+                    );
                     return Err(RecordError(line));
                 }
                 table.rows.push(fields);
             }
         }
+        if record.tables.iter().all(|table| table.rows.is_empty()) {
+            return Err(RecordError("the record has no rows".to_owned()));
+        }
+        Ok(record)
+    }
+
+    /// Reads a record that has rows of `typepack-bench peers`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Record::parse`], and an error if no row of `peers` has a bandwidth of
+    /// typepack.
+    pub fn parse_peers(text: &str) -> Result<Self, RecordError> {
+        let record = Self::parse(text)?;
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
-            _ => Err(RecordError("no rows of typepack-bench peers".to_owned())),
+            _ => Err(RecordError("the record has no rows of typepack-bench peers".to_owned())),
         }
     }
 
-    /// The table `name`.
+    /// Returns the value of the comment line `# KEY: value`; `None` if the record has no such line.
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.machine.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+    }
+
+    /// Returns the table `name`.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
 }
 
 impl Table {
-    /// The rows.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+    /// Returns the rows.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> + Clone {
         self.rows.iter().map(|fields| Line { header: &self.header, fields })
     }
 
-    /// The peers, in the order of their columns.
+    /// Is there a column of this name?
+    pub fn has(&self, column: &str) -> bool {
+        self.header.iter().any(|name| name == column)
+    }
+
+    /// Returns all competitors that have a column of bandwidths, in the order of the columns.
+    pub fn competitors(&self) -> Vec<&str> {
+        self.header.iter().filter_map(|column| column.strip_suffix(SPEED)).collect()
+    }
+
+    /// Returns the peers, in the order of their columns.
     pub fn peers(&self) -> Vec<&str> {
-        let columns = self.header.iter().filter_map(|column| column.strip_suffix(SPEED));
-        columns.filter(|name| !OWN.contains(name)).collect()
+        self.competitors().into_iter().filter(|name| !OWN.contains(name)).collect()
     }
 }
 
 impl<'a> Line<'a> {
-    /// The field of `column`; empty if there is none.
+    /// Returns the field of `column`; an empty text if the table has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         let place = self.header.iter().position(|name| name == column);
         place.map_or("", |place| self.fields[place].as_str())
     }
 
-    /// The field of `column` as a positive number.
+    /// Returns the field of `column` if it is a positive number.
     pub fn number(&self, column: &str) -> Option<f64> {
         self.text(column).parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
     }
 
-    /// The bandwidth of a competitor in 10^9 bytes per second.
+    /// Returns the bandwidth of a competitor in 10^9 bytes per second.
     pub fn speed(&self, competitor: &str) -> Option<f64> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// The name of the fastest of `competitors`.
+    /// Returns the name of the fastest of `competitors`.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 
-    /// typepack's bandwidth over that of the fastest of `competitors`, where the rounds of both
-    /// agree.
+    /// Returns typepack's bandwidth divided by that of the fastest of `competitors`; `None` if the rounds
+    /// of either one are unsteady.
     pub fn ratio(&self, competitors: &[&str]) -> Option<f64> {
         let other = self.fastest(competitors)?;
         let steady =
@@ -135,7 +166,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The fields of a line; quoted ones hold no quotes.
+/// Splits a line into its fields. A quoted field may hold commas, but no quotes.
 fn fields(line: &str) -> Vec<String> {
     let (mut list, mut field, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -158,11 +189,14 @@ mod tests {
                         # typepack-bench commit\nrow,value\nc,1\n";
 
     #[test]
-    fn tables_are_told_apart() {
+    fn tables_are_found_by_name() {
         let record = Record::parse(TEXT).expect("a record");
         assert_eq!(record.machine, ["cpu: some"]);
+        assert_eq!((record.fact("cpu"), record.fact("date")), (Some("some"), None));
         let peers = record.table(PEERS).expect("the first table");
         assert_eq!(peers.peers(), ["mine"]);
+        assert_eq!(peers.competitors(), ["typepack", "mine"]);
+        assert!(peers.has("executor") && !peers.has("class"));
         let ratios: Vec<Option<f64>> = peers.lines().map(|line| line.ratio(&["mine"])).collect();
         assert_eq!(ratios, [Some(2.0), None, None]);
         assert_eq!(peers.lines().next().expect("a row").text("executor"), "x, y");
@@ -172,8 +206,14 @@ mod tests {
     #[test]
     fn faults_name_the_line() {
         let error = |text: &str| Record::parse(text).expect_err(text).to_string();
-        assert_eq!(error(&format!("{TEXT}c,1,2\n")), "line 9: 3 fields; commit has 2");
-        assert_eq!(error(""), "no rows of typepack-bench peers");
-        assert_eq!(error("no record at all"), "no rows of typepack-bench peers");
+        assert_eq!(
+            error(&format!("{TEXT}c,1,2\n")),
+            "line 9 has 3 fields, but the table commit has 2 columns"
+        );
+        assert_eq!(error(""), "the record has no rows");
+        assert_eq!(error("no record at all"), "the record has no rows");
+        let messages = "# typepack-bench pingpong\nrow,ns\na,1\n";
+        let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
+        assert_eq!(error, "the record has no rows of typepack-bench peers");
     }
 }

@@ -1,8 +1,9 @@
-//! Policy regret: what waiting with a compilation, or compiling at once, costs in all.
+//! Measures the regret of the compilation policy: how much time it loses against the better choice.
 //!
-//! Beside the flow of `suite.rs`, which runs it. For a layout and a number of uses the whole story
-//! is timed: commit, then that many packs, with a code generator that has compiled nothing yet. The
-//! default policy is held against the better of "never compile" and "compile at commit".
+//! `suite.rs` calls this module. For a layout and a number of uses, a measurement times the whole
+//! sequence: one commit and then that many packs, with a code generator that has compiled nothing yet.
+//! The time of the default policy is divided by the shorter time of "never compile" and "compile at
+//! commit".
 
 use crate::layout::Layout;
 use crate::measure::{STEADY, median};
@@ -14,11 +15,11 @@ use std::time::Instant;
 use typepack_engine::{Settings, pack};
 use typepack_jit::{Jit, Mode};
 
-/// Name of its table in records.
+/// The name of this table in records.
 pub const NAME: &str = "regret";
 /// Numbers of uses.
 pub const USES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
-/// Reference layouts that are tried, by name, and at how many bytes.
+/// The reference layouts to measure: name and packed bytes.
 pub const LAYOUTS: [(&str, u64); 12] = [
     ("d1s2", 1 << 10),
     ("d1s8", 16 << 10),
@@ -33,14 +34,15 @@ pub const LAYOUTS: [(&str, u64); 12] = [
     ("face-x128", 128 << 10),
     ("cols64", 64 << 10),
 ];
-/// Up to so many uses a turn is the median of [`STORIES`]: single ones are a few microseconds.
+/// Up to this number of uses, a turn is the median of [`STORIES`] sequences: a single sequence takes only
+/// a few microseconds.
 const SHORT: usize = 100;
-/// See [`SHORT`].
+/// Sequences in a turn of at most [`SHORT`] uses.
 const STORIES: usize = 7;
 /// The modes in the order of [`Regret::ns`].
 const MODES: [Mode; 3] = [Mode::Off, Mode::Eager, Mode::Lazy];
 
-/// One layout, used so many times.
+/// The times of one layout for one number of uses.
 #[derive(Clone, Debug, Serialize)]
 pub struct Regret {
     /// The layout's name.
@@ -49,24 +51,24 @@ pub struct Regret {
     pub bytes: u64,
     /// Uses of the type.
     pub uses: usize,
-    /// Nanoseconds in all: never compiled, compiled at commit, the default policy.
+    /// Nanoseconds of the whole sequence: never compiled, compiled at commit, the default policy.
     pub ns: [f64; 3],
     /// Did the rounds of all three agree?
     pub steady: bool,
 }
 
 impl Regret {
-    /// The policy's time over that of the better of the others.
+    /// Returns the policy's time divided by the shorter one of the two other times.
     pub fn ratio(&self) -> f64 {
         self.ns[2] / self.ns[0].min(self.ns[1])
     }
 }
 
-/// Measures `layout` for all of [`USES`].
+/// Measures `layout` for every number in [`USES`].
 ///
 /// # Errors
 ///
-/// One line: no memory, or what the engine refused.
+/// Returns one line if memory is short or the engine refuses the layout.
 pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     let (mut memory, mut packed) = Bench::buffers(layout)?;
     memory.bytes_mut().fill(1);
@@ -74,7 +76,7 @@ pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     let mut rows = Vec::new();
     for uses in USES {
         let mut times = [const { Vec::new() }; 3];
-        // The first round warms the caches up, and is not counted.
+        // The first round warms up the caches and does not count.
         for round in 0..=rounds.max(1) {
             for (mode, times) in MODES.into_iter().zip(&mut times) {
                 let mut turn = Vec::new();
@@ -94,7 +96,7 @@ pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     Ok(rows)
 }
 
-/// Nanoseconds of a commit and `uses` packs.
+/// Returns the nanoseconds of a commit and `uses` packs.
 fn story(
     layout: &Layout,
     mode: Mode,
@@ -102,8 +104,8 @@ fn story(
     memory: &[u8],
     packed: &mut [u8],
 ) -> Result<f64, String> {
-    // A new one: it keeps what it has compiled. Mapping code memory leaves cold caches and TLBs,
-    // which without the spare one only those that may compile would pay for.
+    // A new code generator, because a generator keeps its compiled kernels. Mapping code memory leaves cold
+    // caches and TLBs. The spare generator maps code memory too, so that all modes pay for this.
     let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     let (jit, spare) = (new(mode), new(Mode::Eager));
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };

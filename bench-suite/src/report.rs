@@ -1,7 +1,7 @@
-//! Rows as a table, as CSV, and as JSON.
+//! Writes the rows of `typepack-bench pack` as a table, as CSV, and as JSON.
 //!
-//! Comes after `measure.rs`; nothing here decides anything. GB is 10^9 bytes, KiB and MiB are
-//! powers of two.
+//! Comes after `measure.rs`. `bars.rs` decides about the rows. GB is 10^9 bytes; KiB and MiB are powers
+//! of two.
 
 use crate::measure::{Row, STEADY};
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Marks an unsteady row in the table.
 const UNSTEADY: &str = "~";
 
-/// A size in bytes for people: `16 KiB`.
+/// Writes a size in bytes for people: `16 KiB`.
 pub fn size_text(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
@@ -19,7 +19,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// The table for people.
+/// Writes the table for people.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -64,14 +64,14 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// One line per row and competitor, with a header line.
+/// Writes a header line, and one line per row and competitor.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = String::from(
         "layout,size,bytes,direction,competitor,executor,ns,gb_per_s,spread,jit_ratio,steady\n",
     );
     for row in rows {
         for figure in &row.figures {
-            // Names of kernels hold no quotes; they may hold commas.
+            // The name of a kernel may hold commas, but no quotes.
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},\"{}\",{:.1},{:.4},{:.3},{:.4},{}",
@@ -92,11 +92,11 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// The rows as a JSON array.
+/// Writes the rows as a JSON array.
 ///
 /// # Errors
 ///
-/// A figure that JSON cannot hold.
+/// Returns an error if a figure is no finite number.
 pub fn json(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(rows).map(|text| text + "\n")
 }

@@ -1,14 +1,14 @@
-//! Text divided at a byte: arguments of the command, and lines that programs answer.
+//! Divides text at a byte: arguments of the command, and lines that programs answer.
 
 use memchr::{memchr, memchr_iter};
 
-/// The text before and after the first `byte`, an ASCII character; `None` if there is none.
+/// Returns the text before and after the first `byte`, an ASCII character; `None` if there is none.
 pub fn once(text: &str, byte: u8) -> Option<(&str, &str)> {
     let at = memchr(byte, text.as_bytes())?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// The texts between the commas of a list.
+/// Returns the texts between the commas of a list.
 pub fn commas(list: &str) -> impl Iterator<Item = &str> {
     let commas = memchr_iter(b',', list.as_bytes()).chain([list.len()]);
     let mut start = 0;

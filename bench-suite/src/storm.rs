@@ -1,10 +1,10 @@
-//! The storm: a new type every ten uses, everything included.
+//! The storm: a competitor that makes a new type every ten uses.
 //!
-//! Beside the flow of `suite.rs`, which runs it: the competitor makes the type from the program's
-//! arrays (`recipe.rs`), commits it, packs ten times and frees it, in one call of the trait, so that
-//! it is verified and timed like all others. Peers do the same in `peer/competitor.rs`. Everybody is
-//! called as a program calls him: the engine by its constructors with lists of 64 bits, which is what
-//! they take, and a peer by the calls with `int`.
+//! `suite.rs` measures it. One call of the competitor makes the type from the program's arrays
+//! (`recipe.rs`), commits it, packs ten times, and frees it, so that it is verified and timed like all
+//! other competitors. Peers do the same in `peer/competitor.rs`. Each library is called as a program
+//! calls it: the constructors of the engine take lists of 64-bit numbers, those of a peer lists of
+//! `int`.
 
 use crate::competitor::{Competitor, TYPEPACK};
 use crate::layout::{Layout, Numbers};
@@ -17,7 +17,8 @@ use typepack_jit::Jit;
 /// Uses of each type.
 pub const USES: usize = 10;
 
-/// What is stormed, as expressions of the engine's text form: name and type.
+/// The types of the storm: name, and type in the engine's text form. [`layout`] makes types with an empty
+/// text.
 pub const LAYOUTS: [(&str, &str); 4] = [
     ("struct of 8", "struct([8 x 1], [0..128 step 16], [4 x double, 4 x int])"),
     ("vector of 256", "vector(256, 1, 4, double)"),
@@ -25,11 +26,11 @@ pub const LAYOUTS: [(&str, &str); 4] = [
     ("10000 offsets", ""),
 ];
 
-/// The layout `index` of [`LAYOUTS`]; the offsets are single doubles in no order.
+/// Makes the layout `index` of [`LAYOUTS`]. The layouts of offsets are single doubles in random order.
 ///
 /// # Errors
 ///
-/// One line; never for the built-in ones.
+/// Returns one line if the engine refuses the type, which it does for no type of [`LAYOUTS`].
 pub fn layout(index: usize) -> Result<Layout, String> {
     let (name, text) = LAYOUTS[index];
     let ty = match name.split_once(" offsets") {
@@ -53,7 +54,7 @@ enum Call {
 }
 
 impl Call {
-    /// The call of `step`.
+    /// Returns the call of `step`.
     fn of(step: &Step) -> Result<Self, String> {
         let integers: Vec<i64> = step.contents.integers.iter().map(|&i| i.into()).collect();
         match step.combiner {
@@ -90,7 +91,7 @@ impl Call {
 
 /// The engine in a storm.
 pub struct Storm {
-    /// The calls with their old types.
+    /// The constructor calls, each with its old types.
     calls: Vec<(Call, Vec<Part>)>,
     whole: Part,
     settings: Settings,
@@ -98,11 +99,12 @@ pub struct Storm {
 }
 
 impl Storm {
-    /// Takes the layout's type apart.
+    /// Takes the layout's type apart into constructor calls.
     ///
     /// # Errors
     ///
-    /// One line: as [`Recipe::of`], or a call that no layout of the storm makes.
+    /// Returns the errors of [`Recipe::of`], and one line if the type needs a constructor that no layout of
+    /// the storm uses.
     pub fn new(layout: &Layout, jit: &Jit) -> Result<Self, String> {
         let recipe = Recipe::of(&layout.datatype)?;
         let call = |step: &Step| Ok((Call::of(step)?, step.parts.clone()));
@@ -114,7 +116,7 @@ impl Storm {
         })
     }
 
-    /// Looks old types up for every call, as `peer/build.rs` does.
+    /// Makes the type. Looks up the old types of every call, as `peer/build.rs` does.
     fn make(&self) -> typepack_engine::Result<Datatype> {
         let mut made: Vec<Datatype> = Vec::with_capacity(self.calls.len());
         let part = |part: &Part, made: &[Datatype]| match part {

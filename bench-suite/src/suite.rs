@@ -1,9 +1,8 @@
-//! The run of `typepack-bench peers`: every layout at every size, all competitors and peers in
-//! turns.
+//! Runs `typepack-bench peers`: measures every layout at every size, all competitors and peers in turns.
 //!
-//! Comes after `layout.rs`, `prepare.rs` and `peer/`; `summary.rs` holds the rows against the bars,
-//! `ablation.rs` and `suite_report.rs` print them. What fails for one competitor is a line, and the
-//! run goes on without it.
+//! Comes after `layout.rs`, `prepare.rs` and `peer/`. `summary.rs` compares the rows with the bars;
+//! `ablation.rs` and `suite_report.rs` print them. If a competitor fails, the run adds a line to
+//! [`Suite::faults`] and continues without the competitor.
 
 use crate::competitor::hand::Hands;
 use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
@@ -25,16 +24,16 @@ use typepack_jit::{Jit, Mode, Settings};
 pub struct Effort {
     /// Rounds in which the competitors take turns.
     pub rounds: usize,
-    /// How often an unsteady row is measured again.
+    /// How many times an unsteady row is measured again.
     pub repeats: usize,
-    /// Most memory of one layout in bytes; verification needs up to three times as much for a
-    /// moment. Layouts above are skipped.
+    /// The most bytes of memory that a layout may span; the run skips larger layouts. Verification needs up
+    /// to three times as much for a moment.
     pub memory: u64,
-    /// The instruction set of leaf kernels; the machine's best by default.
+    /// The instruction set of leaf kernels. `None`: the best one of this machine.
     pub isa: Option<Isa>,
 }
 
-/// One layout at one size in one direction, with what the bars ask about it.
+/// One layout at one size in one direction, with the facts that the bars ask for.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteRow {
     /// The figures.
@@ -42,29 +41,31 @@ pub struct SuiteRow {
     pub row: Row,
     /// The layout's class.
     pub class: Class,
-    /// Bytes of the cache lines that are read and written.
+    /// Bytes of all cache lines that a call reads or writes.
     pub touched: u64,
 }
 
 impl SuiteRow {
-    /// The fastest of `peers` here.
+    /// Returns the figure of the fastest one of `peers`.
     pub fn best_peer(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.row.figures.iter().filter(|f| peers.contains(&f.competitor));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
-    /// The engine's bandwidth over that of the fastest of `peers`, and whether both were steady.
+    /// Returns the engine's bandwidth divided by that of the fastest one of `peers`, and whether both figures
+    /// are steady.
     pub fn against_peer(&self, peers: &[String]) -> Option<(f64, bool)> {
         self.against(self.best_peer(peers)?)
     }
 
-    /// The fastest of the hand loops here.
+    /// Returns the figure of the fastest hand loop.
     pub fn best_hand(&self) -> Option<&Figure> {
         let figures = [HAND, HAND_C].into_iter().filter_map(|name| self.row.figure(name));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
-    /// The engine's bandwidth over that of the fastest hand loop, and whether both were steady.
+    /// Returns the engine's bandwidth divided by that of the fastest hand loop, and whether both figures are
+    /// steady.
     pub fn against_hand(&self) -> Option<(f64, bool)> {
         self.against(self.best_hand()?)
     }
@@ -75,34 +76,34 @@ impl SuiteRow {
         Some((own.gb_per_s / other.gb_per_s, steady))
     }
 
-    /// Does the row decide everything that it is asked?
+    /// Are the ratios to the best peer and to the best hand loop steady?
     pub fn is_steady(&self, peers: &[String]) -> bool {
         [self.against_peer(peers), self.against_hand()].into_iter().flatten().all(|(_, s)| s)
     }
 }
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Suite {
-    /// The peers that took part, by name.
+    /// The names of the peers that took part.
     pub peers: Vec<String>,
-    /// Their versions, in the same order.
+    /// The versions of the peers, in the order of `peers`.
     pub versions: Vec<String>,
     /// How the hand loops were built.
     pub hands: Vec<String>,
     /// The rows.
     pub rows: Vec<SuiteRow>,
-    /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
+    /// The rows of the storm. A call makes one type and uses it [`storm::USES`] times.
     pub storm: Vec<Row>,
     /// The policy's regret.
     pub regret: Vec<Regret>,
     /// Wrong answers, crashes, refusals: one line each.
     pub faults: Vec<String>,
-    /// Layouts that were left out.
+    /// The layouts that the run has left out, one line each.
     pub skipped: Vec<String>,
 }
 
-/// Measures `work` (size that was asked for, layout) in `directions`.
+/// Measures `work` (pairs of a requested size and a layout) in `directions`.
 pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],
@@ -179,7 +180,7 @@ pub fn run(
     suite
 }
 
-/// Adds the storm to `suite`: packing only.
+/// Measures the storm, packing only, and adds its rows to `suite`.
 pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {
@@ -210,7 +211,7 @@ pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     }
 }
 
-/// Adds the policy's regret to `suite`.
+/// Measures the policy's regret and adds its rows to `suite`.
 pub fn regret(suite: &mut Suite, effort: &Effort) {
     let definitions = Definitions::reference();
     for (name, bytes) in regret::LAYOUTS {
@@ -224,7 +225,7 @@ pub fn regret(suite: &mut Suite, effort: &Effort) {
     }
 }
 
-/// The widest spread of a row.
+/// Returns the widest spread of a row.
 fn restless(row: &SuiteRow) -> f64 {
     row.row.figures.iter().map(|f| f.spread).fold(1.0, f64::max)
 }

@@ -1,6 +1,6 @@
-//! The rows of `suite.rs` as a table, as CSV, and as JSON.
+//! Writes the rows of `suite.rs` as a table, as CSV, and as JSON.
 //!
-//! Nothing here decides anything but the word behind a ratio; bars are `summary.rs`.
+//! `summary.rs` compares the rows with the bars, and chooses the word behind each ratio.
 
 use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -11,11 +11,11 @@ use crate::summary::word;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// Name of the storm's table in records; nanoseconds are those of a type with all its uses.
-const STORM: &str = "storm";
-/// Characters of a kernel's name in the table; that of an unrolled list has hundreds.
+/// The name of the storm's table in records. Its nanoseconds are those of one type with all its uses.
+pub(crate) const STORM: &str = "storm";
+/// How many characters of a kernel's name the table shows. The name of an unrolled list has hundreds.
 const EXECUTOR: usize = 48;
-/// Competitors of the engine's side, in the order of the columns.
+/// The competitors that are not peers, in the order of the columns.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
 
 fn columns(suite: &Suite) -> Vec<&str> {
@@ -26,7 +26,7 @@ fn ratio(value: Option<(f64, bool)>) -> String {
     value.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}"))
 }
 
-/// The table for people.
+/// Writes the table for people.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -63,8 +63,8 @@ fn executor(row: &SuiteRow) -> &str {
     row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str())
 }
 
-/// One line per row, with a header line; then, where they were measured, the storm and the policy's
-/// regret as tables of their own, each after a comment line (`record.rs`).
+/// Writes a header line and one line per row. If the run has measured the storm and the policy's regret,
+/// writes their tables after that, each after a comment line with its name (`record.rs`).
 pub fn csv(suite: &Suite) -> String {
     let columns = columns(suite);
     let mut text = String::from("layout,class,size,bytes,touched,direction");
@@ -87,7 +87,7 @@ pub fn csv(suite: &Suite) -> String {
             };
         }
         let best = row.best_peer(&suite.peers).map_or("", |f| f.competitor.as_str());
-        // Names of kernels hold no quotes; they may hold commas.
+        // The name of a kernel may hold commas, but no quotes.
         let _ = writeln!(
             text,
             ",{best},{},{},{},\"{}\"",
@@ -121,8 +121,8 @@ pub fn csv(suite: &Suite) -> String {
     text
 }
 
-/// One line per row and competitor in the columns of DDTBench's output: test, method, bytes, phase,
-/// microseconds. Methods are the names of the competitors; times are medians, one line each.
+/// Writes one line per row and competitor in the columns of DDTBench's output: test, method, bytes, phase,
+/// microseconds. The method is the name of the competitor. The time is the median.
 pub fn ddtbench(suite: &Suite) -> String {
     let mut text =
         format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");
@@ -136,11 +136,11 @@ pub fn ddtbench(suite: &Suite) -> String {
     text
 }
 
-/// Everything as JSON.
+/// Writes everything as JSON.
 ///
 /// # Errors
 ///
-/// A figure that JSON cannot hold.
+/// Returns an error if a figure is no finite number.
 pub fn json(suite: &Suite) -> serde_json::Result<String> {
     serde_json::to_string_pretty(suite).map(|text| text + "\n")
 }

@@ -1,38 +1,38 @@
-//! The bars for packing and unpacking against the rows of one run.
+//! Compares the rows of one run with the bars for packing and unpacking.
 //!
-//! Comes after `suite.rs`. The numbers are those of the project's bars, "packing and unpacking,
-//! single thread"; what they say about creation, external32 and fused copies is `commit/`.
-//! Unsteady rows decide nothing; they are counted, and the value with them is shown beside.
+//! Comes after `suite.rs`. The bars are those of the project for packing and unpacking in a single
+//! thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows decide
+//! about a bar. The text counts unsteady rows and also shows the value of all rows.
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
-use crate::measure::STEADY;
+use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
-/// Ratios of at least this are ties with the best peer.
+/// Ratios from this one on count as ties with the best peer.
 pub const TIE: f64 = 0.97;
-/// The same for rows that touch more than [`IN_CACHE`].
+/// Ratios from this one on count as ties in rows that touch more than [`IN_CACHE`].
 pub const FAR_TIE: f64 = 1.0 / 1.5;
-/// Bytes of touched cache lines up to which a row is one of the caches.
+/// A row whose touched cache lines have at most this many bytes counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
-/// Rows of a class that are listed when its mean misses.
+/// How many rows the text lists when the mean of a class misses its bar.
 const LISTED: usize = 12;
 
 /// How the rows of a bar become one value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
-    /// Geometric mean of ratios, at least the bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The geometric mean of the ratios; the bar is a lower limit.
     Mean,
-    /// The least ratio, at least the bar.
+    /// The least ratio; the bar is a lower limit.
     Least,
-    /// Median of nanoseconds, at most the bar.
+    /// The median of nanoseconds; the bar is an upper limit.
     Nanoseconds,
 }
 
-/// A row's value and whether it is steady, where a bar is for it.
+/// The value of a row and whether the row is steady; `None` if the bar does not cover the row.
 type Judged = Option<(f64, bool)>;
 
 /// One bar.
@@ -41,8 +41,31 @@ struct Bar {
     least: f64,
     goal: f64,
     value: Value,
-    /// The ratio or the time of a row, and whether it is steady; nothing if the bar is not for it.
+    /// Returns the ratio or the time of a row. The second argument names the peers.
     of: fn(&SuiteRow, &[String]) -> Judged,
+}
+
+/// A bar and what the rows of a run reach.
+#[derive(Clone, Debug)]
+pub struct Verdict<'a> {
+    /// What the bar is about.
+    pub text: &'static str,
+    /// How the rows become one value.
+    pub value: Value,
+    /// The limit.
+    pub bar: f64,
+    /// The limit that the project would like to reach.
+    pub goal: f64,
+    /// The value of the steady rows; `None` if there is none.
+    pub steady: Option<f64>,
+    /// The value of all rows.
+    pub all: Option<f64>,
+    /// The number of steady rows and the number of all rows.
+    pub rows: [usize; 2],
+    /// Do the steady rows reach the bar? `None` without a steady row.
+    pub passes: Option<bool>,
+    /// The steady rows that are below the bar by themselves, worst first, each with its value.
+    pub short: Vec<(&'a SuiteRow, f64)>,
 }
 
 const KIB: u64 = 1 << 10;
@@ -51,7 +74,8 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Differences of small times are not judged by the steadiness of their ratio but as they are.
+/// Returns the nanoseconds that a call of at most 128 bytes takes longer than the hand loop. The row is
+/// steady if both figures are.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;
@@ -60,42 +84,42 @@ fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
 
 const BARS: [Bar; 9] = [
     Bar {
-        text: "payload up to 2 KiB, mean, best peer",
+        text: "up to 2 KiB: mean against the best peer",
         least: 2.5,
         goal: 3.2,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.row.bytes <= 2 * KIB),
     },
     Bar {
-        text: "32 KiB to 2 MiB, mean, best peer",
+        text: "32 KiB to 2 MiB: mean against the best peer",
         least: 1.5,
         goal: 1.8,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, (32 * KIB..=2048 * KIB).contains(&row.row.bytes)),
     },
     Bar {
-        text: "gapped structs in cache, mean, best peer",
+        text: "gapped structs in cache: mean against the best peer",
         least: 15.0,
         goal: 30.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Gapped && row.touched <= IN_CACHE),
     },
     Bar {
-        text: "1- and 2-byte blocks, mean, best peer",
+        text: "1- and 2-byte blocks: mean against the best peer",
         least: 5.0,
         goal: 8.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Bytes),
     },
     Bar {
-        text: "transposes, mean, best peer",
+        text: "transposes: mean against the best peer",
         least: 4.0,
         goal: 6.0,
         value: Value::Mean,
         of: |row, peers| peer_if(row, peers, row.class == Class::Transpose),
     },
     Bar {
-        text: "16 KiB to 2 MiB, mean, hand loop",
+        text: "16 KiB to 2 MiB: mean against the hand loop",
         least: 1.2,
         goal: 1.35,
         value: Value::Mean,
@@ -105,14 +129,14 @@ const BARS: [Bar; 9] = [
         },
     },
     Bar {
-        text: "least row touching up to 8 MiB, best peer",
+        text: "up to 8 MiB touched: worst row against the best peer",
         least: 0.95,
         goal: 1.0,
         value: Value::Least,
         of: |row, peers| peer_if(row, peers, row.touched <= IN_CACHE),
     },
     Bar {
-        text: "least row from 16 KiB in cache, hand loop",
+        text: "from 16 KiB, in cache: worst row against the hand loop",
         least: 0.9,
         goal: 1.0,
         value: Value::Least,
@@ -122,7 +146,7 @@ const BARS: [Bar; 9] = [
         },
     },
     Bar {
-        text: "call over hand loop at 128 B, median ns",
+        text: "up to 128 B: median ns of a call beyond the hand loop",
         least: 10.0,
         goal: 5.0,
         value: Value::Nanoseconds,
@@ -150,17 +174,17 @@ impl Value {
     }
 }
 
-/// The bars with their verdicts, and every row that falls short.
+/// Writes the bars with their verdicts, and every row that falls short.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(
         out,
-        "{:<6}{:<44}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
+        "{:<6}{:<56}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
         "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
     );
     let mut lists = String::new();
-    for bar in &BARS {
-        verdict(suite, bar, &mut out, &mut lists);
+    for verdict in verdicts(suite) {
+        write_verdict(&verdict, &suite.peers, &mut out, &mut lists);
     }
     far(suite, &mut lists);
     let unsteady = suite.rows.iter().filter(|row| !row.is_steady(&suite.peers)).count();
@@ -188,7 +212,12 @@ pub fn text(suite: &Suite) -> String {
     out
 }
 
-fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
+/// Compares every bar with the rows of `suite`.
+pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
+    BARS.iter().map(|bar| verdict(suite, bar)).collect()
+}
+
+fn verdict<'a>(suite: &'a Suite, bar: &Bar) -> Verdict<'a> {
     let rows: Vec<(&SuiteRow, f64, bool)> = suite
         .rows
         .iter()
@@ -196,45 +225,66 @@ fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
         .collect();
     let all: Vec<f64> = rows.iter().map(|(_, value, _)| *value).collect();
     let deciding: Vec<f64> = rows.iter().filter(|r| r.2).map(|(_, value, _)| *value).collect();
-    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let measured = bar.value.of(&deciding);
-    let passes = measured.map(|value| bar.value.passes(value, bar.least));
-    let word = match passes {
-        Some(true) => "pass",
-        Some(false) => "MISS",
-        None => "-",
-    };
-    let _ = writeln!(
-        out,
-        "{word:<6}{:<44}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
-        bar.text,
-        shown(measured),
-        bar.least,
-        bar.goal,
-        deciding.len(),
-        all.len() - deciding.len(),
-        shown(bar.value.of(&all)),
-    );
-    if passes != Some(false) {
-        return;
-    }
-    let mut short: Vec<&(&SuiteRow, f64, bool)> =
-        rows.iter().filter(|r| r.2 && !bar.value.passes(r.1, bar.least)).collect();
+    let falls_short = |r: &&(&SuiteRow, f64, bool)| r.2 && !bar.value.passes(r.1, bar.least);
+    let mut short: Vec<(&SuiteRow, f64)> =
+        rows.iter().filter(falls_short).map(|(row, value, _)| (*row, *value)).collect();
     match bar.value {
         Value::Nanoseconds => short.sort_by(|a, b| b.1.total_cmp(&a.1)),
         Value::Mean | Value::Least => short.sort_by(|a, b| a.1.total_cmp(&b.1)),
     }
-    let most = if bar.value == Value::Least { short.len() } else { LISTED };
-    let _ = writeln!(lists, "\n{}: {} rows fall short", bar.text, short.len());
-    for (row, value, _) in short.iter().take(most) {
-        line(row, *value, &suite.peers, lists);
+    Verdict {
+        text: bar.text,
+        value: bar.value,
+        bar: bar.least,
+        goal: bar.goal,
+        steady: measured,
+        all: bar.value.of(&all),
+        rows: [deciding.len(), all.len()],
+        passes: measured.map(|value| bar.value.passes(value, bar.least)),
+        short,
+    }
+}
+
+/// Writes the line of a bar to `out`; if the bar is missed, writes the rows below it to `lists`.
+fn write_verdict(verdict: &Verdict<'_>, peers: &[String], out: &mut String, lists: &mut String) {
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let word = match verdict.passes {
+        Some(true) => "pass",
+        Some(false) => "MISS",
+        None => "-",
+    };
+    let [steady, all] = verdict.rows;
+    let _ = writeln!(
+        out,
+        "{word:<6}{:<56}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
+        verdict.text,
+        shown(verdict.steady),
+        verdict.bar,
+        verdict.goal,
+        steady,
+        all - steady,
+        shown(verdict.all),
+    );
+    if verdict.passes != Some(false) {
+        return;
+    }
+    let short = &verdict.short;
+    let most = if verdict.value == Value::Least { short.len() } else { LISTED };
+    let _ = writeln!(lists, "\n{}: {}", verdict.text, fall_short(short.len()));
+    for (row, value) in short.iter().take(most) {
+        line(row, *value, peers, lists);
     }
     if short.len() > most {
         let _ = writeln!(lists, "  and {} more", short.len() - most);
     }
 }
 
-/// The storm: every row must be at least as fast as every peer.
+fn fall_short(rows: usize) -> String {
+    if rows == 1 { "1 row falls short".to_owned() } else { format!("{rows} rows fall short") }
+}
+
+/// Writes the storm. In each row typepack must be at least as fast as every peer.
 fn storm(suite: &Suite, out: &mut String) {
     if suite.storm.is_empty() {
         return;
@@ -244,12 +294,10 @@ fn storm(suite: &Suite, out: &mut String) {
         "\nA new type every {USES} uses, all included: us per use (bar: no slower than any peer)"
     );
     for row in &suite.storm {
-        let Some(own) = row.figure(TYPEPACK) else { continue };
-        let others = row.figures.iter().filter(|f| suite.peers.contains(&f.competitor));
-        let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
-        let word = match best {
-            _ if own.spread > STEADY || best.is_some_and(|b| b.spread > STEADY) => "~",
-            Some(best) if own.ns > best.ns / TIE => "MISS",
+        let Some((ratio, steady)) = storm_ratio(row, &suite.peers) else { continue };
+        let word = match ratio {
+            _ if !steady => "~",
+            Some(ratio) if ratio < TIE => "MISS",
             Some(_) => "pass",
             None => "-",
         };
@@ -258,15 +306,25 @@ fn storm(suite: &Suite, out: &mut String) {
             let us = figure.ns / (1000.0 * USES as f64);
             let _ = write!(out, "{} {us:.3}  ", figure.competitor);
         }
-        let ratio = best.map_or(f64::NAN, |best| best.ns / own.ns);
-        let _ = writeln!(out, "ratio {ratio:.2}");
+        let _ = writeln!(out, "ratio {:.2}", ratio.unwrap_or(f64::NAN));
     }
 }
 
-/// Most that the policy may cost over the better of never compiling and compiling at once.
-const REGRET: f64 = 1.15;
+/// Returns the best peer's time of a storm divided by typepack's (`None` without a peer), and whether the
+/// rounds of both are steady. Returns `None` if typepack has not been measured.
+pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
+    let own = row.figure(TYPEPACK)?;
+    let others = row.figures.iter().filter(|f| peers.contains(&f.competitor));
+    let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
+    let steady = own.spread <= STEADY && best.is_none_or(|best| best.spread <= STEADY);
+    Some((best.map(|best| best.ns / own.ns), steady))
+}
 
-/// The policy's regret: every row must be within [`REGRET`].
+/// The greatest allowed ratio of the policy's time to the time of the better choice: never to compile, or
+/// to compile at commit.
+pub const REGRET: f64 = 1.15;
+
+/// Writes the policy's regret. Every row must be within [`REGRET`].
 fn regret(suite: &Suite, out: &mut String) {
     let steady: Vec<_> = suite.regret.iter().filter(|row| row.steady).collect();
     let mut missed: Vec<_> = steady.iter().filter(|row| row.ratio() > REGRET).collect();
@@ -275,7 +333,7 @@ fn regret(suite: &Suite, out: &mut String) {
     }
     missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
     let word = match (steady.is_empty(), missed.is_empty()) {
-        // Without a steady row nothing is known.
+        // Without a steady row there is no verdict.
         (true, _) => "-",
         (false, true) => "pass",
         (false, false) => "MISS",
@@ -301,7 +359,7 @@ fn regret(suite: &Suite, out: &mut String) {
     }
 }
 
-/// Rows beyond the caches that lose by more than a tie.
+/// Lists the rows that touch more than [`IN_CACHE`] and lose by more than a tie.
 fn far(suite: &Suite, lists: &mut String) {
     let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
     let lost: Vec<_> = rows
@@ -337,7 +395,7 @@ fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     );
 }
 
-/// What a ratio means for a reader: a win, a tie, a loss.
+/// Returns what a ratio means for a reader: `win`, `tie` or `loss`.
 pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
     let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
     match ratio {
@@ -390,12 +448,14 @@ mod tests {
             |part: &str, all: &str| all.lines().find(|l| l.contains(part)).expect(part).to_owned();
         let small = line("up to 2 KiB", &all);
         assert!(small.starts_with("pass") && small.contains("6.00"), "{small}");
-        assert!(line("32 KiB to 2 MiB, mean, best", &all).starts_with('-'), "{all}");
+        assert!(line("32 KiB to 2 MiB: mean", &all).starts_with('-'), "{all}");
         assert!(!all.contains("fall short"), "{all}");
         suite.rows.push(row(32 << 10, 0.5, 1.0, 1.0));
         let all = text(&suite);
-        assert!(line("least row touching", &all).starts_with("MISS"), "{all}");
-        assert!(all.contains("least row touching up to 8 MiB, best peer: 1 rows fall short"));
+        assert!(line("worst row against the best", &all).starts_with("MISS"), "{all}");
+        assert!(
+            all.contains("up to 8 MiB touched: worst row against the best peer: 1 row falls short")
+        );
         assert_eq!(word(&suite.rows[3], 0.5), "loss");
         assert_eq!(word(&suite.rows[3], 0.98), "tie");
     }

@@ -1,6 +1,6 @@
-//! How much memory a layout touches: whole cache lines, each counted once.
+//! Counts the memory that a layout touches: whole cache lines, each line once.
 //!
-//! Used by `suite.rs`: bars for what is in the caches hold for rows that touch little.
+//! `suite.rs` stores the number in each row. Some bars hold only for rows that fit into the caches.
 
 use crate::layout::Layout;
 use typepack_engine::Plan;
@@ -9,11 +9,11 @@ use typepack_engine::iov::Iov;
 /// Bytes per cache line.
 const LINE: u64 = 64;
 
-/// Bytes of the cache lines of memory that hold data of the layout, and of the packed bytes.
+/// Returns the bytes of all cache lines that hold data of the layout, plus the packed bytes.
 ///
 /// # Errors
 ///
-/// The engine's: never for a layout that was made.
+/// Returns the engine's error if the runs of the layout cannot be listed.
 pub fn touched(layout: &Layout, plan: &Plan) -> typepack_engine::Result<u64> {
     let lines = (layout.memory as u64).div_ceil(LINE);
     let mut seen = vec![0u64; lines.div_ceil(64) as usize];

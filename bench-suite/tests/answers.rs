@@ -1,4 +1,4 @@
-//! Every competitor's answer equals the oracle's, for every layout in both directions.
+//! Checks that every competitor's answer equals the oracle's, for every layout in both directions.
 
 use typepack_bench::definition::Definitions;
 use typepack_bench::layout::Layout;
@@ -17,7 +17,7 @@ fn all_competitors_agree_with_the_oracle() {
     for definition in &Definitions::built_in().layouts {
         for size in [1024, 2048, 16384, 128 << 10, 256 << 10] {
             let layout = Layout::new(definition, size).expect("a layout");
-            // Verifies packing and unpacking of all four, gaps included.
+            // Verifies packing and unpacking of all four competitors, gaps included.
             let bench = Bench::new(layout, &jit).expect("right answers");
             let names: Vec<&str> = bench.competitors.iter().map(|c| c.name()).collect();
             assert_eq!(names, ["memcpy", "interpreter", "jit", "hand"]);

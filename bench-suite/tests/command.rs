@@ -1,4 +1,4 @@
-//! The command line: what it prints, and that faults are one line and a non-zero exit code.
+//! Checks the command line: what it prints, and that an error is one line and a non-zero exit code.
 
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;
@@ -49,7 +49,7 @@ fn the_check_prints_verdicts() {
 #[test]
 fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 10] = [
-        (&["pack", "--layout", "ring"], "--layout ring: no such layout; known are d1s2, "),
+        (&["pack", "--layout", "ring"], "--layout ring: no such layout; allowed are d1s2, "),
         (&["pack", "--size", "0"], "--size"),
         (&["pack", "--size", "12Q"], "a size is a number"),
         (&["pack", "--size", "99999999999999999999"], "--size"),
@@ -169,7 +169,8 @@ fn records_are_drawn_and_faulty_ones_named() {
     let output = run(&["plot", &file, "--out", &out]);
     assert_eq!(output.status.code(), Some(2));
     let line = text(&output.stderr);
-    assert!(line.ends_with("pictures.csv: line 2: 3 fields; peers has 2\n"), "{line}");
+    let fault = "pictures.csv: line 2 has 3 fields, but the table peers has 2 columns\n";
+    assert!(line.ends_with(fault), "{line}");
 }
 
 #[test]

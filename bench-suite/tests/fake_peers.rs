@@ -1,6 +1,7 @@
-//! Peers that crash, hang, refuse or answer wrongly: a line each, and the run goes on.
+//! Checks peers that crash, hang, refuse or answer wrongly: each adds a line, and the run continues.
 //!
-//! Real shared objects through the whole command; `peers.rs` has the protocol's own tests.
+//! The peers are real shared objects, used through the whole command. `peers.rs` tests the protocol
+//! itself.
 
 #[path = "../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -13,7 +14,7 @@ use typepack_bench::layout::Layout;
 use typepack_bench::peer::{Peer, Session};
 use typepack_bench::prepare::Bench;
 
-/// Modes of `peer/fake.c`, by the name of the constant.
+/// The modes of `peer/fake.c`, by the name of the constant.
 fn fake(mode: &str) -> Option<PathBuf> {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libfake-{mode}.so"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer/fake.c");
@@ -35,7 +36,7 @@ fn fake(mode: &str) -> Option<PathBuf> {
     }
 }
 
-/// `typepack-bench peers` with one small layout and these peers.
+/// Runs `typepack-bench peers` with one small layout and these peers.
 fn run(peers: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack-bench"));
     command.args(["peers", "--layout", "d1s2", "--size", "128,1K", "--rounds", "1"]);
@@ -45,7 +46,7 @@ fn run(peers: &[(&str, &Path)]) -> Output {
     command.output().expect("the command runs")
 }
 
-/// The lines under "Faults".
+/// Returns the lines under "Faults".
 fn faults(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let after = text.split_once("\nFaults\n").map_or("", |(_, after)| after);
@@ -68,7 +69,8 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{mode}: {said}");
         let faults = faults(&output);
-        // Both sizes; a peer that crashes in a turn does so in pack only, and is back for unpack.
+        // There are two sizes. A peer that crashes in a turn does so only when it packs, and is back
+        // for unpacking.
         assert!(faults.len() >= 2, "{mode}: {faults:?}\n{text}");
         let all = faults.iter().all(|fault| {
             fault.starts_with("d1s2 at ")
@@ -77,7 +79,7 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
         });
         assert!(all, "{mode}: {faults:?}");
         assert!(faults.iter().any(|fault| fault.contains(line)), "{mode}: {faults:?}");
-        // Four rows with the sound one's ratio: the one without a fault is the best peer.
+        // Four rows have a ratio to the peer without a fault, which is the best peer.
         let rows: Vec<&str> =
             text.lines().filter(|row| row.starts_with("| d1s2") && row.contains("pack")).collect();
         assert_eq!(rows.len(), 4, "{text}");
@@ -110,7 +112,7 @@ fn a_peer_that_does_not_start_is_named() {
 #[test]
 fn a_peer_that_hangs_is_a_line() {
     let command = || PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"));
-    // Long enough for a loaded machine to start a process.
+    // The time is long enough for a loaded machine to start a process.
     let patience = Duration::from_secs(5);
     let start = |library: PathBuf| {
         Session::start_with(Peer { name: "bad".to_owned(), library }, command(), patience)

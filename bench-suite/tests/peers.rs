@@ -1,4 +1,4 @@
-//! Peers: real ones where `scripts/bench peers` has put them, and processes that misbehave.
+//! Checks peers: real ones where `scripts/bench peers` has put them, and processes that misbehave.
 
 #[path = "../../fuzz/support/script.rs"]
 mod script;
@@ -20,7 +20,7 @@ fn command() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"))
 }
 
-/// Real peers, or a message.
+/// Returns the real peers, or prints a message.
 fn sessions() -> Vec<Session> {
     let peers = found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers"));
     if peers.is_empty() {
@@ -100,7 +100,7 @@ fn darray_is_made_through_the_standard_abi() {
     }
 }
 
-/// A peer whose process is this shell script.
+/// Starts a peer whose process is this shell script.
 fn scripted(name: &str, script: &str) -> Result<Session, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     script::executable(&path, &format!("#!/bin/sh\n{script}\n"));
@@ -177,7 +177,7 @@ fn a_run_without_peers_says_so() {
     assert!(fields.iter().all(|n| *n >= fields[0]), "{csv}");
     let text = std::fs::read_to_string(&summary).expect("the summary");
     assert!(text.contains("No peers took part") && text.contains("Ablation"), "{text}");
-    assert!(text.contains("call over hand loop"), "{text}");
+    assert!(text.contains("of a call beyond the hand loop"), "{text}");
     let table = run(&[]);
     assert!(table.contains("/best peer") && table.contains("Bars for packing"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).expect("JSON");

@@ -1,8 +1,8 @@
-//! `typepack-bench pingpong` and `collectives` as commands: their faults, runs with our own library
-//! at tiny sizes, two builds beside each other, and peers that crash, hang or do not start.
+//! Checks `typepack-bench pingpong` and `collectives` as commands: their errors, runs with typepack's
+//! library at tiny sizes, two builds beside each other, and peers that crash, hang or do not start.
 //!
-//! The run needs a C compiler and this build's `mpiexec` and library; without, the tests say so and
-//! pass.
+//! The runs need a C compiler, and `mpiexec` and the library of this build. Without these, the tests
+//! say so and pass.
 
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;
@@ -22,7 +22,7 @@ fn run(arguments: &[&str]) -> Output {
 
 fn command(name: &str, arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_typepack-bench");
-    // Two ranks that spin on one busy machine: the time limit is for a hang, not for speed.
+    // Two ranks spin on one busy machine: the time limit is there for a hang, not for speed.
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "240", binary, name]).args(arguments);
     command.output().expect("the command runs")
@@ -32,16 +32,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory of its own.
+/// Makes a folder for one test.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pingpong-{name}"));
-    // Left by an earlier run.
+    // An earlier run may have left the folder.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("a directory");
     path
 }
 
-/// This build, installed; nothing where a part of it has not been built.
+/// Installs this build. Returns `None` if a part of it has not been built.
 fn prefix(name: &str) -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_BIN_EXE_typepack-bench")).parent().expect("a directory");
     let missing = ["mpiexec", "mpicc", "mpicxx", "typepack", "libmpi_abi.so"]
@@ -64,7 +64,7 @@ fn prefix(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// A prefix whose mpiexec is a script, in the shape of MPICH's.
+/// Makes a prefix that looks like MPICH's and whose mpiexec is a script.
 fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
     let bin = folder.join(name).join("bin");
     fs::create_dir_all(&bin).expect("a directory");
@@ -78,7 +78,7 @@ fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 7] = [
         (&["--only", "contig-9B"], "--only contig-9B: no such row"),
         (&["--prefix", "/nonexistent"], "--prefix /nonexistent: /nonexistent: there is no bin/mpi"),
-        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: a name is letters"),
+        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: a name consists of letters"),
         (&["--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["--rounds", "0"], "--rounds"),
         (&["--memory", "disk"], "disk"),
@@ -140,7 +140,7 @@ fn every_kind_of_row_is_verified_and_measured() {
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("typepack: typepack ") && table.contains("No peers took part"));
     let figures = fs::read_to_string(csv).expect("the figures");
-    // Every row from both memories.
+    // Every row is measured from both kinds of memory.
     assert_eq!(figures.lines().count(), 1 + 2 * lines.len(), "{figures}");
     let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let header = fields(figures.lines().next().expect("a header"));
@@ -152,7 +152,7 @@ fn every_kind_of_row_is_verified_and_measured() {
     }
 }
 
-/// All calls, by as many ranks as there are CPUs and by more, and one build beside itself.
+/// Measures all calls with as many ranks as there are CPUs and with more, and one build beside itself.
 #[test]
 fn collectives_of_two_builds_are_verified_and_compared() {
     let Some(prefix) = prefix("collectives") else { return };
@@ -198,7 +198,7 @@ fn jobs_are_measured() {
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
     assert!(!table.contains("Faults"), "{table}");
-    // Speed is no matter of a test; that every job has a verdict is.
+    // A test does not judge speed, but every job must have a verdict.
     let verdicts = |word: &str| table.lines().filter(|l| l.starts_with(word)).count();
     assert_eq!(verdicts("pass ") + verdicts("MISS "), 5, "{table}");
 }
@@ -209,7 +209,7 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // With ranks that are none: each is a job of its own, and says so.
+    // The processes are not ranks of one job: each is a job of its own, and says so.
     fake(
         &peers,
         "lonely",

@@ -1,4 +1,4 @@
-//! The reference layouts: every competitor of the engine's side gives the oracle's bytes.
+//! Checks the reference layouts: every competitor of the engine gives the bytes of the oracle.
 
 use std::path::Path;
 use typepack_bench::competitor::hand::Hands;
@@ -9,7 +9,7 @@ use typepack_bench::prepare::Bench;
 use typepack_engine::iov::Iov;
 use typepack_jit::{Jit, Mode, Settings};
 
-/// Larger ones take long in debug builds; `typepack-bench peers` verifies them when it runs.
+/// Larger layouts take long in debug builds; `typepack-bench peers` verifies them when it runs.
 const PAYLOAD: u64 = 128 << 10;
 const MEMORY: usize = 48 << 20;
 
@@ -80,7 +80,7 @@ fn ddtbench_has_its_runs_and_bytes() {
         let plan = layout.datatype.commit().expect("a plan");
         let iov = Iov::new(&plan);
         let runs = iov.runs(layout.count, 0).expect("runs").count();
-        // Atoms that happen to be neighbours are one run.
+        // Atoms that happen to be neighbours form one run.
         let wanted: usize = row[3].parse().expect("a number");
         let close = runs <= wanted && runs * 100 >= wanted * 95;
         assert!(close, "{}: {runs} runs, not {wanted}", definition.name);

@@ -1,17 +1,17 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! Block sizes are compile-time constants, counts and strides are run-time arguments, the bounds
-//! are checked once before the loop, and memory and packed bytes are slices, so that the compiler
-//! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back:
-//! `scripts/bench` builds this crate alone as a shared object for the machine
-//! (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/competitor/hand.rs`). Without it the same
-//! loops are part of that command, twice: for any machine, and for AVX-512. `../hand.c` is the same
-//! in C. Lists check every entry, as safe Rust does; the bounds of loops are checked once before.
+//! Block sizes are compile-time constants; counts and strides are run-time arguments. The loops check
+//! their bounds once before they start. Memory and packed bytes are slices, so that the compiler knows
+//! that they do not overlap. Nothing is unrolled or vectorised by hand. `scripts/bench` builds this
+//! crate alone as a shared object for the machine (`-C target-cpu=native`), which `typepack-bench`
+//! loads (`../../src/competitor/hand.rs`). Without that object, the same loops are a part of the
+//! command twice: for any machine, and for AVX-512. `../hand.c` has the same loops in C. Loops over
+//! lists check every entry, as safe Rust does.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Calls `$f::<B>` for the block lengths that a programmer would know at compile time, or evaluates
-/// `$other`.
+/// Calls `$f::<B>` for the block lengths that a programmer knows at compile time; evaluates `$other`
+/// for all other lengths.
 macro_rules! with_block {
     ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
         match $block {
@@ -30,7 +30,7 @@ macro_rules! with_block {
     };
 }
 
-/// What a [`Nest`] is.
+/// The kinds of a [`Nest`].
 pub mod kind {
     /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
     pub const COLUMN: u32 = 0;
@@ -40,13 +40,13 @@ pub mod kind {
     pub const CHAR_INT_DOUBLE: u32 = 2;
     /// `entries` structs `{ double x[3]; int kind; double v[3]; }`.
     pub const PARTICLE: u32 = 3;
-    /// Blocks of `block` bytes at the `entries` numbers of bytes in `offsets`.
+    /// Blocks of `block` bytes; `offsets` has the byte offset of each of the `entries` blocks.
     pub const OFFSETS: u32 = 4;
-    /// Runs of bytes: `entries` of `offsets` and `lengths`.
+    /// Runs of bytes: `entries` offsets in `offsets` and as many lengths in `lengths`.
     pub const RUNS: u32 = 5;
 }
 
-/// One nest of loops; what a field is for depends on the [`kind`]. The same in `hand.c`.
+/// One nest of loops. The [`kind`] decides which fields are used. `hand.c` has the same struct.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Nest {
@@ -54,33 +54,35 @@ pub struct Nest {
     pub kind: u32,
     /// Bytes per block.
     pub block: usize,
-    /// Bytes from the origin of memory to the first block, the first struct or offset 0.
+    /// The bytes from the origin of memory to the first block, to the first struct, or to offset 0.
     pub start: usize,
-    /// Bytes from the start of the packed bytes to this nest's.
+    /// The bytes from the start of the packed bytes to the bytes of this nest.
     pub packed: usize,
-    /// Iterations of each loop, at least 1.
+    /// The number of iterations of each loop, at least 1.
     pub counts: [usize; 3],
     /// Bytes per iteration of each loop.
     pub strides: [usize; 3],
-    /// Number of structs, offsets or runs.
+    /// The number of structs, offsets or runs.
     pub entries: usize,
-    /// For lists.
+    /// The offsets of lists and runs.
     pub offsets: *const usize,
-    /// For runs.
+    /// The lengths of runs.
     pub lengths: *const usize,
 }
 
 impl Nest {
-    /// The lists; those that the kind does not have are empty.
+    /// Returns the lists. A list that the kind does not have is empty.
     ///
     /// # Safety
     ///
-    /// * `offsets` for kinds with offsets, and `lengths` for runs, point to `entries` numbers that
-    ///   live and stay as they are for `'a`.
+    /// * If the kind has offsets, `offsets` points to `entries` numbers; for runs, `lengths` does too.
+    ///   The numbers live and do not change for `'a`.
     unsafe fn lists<'a>(&self) -> [&'a [usize]; 2] {
         let has = [matches!(self.kind, kind::OFFSETS | kind::RUNS), self.kind == kind::RUNS];
         let list = |has: bool, from: *const usize| match has {
-            // SAFETY: as this function's caller guarantees.
+            // SAFETY: `from` is `offsets` or `lengths` of a kind that has this list, so the caller
+            // guarantees `entries` numbers that live and do not change for `'a` (the condition of `#
+            // Safety`).
             true => unsafe { from_raw_parts(from, self.entries) },
             false => &[],
         };
@@ -88,9 +90,9 @@ impl Nest {
     }
 }
 
-/// The signature of [`typepack_hand_pack`], here and in C.
+/// The signature of [`typepack_hand_pack`], in Rust and in C.
 pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
-/// The signature of [`typepack_hand_unpack`], here and in C.
+/// The signature of [`typepack_hand_unpack`], in Rust and in C.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
 /// Makes an exported function that copies `nests` from one side to the other. On a CPU with AVX-512
@@ -130,7 +132,7 @@ macro_rules! exported {
                 )
             };
             for $nest in nests {
-                // SAFETY: the lists live for this call, as the caller guarantees.
+                // SAFETY: the caller guarantees that the lists of each nest match its kind and live for this call.
                 let lists = unsafe { $nest.lists() };
                 let ($from, $to) = $sides;
                 #[cfg(target_arch = "x86_64")]
@@ -147,7 +149,7 @@ macro_rules! exported {
 
 exported! {
     /// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
-    /// process when they do not fit, or structs are not aligned.
+    /// process if the nests do not fit, or if structs are not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
     memory, memory_bytes => packed, packed_bytes;
     |nest| (&memory[nest.start..], &mut packed[nest.packed..])
@@ -155,7 +157,7 @@ exported! {
 
 exported! {
     /// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes. Ends the
-    /// process when they do not fit, or structs are not aligned.
+    /// process if the nests do not fit, or if structs are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
     packed, packed_bytes => memory, memory_bytes;
     |nest| (&packed[nest.packed..], &mut memory[nest.start..])
@@ -172,15 +174,16 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// What comes close to a build for the machine where this crate is part of the command: all loops
-/// are inlined into this function. In a build for the machine it is the same as `pack_any`.
+/// Packs like `pack_any`, compiled for AVX-512: comes close to a build for the machine when this crate
+/// is a part of the command. All loops are inlined into this function. In a build for the machine, it
+/// does not differ from `pack_any`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
     pack_any(nest, lists, memory, packed);
 }
 
-/// As `pack_avx512`.
+/// Unpacks like `unpack_any`, compiled for AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn unpack_avx512(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
@@ -257,7 +260,7 @@ fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8
     }
 }
 
-/// Bytes of memory that three loops over blocks reach.
+/// Returns the bytes of memory that three loops over blocks reach.
 fn reach(block: usize, counts: [usize; 3], strides: [usize; 3]) -> usize {
     let last: usize = counts.iter().zip(strides).map(|(count, stride)| (count - 1) * stride).sum();
     last + block
@@ -275,8 +278,8 @@ fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packe
     check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
     let (memory, packed) = (memory.as_ptr(), packed.as_mut_ptr());
     for i in 0..count {
-        // SAFETY: `check` has seen that the last block of both sides, hence every block, lies
-        // within its slice; the slices do not overlap.
+        // SAFETY: `check` has found that the last block of both sides, and therefore every block, lies
+        // within its slice. The slices do not overlap.
         unsafe { memory.add(i * stride).copy_to_nonoverlapping(packed.add(i * B), B) };
     }
 }
@@ -286,7 +289,8 @@ fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, mem
     check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
     let (memory, packed) = (memory.as_mut_ptr(), packed.as_ptr());
     for i in 0..count {
-        // SAFETY: as in `pack_column`.
+        // SAFETY: `check` has found that the last block lies within `packed` and within `memory`, and
+        // therefore every block does. `memory` is borrowed mutably and does not overlap `packed`.
         unsafe { packed.add(i * B).copy_to_nonoverlapping(memory.add(i * stride), B) };
     }
 }
@@ -304,9 +308,9 @@ fn pack_box<const B: usize>(
         for plane in 0..counts[1] {
             let start = field * strides[0] + plane * strides[1];
             for row in 0..counts[2] {
-                // SAFETY: `check` has seen that the last block of both sides, hence every block,
-                // lies within its slice; the slices do not overlap. `packed` moves one block per
-                // iteration, in the end to the slice's end at most.
+                // SAFETY: `check` has found that the last block of both sides, and therefore every
+                // block, lies within its slice. The slices do not overlap. `packed` moves by one block
+                // per iteration, at most to the end of the slice.
                 unsafe {
                     memory.add(start + row * strides[2]).copy_to_nonoverlapping(packed, B);
                     packed = packed.add(B);
@@ -329,7 +333,9 @@ fn unpack_box<const B: usize>(
         for plane in 0..counts[1] {
             let start = field * strides[0] + plane * strides[1];
             for row in 0..counts[2] {
-                // SAFETY: as in `pack_box`.
+                // SAFETY: `check` has found that every block of the three loops lies within `memory`
+                // and that all of them together fit `packed`. `packed` moves by one block per
+                // iteration, at most to the end of the slice.
                 unsafe {
                     packed.copy_to_nonoverlapping(memory.add(start + row * strides[2]), B);
                     packed = packed.add(B);
@@ -339,7 +345,7 @@ fn unpack_box<const B: usize>(
     }
 }
 
-/// Rows whose length only the caller knows: one `copy_from_slice` each.
+/// Copies rows whose length only the caller knows: one `copy_from_slice` each.
 #[inline(always)]
 fn pack_rows(
     memory: &[u8],
@@ -401,9 +407,9 @@ fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
     assert!(records.is_aligned(), "structs are aligned");
     let packed = packed.as_mut_ptr();
     for i in 0..count {
-        // SAFETY: `count` whole, aligned structs lie within `memory`, and `count` times 13 bytes
-        // within `packed`, as asserted; any bytes are a valid `u8`, `u32` and `f64`. The slices do
-        // not overlap. Packed fields are not aligned, so they are written as such.
+        // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`
+        // times 13 bytes within `packed`. Any bytes are valid `u8`, `u32` and `f64`. The slices do not
+        // overlap. The fields in `packed` are not aligned, so they are written as unaligned values.
         unsafe {
             let record = &*records.add(i);
             let out = packed.add(i * RECORD_DATA);
@@ -422,7 +428,9 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     assert!(records.is_aligned(), "structs are aligned");
     let packed = packed.as_ptr();
     for i in 0..count {
-        // SAFETY: as in `pack_records`. Only fields are written, never the padding.
+        // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`
+        // times 13 bytes within `packed`. The fields in `packed` are read as unaligned values. Only
+        // fields are written, never the padding.
         unsafe {
             let record = &mut *records.add(i);
             let data = packed.add(i * RECORD_DATA);
@@ -433,7 +441,7 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     }
 }
 
-/// Blocks of `B` bytes at listed offsets; each offset is checked by its slice.
+/// Packs blocks of `B` bytes at listed offsets. Slicing checks each offset.
 #[inline(always)]
 fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
     let (blocks, _) = packed.as_chunks_mut::<B>();
@@ -443,7 +451,7 @@ fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]
     }
 }
 
-/// As `pack_list`.
+/// Unpacks blocks of `B` bytes to listed offsets. Slicing checks each offset.
 #[inline(always)]
 fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
     let (blocks, _) = packed.as_chunks::<B>();
@@ -469,7 +477,7 @@ fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
     }
 }
 
-/// As `pack_particles`; the gap is not written.
+/// Unpacks particles. The gap is not written.
 #[inline(always)]
 fn unpack_particles(packed: &[u8], count: usize, memory: &mut [u8]) {
     let (particles, _) = memory.as_chunks_mut::<PARTICLE>();

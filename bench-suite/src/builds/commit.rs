@@ -1,7 +1,7 @@
-//! `typepack-bench commit` of two builds in turns: what has a bar besides packing.
+//! Compares `typepack-bench commit` of two builds, which run in turns.
 //!
-//! Each build's rows are measured by its own program, because they are about the Rust calls. The
-//! programs run part by part, one after the other, several times (A B A B A B); a value is the median.
+//! The rows are about Rust calls, so each build measures them with its own program. The programs run
+//! part by part, one after the other, several times (A B A B A B). A value is the median.
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How often each program runs a part.
+/// The number of times that each program runs a part.
 const TURNS: usize = 3;
 
-/// Runs the parts by both programs, the new one first, with more `arguments`. Returns the rows that
-/// both have, and the names of those that only one has.
+/// Runs the parts with both programs, the new one first, with more `arguments`. Returns the rows that
+/// both builds have, and the names of the rows that only one build has.
 ///
 /// # Errors
 ///
-/// One line: a program that does not start, fails or prints something else.
+/// Returns one line if a program does not start, fails, or prints something else.
 pub fn run(
     programs: [&Path; 2],
     only: Option<&str>,
@@ -52,7 +52,7 @@ pub fn run(
 
 type Ratios = BTreeMap<String, (f64, bool)>;
 
-/// The rows of one part, by both programs in turns.
+/// Measures the rows of one part with both programs in turns.
 fn turns(
     programs: [&Path; 2],
     part: &str,
@@ -76,7 +76,7 @@ fn turns(
         }
         let [new, base] = [0, 1].map(|side| median(&mut both[side]));
         let steady = both.iter().all(|list| list[list.len() - 1] / list[0] <= STEADY);
-        // Times and bytes are to be small, ratios with a least value large.
+        // Small times and bytes are good; a ratio with a lower limit is good if it is large.
         let ratio = match limits[&name] {
             Limit::AtMost(_) => base / new,
             Limit::AtLeast(_) => new / base,

@@ -1,10 +1,10 @@
-//! Two builds of typepack in one run: how fast the new one is, of the speed of the old one.
+//! Compares two builds of typepack in one run.
 //!
-//! Used by `message/command.rs`, which measures messages and collectives of two prefixes, and by
-//! `pack.rs` and `commit.rs` here: packing through both C libraries, and `typepack-bench commit` of
-//! both builds in turns. A ratio is the old build's time over the new one's. A row that is slower than
-//! [`SLOWER`] is measured [`RUNS`] times; it is listed when all of them agree, and counts with the
-//! median.
+//! `message/command.rs` measures messages and collectives of two prefixes. `pack.rs` measures packing
+//! through both C libraries, and `commit.rs` lets `typepack-bench commit` of both builds take turns. A
+//! ratio is the old build's time divided by the new build's time. If the ratio of a row is below
+//! [`SLOWER`], the row is measured [`RUNS`] times and counts with the median; the text lists it if all
+//! runs agree.
 
 pub mod commit;
 pub mod pack;
@@ -15,19 +15,19 @@ use std::fmt::Write;
 
 /// Ratios below this are measured again.
 pub const SLOWER: f64 = 0.9;
-/// How often such a row is measured, the first time included.
+/// The number of times that such a row is measured, the first time included.
 pub const RUNS: usize = 3;
-/// What the mean of every class has to reach.
+/// The least mean of a class.
 pub const BAR: f64 = 0.97;
 
 /// A row of two builds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// Its name.
+    /// The name of the row.
     pub name: String,
-    /// What it is summed up with.
+    /// The class of the row; the text sums up each class.
     pub class: String,
-    /// The ratio of every run, and whether its rounds agreed. Not empty.
+    /// The ratio of each run, and whether its figures are steady. Not empty.
     pub runs: Vec<(f64, bool)>,
 }
 
@@ -37,12 +37,12 @@ impl Compared {
         self.runs[0].0 < SLOWER
     }
 
-    /// The median of the runs.
+    /// Returns the median of the runs.
     pub fn ratio(&self) -> f64 {
         median(&mut self.runs.iter().map(|(ratio, _)| *ratio).collect::<Vec<_>>())
     }
 
-    /// Did the rounds agree in most runs?
+    /// Are most runs steady?
     pub fn is_steady(&self) -> bool {
         2 * self.runs.iter().filter(|(_, steady)| *steady).count() > self.runs.len()
     }
@@ -53,13 +53,14 @@ impl Compared {
     }
 }
 
-/// The geometric mean; nothing of no values.
+/// Returns the geometric mean; `None` without values.
 pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// Means by class, over steady rows and over all, and the rows that are slower in every run.
+/// Writes the means by class, over steady rows and over all rows, and the rows that are slower in every
+/// run.
 pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
     let mut out = format!(
         "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \

@@ -21,7 +21,7 @@ const MOST_MEMORY: usize = 300 << 20;
 pub enum Work<'a> {
     /// A layout at a size.
     Layout(&'a LayoutDefinition, u64),
-    /// A type made, used ten times and freed: its number in [`storm::LAYOUTS`].
+    /// A type that is made, used ten times and freed: its index in [`storm::LAYOUTS`].
     Storm(usize),
 }
 
@@ -52,12 +52,12 @@ impl Work<'_> {
     }
 }
 
-/// Measures `work` in `directions` by both libraries, the new one first. Returns the rows, and a
-/// line for each fault and for what was left out.
+/// Measures `work` in `directions` with both libraries, the new one first. Returns the rows, and a line
+/// for each fault and for each layout that was left out.
 ///
 /// # Errors
 ///
-/// One line: a library that does not start.
+/// Returns one line if a library does not start.
 pub fn run(
     peers: [Peer; 2],
     command: &Path,
@@ -84,7 +84,7 @@ pub fn run(
                 continue;
             }
         }
-        // Types are made for both directions.
+        // A storm has packing only: making a type serves both directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {
             match measure(one, direction, &mut sessions, rounds) {
@@ -100,7 +100,7 @@ pub fn run(
     }
     let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
     for _ in 1..RUNS {
-        // Fresh processes: where the kernel has put their memory is not the build's merit.
+        // New processes, because the place of their memory is not a merit of a build.
         sessions.iter_mut().for_each(Session::end);
         for &row in &slower {
             let (one, direction) = places[row];
@@ -113,7 +113,7 @@ pub fn run(
     Ok((rows, faults))
 }
 
-/// The old time over the new one, and whether the rounds of both agree.
+/// Returns the old build's time divided by the new build's time, and whether both figures are steady.
 fn measure(
     work: &Work<'_>,
     direction: Direction,

@@ -1,4 +1,4 @@
-//! `typepack-bench commit`: what has a bar besides packing.
+//! `typepack-bench commit`: measures everything that has a bar besides packing and messages.
 
 use super::{Failure, Format, failed, parse_size, print_out, progress};
 use clap::ValueEnum;
@@ -25,11 +25,11 @@ pub(crate) struct CommitArguments {
     /// Measure one part only: create, tables, seek, segments, external32 or fused.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
-    /// The typepack-bench of another build: both measure in turns, and the table says how fast this
-    /// one is, of the speed of that.
+    /// The typepack-bench of another build. Both builds measure in turns; the table shows the speed of this
+    /// build divided by the speed of the other build.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["format", "child"])]
     against: Option<PathBuf>,
-    /// Measure one index list in this process; what the command runs itself with.
+    /// Measure one index list in this process. The command starts itself with this option.
     #[arg(long, hide = true, value_enum)]
     child: Option<ChildList>,
 }
@@ -40,13 +40,13 @@ enum ChildList {
     Indexed,
 }
 
-/// A size at which the layouts of `commit` exist and are cut at all.
+/// Reads a size at which the layouts of `commit` exist and are cut into pieces.
 fn parse_pieces(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 32 << 10;
     const MOST: u64 = 64 << 20;
     match parse_size(text)? {
         bytes if (LEAST..=MOST).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("a size is between {LEAST} and {MOST} bytes here")),
+        _ => Err(format!("allowed are {LEAST} to {MOST} bytes")),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
     })
 }
 
-/// This build and another in turns.
+/// Measures this build and another one in turns.
 fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let same = [
@@ -92,10 +92,10 @@ fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     progress(0, 0);
     let (rows, alone) = compared.map_err(failed)?;
     print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
-    alone.iter().try_for_each(|name| print_out(&format!("only one has: {name}\n")))
+    alone.iter().try_for_each(|name| print_out(&format!("only one build has the row: {name}\n")))
 }
 
-/// Says on a terminal what is measured.
+/// Shows on a terminal which part is being measured.
 fn tell(part: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{part}");

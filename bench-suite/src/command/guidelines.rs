@@ -1,4 +1,4 @@
-//! `typepack-bench guidelines`: descriptions of one layout against each other.
+//! `typepack-bench guidelines`: checks performance guidelines on random types.
 
 use super::{Failure, failed, print_out, progress};
 use clap::ValueEnum;
@@ -10,26 +10,27 @@ use typepack_jit::{Jit, Mode, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct GuidelineArguments {
-    /// Which random types.
+    /// The seed of the random types.
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// How many; 100, or 30 with --quick.
+    /// The number of types; 100, or 30 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     types: Option<u32>,
     /// Rounds in which the two sides take turns.
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// Fewer types.
+    /// Check fewer types.
     #[arg(long)]
     quick: bool,
-    /// How to print: the summary, or every check.
+    /// Print the summary, or every check.
     #[arg(long, value_enum, default_value_t = GuidelineFormat::Table)]
     format: GuidelineFormat,
-    /// Write the summary to this file instead of standard error (standard output with the table).
+    /// Write the summary to this file. By default it goes to standard error, with the summary format to
+    /// standard output.
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// The hand loops built for this machine, as `scripts/bench` does it.
+    /// The hand loops that `scripts/bench` has built for this machine.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
 }

@@ -1,13 +1,14 @@
-//! The subcommands: one file each, arguments first, then the run.
+//! The subcommands, one file each: first the arguments, then the run.
 //!
-//! Called by `../main.rs`. Here is what several of them share: how they fail, print and report
-//! progress, and the arguments that mean the same everywhere.
+//! `../main.rs` calls them. This file has what several subcommands share: errors, output, progress, and
+//! common arguments.
 
 pub(super) mod commit;
 pub(super) mod guidelines;
 pub(super) mod pack;
 pub(super) mod peers;
 pub(super) mod plot;
+pub(super) mod results;
 
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
@@ -39,10 +40,10 @@ pub(super) enum Format {
     Json,
 }
 
-/// Largest packed size of a quick run.
+/// The largest packed size of a quick run.
 pub(super) const QUICK_MOST_BYTES: u64 = 2 << 20;
 
-/// What ends the command early: its one line, and the exit code.
+/// An error that ends the command: one line, and the exit code.
 pub(super) struct Failure {
     pub(super) line: String,
     pub(super) code: u8,
@@ -64,12 +65,12 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
-        _ => return Err("a size is a number with an optional K, M or G".to_owned()),
+        _ => return Err("a size is a number, with K, M or G behind it or without".to_owned()),
     };
     let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
     match bytes {
         Some(bytes) if (1..=MOST_BYTES).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("a size is between 1 and {MOST_BYTES} bytes")),
+        _ => Err(format!("allowed are 1 to {MOST_BYTES} bytes")),
     }
 }
 
@@ -93,7 +94,7 @@ pub(super) fn chosen<'a>(
     let find = |name: &String| {
         definitions.layouts.iter().find(|layout| layout.name == *name).ok_or_else(|| {
             let known: Vec<&str> = definitions.layouts.iter().map(|l| l.name.as_str()).collect();
-            usage(format!("--layout {name}: no such layout; known are {}", known.join(", ")))
+            usage(format!("--layout {name}: no such layout; allowed are {}", known.join(", ")))
         })
     };
     names.iter().map(find).collect()
@@ -106,7 +107,7 @@ pub(super) fn print_out(text: &str) -> Result<(), Failure> {
         .map_err(|e| failed(format!("standard output: {e}")))
 }
 
-/// A line on the terminal that is overwritten; `0` clears it.
+/// Overwrites the line on the terminal with the number of the row; `row` 0 clears the line.
 pub(super) fn progress(row: usize, rows: usize) {
     if std::io::stderr().is_terminal() {
         if row == 0 {

@@ -1,4 +1,4 @@
-//! `typepack-bench pack`: nine layouts, one thread, without peers.
+//! `typepack-bench pack`: measures nine layouts in one thread, without peers.
 
 use super::{
     Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size,
@@ -19,11 +19,11 @@ use typepack_jit::{Jit, Mode, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct PackArguments {
-    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    /// Names of the layouts to measure, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
-    /// Packed bytes per call, such as 1000, 16K or 4MiB; those of the definitions by default.
-    /// Separate several by commas.
+    /// Packed bytes per call, such as 1000, 16K or 4MiB, separated by commas; by default those of the
+    /// definitions.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
     /// What to measure.
@@ -36,18 +36,18 @@ pub(crate) struct PackArguments {
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// typepack's C library (libmpi_abi.so.1), whose calls are compared with the Rust calls in a
-    /// second table; by default that of target/prefix, where there is one.
+    /// typepack's C library (libmpi_abi.so.1), whose calls a second table compares with the Rust calls.
+    /// By default the library of target/prefix, if it exists.
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
-    /// The C library of another build: MPI_Pack and MPI_Unpack of --face are compared with those of
-    /// this one, on the layouts of `pack` and the reference layouts, and nothing else is measured.
+    /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of --face with those of
+    /// this library, on the layouts of `pack` and the reference layouts, and measures nothing else.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
     #[arg(long)]
     check: bool,
-    /// With --check: fail when a steady row misses a bar.
+    /// With --check, fail if a steady row misses a bar.
     #[arg(long, requires = "check")]
     strict: bool,
     /// Read layouts, sizes and bars from this TOML file instead of the built-in ones.
@@ -58,7 +58,7 @@ pub(crate) struct PackArguments {
     list: bool,
 }
 
-/// Where `scripts/bench` has put the C library of this build.
+/// The place where `scripts/bench` puts the C library of this build.
 const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
 
 /// Runs the command.
@@ -77,7 +77,8 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         return compare(arguments, base, &layouts, sizes);
     }
     let face = open_face(arguments)?;
-    // Found before the first row is measured, not after minutes.
+    // Opens the library now, so that a wrong path is reported before the first row and not after
+    // minutes.
     let mut work = Vec::new();
     for definition in &layouts {
         for &size in sizes {
@@ -111,8 +112,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// The C library of this build and that of another in turns: `layouts` at `sizes`, or else those of
-/// the definitions, the reference layouts at the sizes of a quick run, and new types every ten uses.
+/// Compares the C library of this build with that of another one in turns. Measures `layouts` at
+/// `sizes`; without a choice of layouts, measures those of the definitions, the reference layouts at
+/// the sizes of a quick run, and new types every ten uses.
 fn compare(
     arguments: &PackArguments,
     base: &Path,
@@ -145,8 +147,8 @@ fn compare(
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
-/// The C face that was asked for, or that of `target/prefix`. Its rows are a table for people: those
-/// of the other formats compare bandwidths, and are of one kind.
+/// Opens the C library of --face, or that of `target/prefix`. Its rows are a table for people: the rows
+/// of the other formats compare bandwidths and are all of one kind.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {

@@ -1,4 +1,4 @@
-//! `typepack-bench peers`: the reference layouts against other MPIs and hand loops.
+//! `typepack-bench peers`: compares packing with other MPI libraries and with hand loops.
 
 use super::{
     Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, print_out,
@@ -17,11 +17,11 @@ use typepack_engine::Isa;
 
 #[derive(clap::Args)]
 pub(crate) struct PeersArguments {
-    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    /// Names of the layouts to measure, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
-    /// Packed bytes per call; those of the definitions by default. Layouts with sizes of their own
-    /// keep them. Separate several by commas.
+    /// Packed bytes per call, separated by commas; by default those of the definitions. Layouts with sizes
+    /// of their own keep their sizes.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
     /// What to measure.
@@ -33,46 +33,46 @@ pub(crate) struct PeersArguments {
     /// Rounds in which the competitors take turns; 7, or 5 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: Option<u16>,
-    /// A subset that takes a few minutes: fewer sizes and rounds, less memory.
+    /// Measure a subset in a few minutes: fewer sizes and rounds, less memory.
     #[arg(long)]
     quick: bool,
-    /// A peer's library, libmpi_abi.so.1 or Open MPI's libmpi.so.40: PATH or NAME=PATH. May be
-    /// repeated; by default all of --peers.
+    /// The library of a peer, libmpi_abi.so.1 or Open MPI's libmpi.so.40: PATH or NAME=PATH. May be
+    /// repeated. By default all peers in the folder of --peers.
     #[arg(long, value_name = "PATH", value_parser = Peer::parse)]
     peer: Vec<Peer>,
-    /// Where `scripts/bench peers` has put the peers.
+    /// The folder into which `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// The hand loops built for this machine, as `scripts/bench` does it; without them those of
-    /// this command take part.
+    /// The hand loops that `scripts/bench` has built for this machine. Without this library, the hand loops
+    /// of this command take part.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
-    /// Instruction set of leaf kernels: portable, avx2 or avx512; by default TYPEPACK_ISA, or else
-    /// the machine's best. With it there is neither storm nor regret.
+    /// Instruction set of leaf kernels: portable, avx2 or avx512. By default the one of TYPEPACK_ISA, or
+    /// else the best one of the machine. With this option the run measures neither storm nor regret.
     #[arg(long, value_name = "NAME")]
     isa: Option<Isa>,
-    /// Write the summary and the ablation table to this file instead of standard error (standard
-    /// output with the table).
+    /// Write the summary and the ablation table to this file. By default they go to standard error, with
+    /// --format table to standard output.
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Which layouts: the reference layouts, or the 90 of DDTBench.
+    /// Which layouts to measure: the reference layouts, or the 90 of DDTBench.
     #[arg(long, value_enum, default_value_t = Set::Reference)]
     set: Set,
     /// Read layouts and sizes from this TOML file instead.
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     definitions: Option<PathBuf>,
-    /// Only one part of the run.
+    /// Measure only one part of the run.
     #[arg(long, value_enum, conflicts_with_all = ["set", "definitions", "isa"])]
     only: Option<Only>,
     /// List the layouts and stop.
     #[arg(long)]
     list: bool,
-    /// Serve one peer on standard input and output; what the command runs itself with.
+    /// Serve one peer on standard input and output. The command starts itself with this option.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
 }
 
-/// How `peers` prints.
+/// The output formats of `peers`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PeersFormat {
     Table,
@@ -89,7 +89,7 @@ enum Only {
     Rows,
     /// A new type every ten uses.
     Storm,
-    /// What the policy loses against the better of compiling at once and never.
+    /// The time that the compilation policy loses against the better choice.
     Regret,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         &effort,
         progress,
     );
-    // With a choice of layouts only these; the storm and the regret are those of the defaults.
+    // The storm and the regret have layouts of their own: they run only if no layouts were chosen.
     let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
     if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         let wanted = |part| arguments.only.is_none_or(|only| only == part);
@@ -178,7 +178,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
 }
 
-/// The instruction set that was asked for, by the option or else by the environment.
+/// Returns the instruction set of the option, or else that of the environment.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
         Some(name) if option.is_none() => {
@@ -190,8 +190,8 @@ fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     }
 }
 
-/// Starts the peers. One that was asked for by name must start; of the others, those that do not
-/// are a line in the summary.
+/// Starts the peers. A peer that was named with --peer must start. If another peer does not start, the
+/// summary has a line about it.
 fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
     let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut sessions = Vec::new();

@@ -1,4 +1,4 @@
-//! `typepack-bench plot`: a record as pictures.
+//! `typepack-bench plot`: draws a record.
 
 use super::{Failure, failed, print_out, usage};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ pub(crate) struct PlotArguments {
     /// The record's CSV file.
     #[arg(value_name = "RECORD.csv")]
     record: PathBuf,
-    /// Where the pictures go; made if it is not there.
+    /// The folder for the pictures. The command makes it if it does not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -20,10 +20,10 @@ pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let path = &arguments.record;
     let named = |error: String| usage(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    let record = Record::parse(&text).map_err(|e| named(e.to_string()))?;
+    let record = Record::parse_peers(&text).map_err(|e| named(e.to_string()))?;
     let pictures = plot::pictures(&record).map_err(failed)?;
     if pictures.is_empty() {
-        return Err(named("has nothing to draw".to_owned()));
+        return Err(named("the record has nothing to draw".to_owned()));
     }
     let out = &arguments.out;
     let written = |e: std::io::Error| failed(format!("--out {}: {e}", out.display()));

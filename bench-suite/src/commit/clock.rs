@@ -1,26 +1,26 @@
-//! Interleaved rounds: every competitor takes its turn in each, medians count.
+//! Measures in interleaved rounds: each competitor takes its turn in every round, and medians count.
 //!
-//! Used by the measuring files beside it; the medians and the limit of steadiness are those of
+//! The measuring files of this folder use it. The median and the limit of steadiness are those of
 //! `../measure.rs`.
 
 use crate::measure::{STEADY, median};
 use std::time::Instant;
 
-/// Least duration of a sample.
+/// The shortest duration of a sample.
 const SAMPLE_NS: f64 = 50_000.0;
 /// Samples per turn.
 const SAMPLES: usize = 5;
 
-/// One competitor's time.
+/// The time of one competitor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
-    /// Median of the rounds, per call.
+    /// The time per call: median of the rounds.
     pub(super) ns: f64,
-    /// The rounds agree.
+    /// Are the rounds steady?
     pub(super) steady: bool,
 }
 
-/// Median and steadiness of one value per round.
+/// Returns the median of one value per round, and whether the values are steady.
 pub(super) fn of_rounds(mut values: Vec<f64>) -> Time {
     let ns = median(&mut values);
     Time { ns, steady: values[values.len() - 1] / values[0] <= STEADY }
@@ -43,7 +43,7 @@ pub(super) fn take_turns<const N: usize>(
     turns.map(of_rounds)
 }
 
-/// Nanoseconds per call of a batch.
+/// Returns the nanoseconds per call of a batch.
 fn sample(call: &mut dyn FnMut(), calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {

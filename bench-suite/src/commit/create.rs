@@ -1,6 +1,6 @@
-//! Create + commit + free of small types, as an application does every few uses.
+//! Measures create + commit + free of small types, which an application may do every few uses.
 //!
-//! The commit has a compiler that waits until kernels repay: nothing is compiled here.
+//! The commit has a compiler that waits until a kernel repays. Nothing is compiled here.
 
 use super::clock::take_turns;
 use super::{Limit, Row, Scale, line, settings};
@@ -8,7 +8,7 @@ use std::hint::black_box;
 use typepack_engine::{Datatype, Named, Order, Result};
 use typepack_jit::Mode;
 
-/// Most nanoseconds for one create + commit + free.
+/// The most nanoseconds for one create + commit + free.
 const BAR: Limit = Limit::AtMost(500.0);
 
 pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
@@ -35,7 +35,7 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
             return Err(format!("create: {} bytes instead of {bytes}", plan.element_bytes()));
         }
     }
-    // Refusals were found above.
+    // The loop above has found every type that the engine refuses.
     let cycle =
         |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
     let times = take_turns(

@@ -1,8 +1,8 @@
-//! external32 against the native representation of the same layout, compiled: what the byte order
-//! costs, in both directions.
+//! Compares external32 with the native representation of the same layout, both compiled: the cost of
+//! the byte order, in both directions.
 //!
-//! A row is a layout of `definitions/reference.toml` and a direction; its value is the worst of its
-//! sizes, each of which it names. Answers are compared with the typemap's, byte by byte.
+//! A row is a layout of `definitions/reference.toml` and a direction. Its value is that of the worst
+//! size, and the row names every size. The typemap verifies every byte of the answers.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -14,10 +14,10 @@ use typepack_engine::{
 };
 use typepack_jit::Mode;
 
-/// Least speed, as a part of the native one.
+/// The least allowed speed as a share of the native speed.
 const BAR: Limit = Limit::AtLeast(0.7);
 
-/// Layouts, and whether they have the sizes of [`SIZES`] or one of their own.
+/// The layouts, and whether they have the sizes of [`SIZES`] or one of their own.
 const LAYOUTS: [&str; 15] = [
     "contig",
     "d1s2",
@@ -50,7 +50,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         let mut layouts: Vec<Layout> =
             SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
         if layouts.is_empty() {
-            // A size of its own: a type's, or that of its faces.
+            // The layout has a size of its own: that of its type or of its faces.
             let sizes = (7..=23).map(|log| 1 << log);
             layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
@@ -76,7 +76,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Native and external32, packing and unpacking.
+/// The competitors: native and external32, packing and unpacking.
 fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2], String> {
     let (ty, count) = (&layout.datatype, layout.count);
     let plan = ty.commit_with(&settings(Mode::Eager)).map_err(line)?;
@@ -100,7 +100,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
         return Err(format!("external32 of {}: not unpacked", layout.name));
     }
     memory.bytes_mut().copy_from_slice(&before);
-    // Refusals were found above.
+    // The calls above have found every refusal.
     let data = memory.bytes();
     let packing = take_turns(
         rounds,
@@ -108,7 +108,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
             drop(pack_external(&external, count, data, canonical, &mut 0))
         }],
     );
-    // Both write the same memory, so that the pages they meet are the same.
+    // Both competitors write the same memory, so that they meet the same pages.
     let data = std::cell::RefCell::new(memory.bytes_mut());
     let unpacking = take_turns(
         rounds,
@@ -119,7 +119,8 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     Ok([packing, unpacking])
 }
 
-/// The external32 form of what was packed, from the typemap: each entry's bytes the other way round.
+/// Computes the external32 form of packed bytes from the typemap: the bytes of each entry in reverse
+/// order.
 fn swapped(plan: &Plan, native: &[u8]) -> Vec<u8> {
     let mut external = native.to_vec();
     let widths: Vec<usize> = plan.datatype().map_or_else(Vec::new, |ty| {

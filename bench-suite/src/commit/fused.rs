@@ -1,7 +1,7 @@
-//! Layout to layout in one pass against a pack and an unpack, both compiled.
+//! Compares a copy from layout to layout in one pass with a pack and an unpack, both compiled.
 //!
 //! Memory is page-aligned (`../buffer.rs`): whether a block of 64 bytes lies in one cache line or in
-//! two decides as much as the way it is copied.
+//! two changes the time as much as the way of copying does.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -9,15 +9,15 @@ use crate::buffer::Buffer;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
-/// Both sides have blocks of one length.
+/// The bar for two sides with blocks of one length.
 const EQUAL: Limit = Limit::AtLeast(1.2);
-/// They do not: never slower, ties within 3 % aside.
+/// The bar for sides with blocks of different lengths: never slower, except for ties within 3 %.
 const UNEQUAL: Limit = Limit::AtLeast(0.97);
 
-/// Stands for a list of single doubles with gaps of 0 to 3, too irregular for a loop.
+/// Stands for a list of single doubles with gaps of 0 to 3, which is too irregular for a loop.
 const INDEXED: &str = "indexed";
 
-/// Name, source and destination (both with as many packed bytes), bar.
+/// Name, source, destination (with as many packed bytes as the source), and bar.
 const LAYOUTS: [(&str, &str, &str, Limit); 17] = [
     ("8 B stride 2 to 3", "vector(2048, 1, 2, double)", "vector(2048, 1, 3, double)", EQUAL),
     ("24 B stride 40 to 32", "vector(1024, 3, 5, double)", "vector(1024, 3, 4, double)", EQUAL),
@@ -109,7 +109,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         if fused != twice {
             return Err(format!("fused copy {name}: other bytes than pack and unpack"));
         }
-        // Refusals were found above.
+        // The calls above have found every refusal.
         let [one, two] = take_turns(
             scale.rounds,
             [&mut || drop(copy(&from, 1, memory, &to, 1, fused)), &mut || {
@@ -131,7 +131,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// What [`INDEXED`] stands for, as text.
+/// Returns the text that [`INDEXED`] stands for.
 fn indexed(numbers: &mut Numbers) -> String {
     let mut at = 0;
     let places: Vec<String> = (0..2048)

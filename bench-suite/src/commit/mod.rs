@@ -1,10 +1,10 @@
-//! What a layout costs besides packing it: creation, first use, positions, pieces, conversion.
+//! Measures what a layout costs besides packing: creation, first use, positions, pieces, conversion.
 //!
-//! Beside the flow of `pack`; the command `typepack-bench commit` runs it. One file per idea, each
-//! of which verifies its answers and then measures them: `create.rs` (create + commit + free),
-//! `tables.rs` (10^6 entries until the first pack, in fresh processes), `seek.rs`, `segments.rs`,
-//! `external.rs` (external32), `fused.rs` (layout to layout). `clock.rs` takes turns, `row.rs`
-//! compares with the bar and prints. The numbers of the bars are those of the project's issue.
+//! The command `typepack-bench commit` runs this folder. Each file measures one thing and verifies its
+//! answers first: `create.rs` (create, commit and free), `tables.rs` (10^6 entries until the first
+//! pack, in new processes), `seek.rs`, `segments.rs`, `external.rs` (external32), `fused.rs` (copies
+//! from layout to layout). `clock.rs` lets the competitors take turns; `row.rs` compares values with
+//! bars and prints them. The project's issue has set the bars.
 
 mod clock;
 mod create;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use typepack_engine::{Plan, Settings};
 use typepack_jit::{Jit, Mode};
 
-/// How large the measured things are.
+/// The sizes of what is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Rounds in which competitors take turns.
@@ -33,14 +33,15 @@ pub struct Scale {
     pub bytes: usize,
 }
 
-/// The parts of a run, in order.
+/// The names of the parts, in the order of a run.
 pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external32", "fused"];
 
-/// Measures everything, or the part named `only`.
+/// Measures all parts, or only the part `only`.
 ///
 /// # Errors
 ///
-/// One line: what was refused, whose answer is wrong, or that there is no part of that name.
+/// Returns one line if the engine refuses something, if an answer is wrong, or if there is no part of
+/// that name.
 pub fn run(
     scale: &Scale,
     only: Option<&str>,
@@ -64,24 +65,24 @@ pub fn run(
     Ok(rows)
 }
 
-/// The settings of an application: kernels once they repay, or at commit.
+/// Returns the settings of an application: kernels are compiled at commit, or when they repay.
 fn settings(mode: Mode) -> Settings {
     let jit = Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
 }
 
-/// Bytes of memory that `count` elements with displacements from 0 on need.
+/// Returns the bytes of memory that `count` elements with displacements from 0 on span.
 fn reach(plan: &Plan, count: u64) -> usize {
     let place = plan.footprint();
     (place.extent * (count as i64 - 1) + place.true_ub).max(0) as usize
 }
 
-/// One line for an engine's error.
+/// Writes an error of the engine as one line.
 fn line(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Numbers without a pattern (xorshift), the same in every run.
+/// Random numbers (xorshift), the same ones in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -101,7 +102,7 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// All but `tables.rs`, which needs the command to run again.
+    /// Runs all parts except `tables.rs`, which starts the command again.
     #[test]
     fn tiny_runs_verify_and_measure() {
         let scale = Scale { rounds: 1, entries: 100, bytes: 32 << 10 };

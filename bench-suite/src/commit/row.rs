@@ -1,19 +1,19 @@
-//! A measured value against its bar, as a table, CSV and JSON.
+//! Compares a measured value with its bar, and writes rows as a table, as CSV and as JSON.
 //!
-//! Comes after the measuring files beside it; nothing here decides what a bar is.
+//! Comes after the measuring files of this folder, which state the bars.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What a value must reach.
+/// The limit that a value must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// No more than this.
+    /// The value may be at most this.
     AtMost(f64),
-    /// No less than this.
+    /// The value must be at least this.
     AtLeast(f64),
 }
 
@@ -28,11 +28,11 @@ pub struct Row {
     pub unit: Cow<'static, str>,
     /// The bar.
     pub bar: Limit,
-    /// The value reaches the bar.
+    /// Does the value reach the bar?
     pub pass: bool,
-    /// The rounds agree; if not, the row does not decide.
+    /// Are the rounds steady? An unsteady row does not decide.
     pub steady: bool,
-    /// The values behind a ratio.
+    /// The values that a ratio was computed from.
     pub detail: String,
 }
 
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// The table for people.
+/// Writes the table for people.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -102,7 +102,7 @@ pub fn table(rows: &[Row]) -> String {
     )
 }
 
-/// One line per row, with a header line.
+/// Writes a header line and one line per row.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = String::from("what,value,unit,bar,pass,steady,detail\n");
     for row in rows {
@@ -121,11 +121,11 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// The rows as a JSON array.
+/// Writes the rows as a JSON array.
 ///
 /// # Errors
 ///
-/// A value that JSON cannot hold.
+/// Returns an error if a value is no finite number.
 pub fn json(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(rows).map(|text| text + "\n")
 }

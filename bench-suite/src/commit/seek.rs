@@ -1,16 +1,17 @@
-//! Finding the memory of a random packed byte.
+//! Measures how long it takes to find the memory of a random packed byte.
 //!
-//! A cursor seeks; the answer is compared with arithmetic on the arguments of the constructors.
+//! A cursor seeks the byte. Arithmetic on the constructors' arguments verifies the answer.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line};
 use std::hint::black_box;
 use typepack_engine::{Cursor, Datatype, Named, Plan};
 
-/// Positions that are sought in turn: enough that no table line stays close by chance.
+/// The number of positions that are sought in turn: enough that no line of a table stays in the cache
+/// by chance.
 const POSITIONS: usize = 1 << 14;
 
-/// A nest of five levels, none of which merges with another: counts and strides, outermost first.
+/// A nest of five levels, of which no two merge: counts and strides, outermost first.
 const NEST: [(i64, i64); 5] = [(7, 400_000), (5, 70_000), (6, 10_000), (4, 2_000), (9, 100)];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
@@ -69,13 +70,13 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
 
 #[inline]
 fn seek(cursor: &mut Cursor<'_>, positions: &[u64], i: &mut usize) {
-    // Positions are within the packed bytes: `positions` has sought every one of them.
+    // `positions` has sought every one of these positions, so all are within the packed bytes.
     let _ = black_box(cursor.seek(positions[*i % POSITIONS]));
     black_box(cursor.run());
     *i += 1;
 }
 
-/// Random positions, each of which the cursor finds where `place` says.
+/// Returns random positions, each of which the cursor finds where `place` says.
 fn positions(
     plan: &Plan,
     place: impl Fn(u64) -> i64,

@@ -1,7 +1,7 @@
-//! Packing in pieces against packing at once.
+//! Compares packing in pieces with packing in one call.
 //!
-//! Equal pieces of 64 KiB and pieces that the plan proposes for every layout; equal pieces of 8 KiB,
-//! also of a size that no block divides, where nothing is tiled.
+//! Every layout is packed in equal pieces of 64 KiB and in the pieces that the plan proposes. Layouts
+//! that are not tiled are also packed in equal pieces of 8 KiB, one size of which no block divides.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -11,15 +11,15 @@ use std::ops::Range;
 use typepack_engine::{Plan, pack, pack_range, text};
 use typepack_jit::Mode;
 
-/// Most time in pieces, as a multiple of the time at once.
+/// The most time in pieces, as a multiple of the time of one call.
 const BAR: Limit = Limit::AtMost(1.1);
 
-/// How the packed form is cut, in bytes.
+/// How the packed form is cut; sizes are in bytes.
 #[derive(Clone, Copy)]
 enum Cut {
-    /// All pieces but the last are as long.
+    /// All pieces except the last one have this size.
     Equal(u64),
-    /// As the plan proposes for this wish.
+    /// The plan proposes pieces near this size.
     Proposed(u64),
 }
 
@@ -27,7 +27,7 @@ const ANY: [Cut; 2] = [Cut::Equal(64 << 10), Cut::Proposed(64 << 10)];
 const UNTILED: [Cut; 3] = [Cut::Equal(8 << 10), Cut::Equal((8 << 10) + 4), Cut::Proposed(8 << 10)];
 
 impl Cut {
-    /// Hands the pieces to `visit`, in order.
+    /// Calls `visit` with each piece, in order.
     fn pieces(
         self,
         plan: &Plan,
@@ -71,7 +71,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         })
         .collect();
     let rows = scale.bytes / 2400;
-    // Whether a pass may tile it, its name, the type and the count.
+    // Whether a pass may tile the layout, its name, the type and the count.
     let layouts = [
         (false, "d1s2", format!("vector({doubles}, 1, 2, double)"), 1),
         (false, "d8s16", format!("vector({}, 8, 16, double)", doubles / 8), 1),
@@ -154,8 +154,8 @@ fn measure(
     if whole != parts {
         return Err(format!("{name}: {cut} make other bytes"));
     }
-    // Refusals were found above. Both pack into one buffer: two of them lie in different pages,
-    // which alone made ratios between 0.95 and 1.15.
+    // The calls above have found every refusal. Both ways pack into one buffer: two buffers lie in
+    // different pages, which alone made ratios between 0.95 and 1.15.
     let packed = RefCell::new(whole);
     let [once, pieces] = take_turns(
         rounds,

@@ -1,8 +1,8 @@
-//! Index lists of 10^6 entries: create, commit and first pack, time and memory.
+//! Measures index lists of 10^6 entries: time and memory of create, commit and first pack.
 //!
-//! Every measurement is a fresh process, because a heap that has grown once hides the next growth:
-//! the command runs itself with a hidden argument ([`Child`]). The application's own arrays, its
-//! memory and the packed output are allocated and touched before the clock starts.
+//! Every measurement is a new process, because a heap that has grown once hides the next growth: the
+//! command runs itself with a hidden argument ([`Child`]). The application's own arrays, its memory and
+//! the packed output are allocated and touched before the clock starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -13,7 +13,7 @@ use std::time::Instant;
 use typepack_engine::{Datatype, Named, pack};
 use typepack_jit::Mode;
 
-/// Which list a child measures.
+/// The list that a child measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// `indexed_block` of single doubles at random places.
@@ -22,10 +22,10 @@ pub enum Table {
     Indexed,
 }
 
-/// What a child process measured; one line of JSON on its standard output.
+/// The result of a child process: one line of JSON on its standard output.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Child {
-    /// Milliseconds until the first pack was done.
+    /// Milliseconds until the first pack has ended.
     pub ms: f64,
     /// Growth of resident memory in MiB.
     pub mib: f64,
@@ -36,7 +36,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// One line: what was refused, or a wrong packed byte.
+    /// Returns one line if the engine refuses something, or if a packed byte is wrong.
     pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
         let mut numbers = Numbers(0x1234_5678_9abc_def1);
         let mut lengths = vec![1i64; entries];
@@ -89,7 +89,8 @@ impl Child {
     }
 }
 
-/// Resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64 of them.
+/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64 of
+/// them.
 fn resident() -> Result<u64, String> {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;

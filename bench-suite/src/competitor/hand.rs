@@ -1,11 +1,11 @@
-//! The hand-written loops as competitors.
+//! Makes competitors of the hand-written loops.
 //!
-//! Between `layout.rs`, which says what the loops of a layout are, and `mod.rs`, which puts them
-//! among the competitors. The loops themselves are the crate `typepack-hand` (`../../hand/`) behind a C interface, so that the same
-//! caller serves three builds of them: Rust built for this machine and loaded at run time, Rust as
-//! part of this command where that is missing, and C (`hand_c.rs`).
+//! `layout.rs` says which loops a layout has, and `mod.rs` puts these competitors among the others. The
+//! loops themselves are the crate `typepack-hand` (`../../hand/`) behind a C interface, so that one
+//! caller serves three builds: Rust built for this machine and loaded at run time, Rust as a part of
+//! this command where that library is missing, and C (`hand_c.rs`).
 //!
-//! Invariant: a [`Hand`] calls its loops only with buffers that hold all that its nests reach.
+//! Invariant: a [`Hand`] calls its loops only with buffers that hold all bytes that its nests reach.
 
 use super::{Competitor, HAND, HAND_C};
 use crate::layout::HandNest;
@@ -24,23 +24,23 @@ pub struct Loops {
     unpack: UnpackCall,
 }
 
-/// The builds that take part, with a line about each that is there or missing.
+/// The builds that take part, and a line about each build that is there or missing.
 pub struct Hands {
-    /// Those that are there: at least one in Rust.
+    /// The builds that are there; at least one is in Rust.
     pub loops: Vec<Loops>,
-    /// One line each.
+    /// The lines about the builds.
     pub notes: Vec<String>,
 }
 
 impl Hands {
-    /// The loops that are part of this command alone.
+    /// Returns only the loops that are part of this command.
     pub fn built_in() -> Self {
         let note = format!("{HAND}: Rust, part of typepack-bench, compiled for AVX-512 too");
         Self { loops: vec![Loops::built_in()], notes: vec![note] }
     }
 
-    /// The Rust loops of `library`, or else those of this command; and the C loops where there is a
-    /// compiler.
+    /// Returns the Rust loops of `library`, or else those of this command; also the C loops if there is
+    /// a compiler.
     pub fn found(library: &Path) -> Self {
         let mut hands = Self::built_in();
         match Loops::open(library, HAND, "Rust loop") {
@@ -71,22 +71,24 @@ impl Loops {
         }
     }
 
-    /// The loops of a shared object that has been built from `../hand/`.
+    /// Loads the loops of a shared object that has been built from `../../hand/`.
     ///
     /// # Errors
     ///
-    /// One line: no such library, or not these functions.
+    /// Returns one line if there is no such library, or if it has not these functions.
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();
         if !path.exists() {
             return Err(format!("{shown} is not there"));
         }
-        // SAFETY: the library is one of ours without initialisers.
+        // SAFETY: loading runs the library's initialisers. The library is built from `../../hand/`,
+        // which has none.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
-        // For the rest of the process: the functions are kept as addresses.
+        // The library stays for the rest of the process, because the functions are kept as addresses.
         let library: &'static Library = Box::leak(Box::new(library));
         let missing = |function: &str| format!("{shown}: no function {function}");
-        // SAFETY: both are of these signatures in all of our libraries (`../hand/`).
+        // SAFETY: every library built from `../../hand/` defines both functions with the signatures
+        // `PackCall` and `UnpackCall`.
         let (pack, unpack): (Result<Symbol<'_, PackCall>, _>, Result<Symbol<'_, UnpackCall>, _>) = unsafe {
             (library.get(b"typepack_hand_pack\0"), library.get(b"typepack_hand_unpack\0"))
         };
@@ -99,12 +101,12 @@ impl Loops {
     }
 }
 
-/// One build of the loops with a layout's numbers. Its nests point into lists that it owns and
-/// nobody writes.
+/// One build of the loops with the numbers of a layout. The nests point into lists that this value owns
+/// and that nobody writes.
 pub struct Hand {
     loops: Loops,
     nests: Vec<Nest>,
-    /// What the nests point to.
+    /// The lists that the nests point to.
     _lists: Vec<Arc<[usize]>>,
     /// Bytes of memory that the nests reach.
     reach: usize,
@@ -113,7 +115,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// `nest` with these loops.
+    /// Returns `nest` with these loops.
     pub fn new(loops: Loops, nest: &HandNest) -> Self {
         let mut hand = Self { loops, nests: Vec::new(), _lists: Vec::new(), reach: 0, bytes: 0 };
         match nest {
@@ -200,8 +202,9 @@ impl Competitor for Hand {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         self.check(memory, packed);
-        // SAFETY: the nests are those of this object, and so are their lists; both slices are
-        // valid and apart, and `check` has seen that all that is touched lies within them.
+        // SAFETY: `nests` points to `nests.len()` nests of this value, whose lists `self` owns.
+        // `memory` and `packed` are distinct slices of the stated lengths, and `check` has found that
+        // all touched bytes lie within them.
         unsafe {
             (self.loops.pack)(
                 self.nests.as_ptr(),
@@ -216,7 +219,9 @@ impl Competitor for Hand {
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         self.check(memory, packed);
-        // SAFETY: as in `pack`.
+        // SAFETY: `nests` points to `nests.len()` nests of this value, whose lists `self` owns.
+        // `packed` and `memory` are distinct slices, `memory` is mutable, and `check` has found that
+        // all touched bytes lie within them.
         unsafe {
             (self.loops.unpack)(
                 self.nests.as_ptr(),
@@ -244,7 +249,8 @@ mod tests {
         let runs = HandNest::Runs([(1, 1), (30, 2)].into());
         let nest = HandNest::Sequence([column, list, runs].into());
         let memory: Vec<u64> = (0..4).map(|word| 0x0101_0101_0101_0101 * (word + 1)).collect();
-        // SAFETY: the bytes of words, read while the words live.
+        // SAFETY: `memory` is an array of 32 bytes of initialised words, and the slice is used only
+        // while the array lives.
         let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 32) };
         let wanted = [0, 1, 4, 5, 8, 9, 20, 21, 22, 12, 13, 14, 1, 30, 31].map(|at| memory[at]);
         for loops in Hands::found(Path::new("/nonexistent")).loops {

@@ -1,7 +1,7 @@
-//! The hand-written loops in C, compiled when a run begins.
+//! Compiles the hand-written loops in C when a run begins.
 //!
-//! `hand.rs` takes what is loaded here. The source is part of the command; the compiler is `$CC`,
-//! or else `cc`, and works in a directory of its own that is gone afterwards.
+//! `hand.rs` takes the loaded loops. The source is a part of the command. The compiler is `$CC` or else
+//! `cc`; it works in a folder of its own, which is removed afterwards.
 
 use super::HAND_C;
 use super::hand::Loops;
@@ -11,21 +11,21 @@ use std::process::{Command, Stdio};
 const SOURCE: &str = include_str!("../../hand/hand.c");
 const FLAGS: [&str; 4] = ["-O3", "-march=native", "-shared", "-fPIC"];
 
-/// Removes the directory when it is left.
+/// Removes the folder when the value is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A directory that stays behind in the system's temporary one does no harm.
+        // A folder that stays behind among the temporary files does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The loops, and the compiler with its flags.
+/// Returns the loops, and the compiler with its flags.
 ///
 /// # Errors
 ///
-/// One line: no compiler, or what it said.
+/// Returns one line if there is no compiler, or a line of the compiler's output.
 pub fn compile() -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();
@@ -33,7 +33,7 @@ pub fn compile() -> Result<(Loops, String), String> {
     let version = version.map_err(|e| format!("no C compiler {shown}: {e}"))?;
     let version = String::from_utf8_lossy(&version.stdout);
     let version = version.lines().next().unwrap_or(&shown).to_owned();
-    // Unique among processes and, for tests, threads.
+    // The name is unique among processes and, for tests, among threads.
     let name = format!("typepack-hand-{}-{:?}", std::process::id(), std::thread::current().id());
     let scratch = Scratch(std::env::temp_dir().join(name));
     let written = |e: std::io::Error| format!("{}: {e}", scratch.0.display());

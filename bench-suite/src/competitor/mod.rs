@@ -1,9 +1,9 @@
-//! Who is measured: memcpy, the engine in several settings, and the hand-written loops (`hand.rs`),
-//! behind one trait. Peer MPIs implement it too, in `peer/competitor.rs`.
+//! The competitors behind one trait: memcpy, the engine in several settings, and the hand-written loops
+//! (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
-//! Comes after `layout.rs`. A competitor says which datatype its answer is that of, so that
-//! `prepare.rs` verifies all of them in the same way; `measure.rs` and `benches/pack.rs` then call
-//! them without knowing who they are.
+//! Comes after `layout.rs`. A competitor states the datatype that describes its answer, so that
+//! `prepare.rs` verifies all competitors in the same way. `measure.rs` and `benches/pack.rs` then call
+//! each of them through the trait.
 
 pub mod hand;
 mod hand_c;
@@ -16,15 +16,16 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Plan, Settings, Strategy};
 use typepack_jit::Jit;
 
-/// Someone who packs and unpacks one layout at one size.
+/// A competitor: code that packs and unpacks one layout at one size.
 pub trait Competitor {
-    /// Short name, the same in every row.
+    /// Returns a short name, which is the same in every row.
     fn name(&self) -> &'static str;
 
-    /// What does the work right now: the kernel's name, or how the loop was written.
+    /// Returns what does the work right now: the name of the kernel, or how the loop was written.
     fn executor(&self, direction: Direction) -> String;
 
-    /// The datatype and count that describe what it moves, if not the layout's.
+    /// Returns the datatype and the count that describe the moved data; `None` if they are the
+    /// layout's.
     fn moves(&self) -> Option<(Datatype, u64)> {
         None
     }
@@ -36,23 +37,23 @@ pub trait Competitor {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]);
 }
 
-/// Name of the JIT in rows; ratios are taken from it.
+/// The name of the JIT in rows. Ratios of `typepack-bench pack` are the JIT's.
 pub const JIT: &str = "jit";
 
-/// Name of the engine as an application uses it, in the rows of `suite.rs`.
+/// The name of the engine as an application uses it, in the rows of `suite.rs`.
 pub const TYPEPACK: &str = "typepack";
-/// Name of the hand-written loop in Rust.
+/// The name of the hand-written loop in Rust.
 pub const HAND: &str = "hand";
-/// Name of the hand-written loop in C.
+/// The name of the hand-written loop in C.
 pub const HAND_C: &str = "hand-c";
 
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 
-/// Those of `typepack-bench pack`, in the order in which they take turns.
+/// Returns the competitors of `typepack-bench pack`, in the order in which they take turns.
 ///
 /// # Errors
 ///
-/// The engine's, when it refuses to commit the layout's datatype.
+/// Returns the engine's error if it refuses to commit the layout's datatype.
 pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
     let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Strategy::Kernel) };
     let mut list = vec![
@@ -64,14 +65,14 @@ pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
     Ok(list)
 }
 
-/// Those of `typepack-bench peers`, the peers excepted: "leaf" and "jit" are the halves of the
-/// ablation, "typepack" is the policy that an application gets. `eager` compiles at commit, `lazy`
-/// when its policy says so. `hands` are the builds of the hand loops; `isa`
-/// is the instruction set of leaf kernels, the machine's best by default.
+/// Returns the competitors of `typepack-bench peers`, without the peers. "leaf" and "jit" have only one
+/// kind of kernels each, for the ablation; "typepack" has the policy that an application gets. `eager`
+/// compiles at commit, and `lazy` when its policy decides so. `hands` are the builds of the hand loops.
+/// `isa` is the instruction set of leaf kernels; by default the machine's best.
 ///
 /// # Errors
 ///
-/// As [`all`].
+/// Returns the errors of [`all`].
 pub fn reference(
     layout: &Layout,
     eager: &Jit,
@@ -94,11 +95,11 @@ pub fn reference(
     Ok(list)
 }
 
-/// `count` elements of `ty` with the engine under `settings`.
+/// Returns a competitor that moves `count` elements of `ty` with the engine under `settings`.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// Returns the engine's error if it refuses to commit the type.
 pub fn typed(
     name: &'static str,
     ty: &Datatype,
@@ -108,7 +109,7 @@ pub fn typed(
     Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
 }
 
-/// Adds the layout's loops in every build, where it has some.
+/// Adds the layout's loops in every build, if the layout has loops.
 fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
     if let Some(nest) = &layout.nest {
         list.extend(
@@ -121,7 +122,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// The copy of as many consecutive bytes: what no layout can beat by much.
+/// Copies as many consecutive bytes, which no layout can beat by much.
 struct Memcpy {
     bytes: usize,
 }
@@ -154,7 +155,7 @@ impl Competitor for Memcpy {
     }
 }
 
-/// The engine through its safe calls, as a program would use it.
+/// The engine through its safe calls, as a program uses it.
 struct Engine {
     name: &'static str,
     plan: Plan,

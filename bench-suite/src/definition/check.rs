@@ -1,4 +1,4 @@
-//! What can be wrong with a shape: found when the file is read, in one line.
+//! Finds the faults of a shape when the file is read. Each fault is one line.
 
 use super::MOST_BYTES;
 use super::shape::{
@@ -53,7 +53,7 @@ impl ShapeDefinition {
     }
 }
 
-/// Most elements in a run or a gap, and most arrays, of a list.
+/// The most elements of a run or of a gap, and the most arrays of a list.
 const MOST_ENTRIES: u64 = 1024;
 
 impl TextShape {
@@ -77,7 +77,7 @@ impl TextShape {
                 return Err(format!("list {name}: times = {times}"));
             }
         }
-        // The smallest one: a fault of the expression is one of every size.
+        // Tries the smallest size: a fault of the expression is a fault at every size.
         self.datatype(1)?;
         self.hand.iter().try_for_each(|hand| self.check_hand(hand))
     }
@@ -110,5 +110,5 @@ impl TextShape {
     }
 }
 
-/// Most indices that a list chooses from.
+/// The most indices that a list chooses from.
 const MOST_INDICES: u64 = 1 << 24;

@@ -1,9 +1,9 @@
-//! The definitions file: which layouts, at which sizes, and what they must reach.
+//! Reads the definitions file: the layouts, their sizes, and the bars.
 //!
-//! Read before everything else; `layout.rs` turns one [`LayoutDefinition`] and a size into
-//! something to run, `bars.rs` compares results with [`Bar`]s. Everything that can be wrong in a
-//! file is found here, so that later steps cannot fail on input. `shape.rs` has the shapes of
-//! layouts, `check.rs` what can be wrong with them.
+//! Comes before everything else. `layout.rs` turns one [`LayoutDefinition`] and a size into something
+//! to run, and `bars.rs` compares results with [`Bar`]s. This folder finds everything that can be wrong
+//! in a file, so that later steps cannot fail on input. `shape.rs` has the shapes of layouts, and
+//! `check.rs` finds their faults.
 
 mod check;
 mod shape;
@@ -30,32 +30,32 @@ pub const DDTBENCH: &str = include_str!("../../definitions/ddtbench.toml");
 pub struct Definitions {
     /// Packed bytes per call.
     pub sizes: Vec<u64>,
-    /// Those of a quick run; all of them by default.
+    /// Packed bytes per call in a quick run; all sizes by default.
     #[serde(default)]
     pub quick: Vec<u64>,
     /// The layouts.
     #[serde(rename = "layout")]
     pub layouts: Vec<LayoutDefinition>,
-    /// What they must reach.
+    /// The bars.
     #[serde(rename = "bar", default)]
     pub bars: Vec<Bar>,
 }
 
-/// One layout, for any size.
+/// One layout, which exists at several sizes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutDefinition {
-    /// Short name, unique in the file.
+    /// A short name, unique in the file.
     pub name: String,
-    /// What it is, in words.
+    /// A description in words.
     pub text: String,
-    /// Which bars it is judged by, besides those for all.
+    /// The class, which decides the bars that judge the layout besides those for all.
     #[serde(default)]
     pub class: Class,
-    /// The sizes it exists at, instead of the file's.
+    /// The sizes of this layout, instead of the file's.
     #[serde(default)]
     pub sizes: Vec<u64>,
-    /// What it looks like in memory.
+    /// The shape in memory.
     pub shape: ShapeDefinition,
 }
 
@@ -63,7 +63,7 @@ pub struct LayoutDefinition {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// None of the others.
+    /// A layout of no other class.
     #[default]
     Plain,
     /// Structs with gaps.
@@ -78,11 +78,11 @@ pub enum Class {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// What it says, in words.
+    /// The text of the bar.
     pub text: String,
-    /// Names of the layouts it holds for.
+    /// The names of the layouts that the bar is for.
     pub layouts: Vec<String>,
-    /// Packed bytes it holds for.
+    /// The sizes in packed bytes that the bar is for.
     pub sizes: Vec<u64>,
     /// The competitor that the JIT is compared with.
     pub against: Against,
@@ -94,7 +94,7 @@ pub struct Bar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// The copy of as many bytes.
+    /// A copy of as many consecutive bytes.
     Memcpy,
     /// The engine without compiled kernels.
     Interpreter,
@@ -103,7 +103,7 @@ pub enum Against {
 }
 
 impl Against {
-    /// The competitor's name in rows and tables.
+    /// Returns the name of the competitor in rows and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memcpy => "memcpy",
@@ -113,18 +113,18 @@ impl Against {
     }
 }
 
-/// What is wrong with a definitions file, in one line.
+/// Describes in one line what is wrong with a definitions file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
 
 impl Definitions {
-    /// Reads a definitions file's text.
+    /// Reads the text of a definitions file.
     ///
     /// # Errors
     ///
-    /// TOML that does not parse, unknown or missing fields, names used twice, bars for layouts
-    /// that are not there, and numbers that make no layout.
+    /// Returns an error if the text is not valid TOML, if fields are unknown or missing, if a name is
+    /// used twice, if a bar names an unknown layout, or if numbers make no layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         let definitions: Self = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -166,7 +166,7 @@ impl Definitions {
     ///
     /// # Panics
     ///
-    /// Never: a test parses them.
+    /// Panics if the built-in definitions have faults; a test parses them.
     pub fn built_in() -> Self {
         Self::parse(BUILT_IN).expect("the built-in definitions are valid")
     }
@@ -175,7 +175,7 @@ impl Definitions {
     ///
     /// # Panics
     ///
-    /// Never: a test parses them.
+    /// Panics if the built-in definitions have faults; a test parses them.
     pub fn reference() -> Self {
         Self::parse(REFERENCE).expect("the reference layouts are valid")
     }
@@ -184,13 +184,13 @@ impl Definitions {
     ///
     /// # Panics
     ///
-    /// Never: a test parses them.
+    /// Panics if the built-in definitions have faults; a test parses them.
     pub fn ddtbench() -> Self {
         Self::parse(DDTBENCH).expect("the layouts of DDTBench are valid")
     }
 }
 
-/// The line, from 1, of the byte at `position`.
+/// Returns the line, counted from 1, of the byte at `position`.
 pub(crate) fn line_of(text: &str, position: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
@@ -200,16 +200,16 @@ pub(crate) fn line_of(text: &str, position: usize) -> usize {
 struct Places {
     sizes: usize,
     quick: usize,
-    /// As many as the file has layouts.
+    /// One line for each layout of the file.
     layouts: Vec<usize>,
-    /// As many as the file has bars.
+    /// One line for each bar of the file.
     bars: Vec<usize>,
 }
 
 impl Places {
-    /// The places in `text`, which has parsed as [`Definitions`].
+    /// Returns the places in `text`, which has already been parsed as [`Definitions`].
     fn of(text: &str) -> Self {
-        /// The same file again, for where things are and not for what they are.
+        /// The outline of the file: where its parts are, without their contents.
         #[derive(Deserialize)]
         struct Outline {
             sizes: toml::Spanned<IgnoredAny>,
@@ -227,13 +227,13 @@ impl Places {
                 layouts: outline.layout.iter().map(line).collect(),
                 bars: outline.bar.iter().map(line).collect(),
             },
-            // It has parsed with more fields; without places there would be no checks.
+            // The text has been parsed with more fields. Without places there would be no checks.
             Err(error) => unreachable!("an outline of valid definitions: {error}"),
         }
     }
 }
 
-/// Largest packed size that may be asked for.
+/// The largest packed size that a user may choose.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 #[cfg(test)]

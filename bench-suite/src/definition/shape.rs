@@ -1,7 +1,7 @@
 //! The shapes of layouts, as a definitions file writes them.
 //!
-//! `check.rs` finds what is wrong with one; `../layout.rs` turns one and a size into a datatype and
-//! a hand's loops.
+//! `check.rs` finds the faults of a shape; `../layout.rs` turns a shape and a size into a datatype and
+//! hand-written loops.
 
 use serde::Deserialize;
 use typepack_engine::{Datatype, Named};
@@ -30,7 +30,7 @@ pub struct Blocks {
     pub block: u64,
     /// Bytes from one block to the next, a multiple of the element's.
     pub stride: u64,
-    /// What the blocks consist of.
+    /// The type of the elements of a block.
     #[serde(default)]
     pub element: Element,
 }
@@ -53,7 +53,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The named type.
+    /// Returns the named type.
     pub fn named(self) -> Named {
         match self {
             Self::Double => Named::DOUBLE,
@@ -64,28 +64,28 @@ impl Element {
         }
     }
 
-    /// Bytes per element.
+    /// Returns the bytes of an element.
     pub fn bytes(self) -> u64 {
         u64::from(self.named().size())
     }
 }
 
-/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them, the same in every
-/// run of the program; as many as the size asks for.
+/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them, as many runs as the
+/// size asks for. Every run of the program has the same list.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// What the runs consist of.
+    /// The type of the elements of a run.
     #[serde(default)]
     pub element: Element,
-    /// Most elements of a run; lists of single elements become an `indexed_block`.
+    /// The most elements of a run. A list of single elements becomes an `indexed_block`.
     pub longest: u64,
-    /// Most elements between two runs.
+    /// The most elements between two runs.
     pub gap: u64,
-    /// The list is in no order; by default addresses ascend.
+    /// Is the list in random order? By default addresses ascend.
     #[serde(default)]
     pub permuted: bool,
-    /// Arrays that the same list is taken from, one after the other.
+    /// The number of arrays that the list selects from, one after the other.
     #[serde(default = "one")]
     pub arrays: u64,
 }
@@ -106,26 +106,26 @@ pub struct TextShape {
     pub count: Number,
     /// Packed bytes per `n`. Without it there is one size, that of the type.
     pub unit: Option<u64>,
-    /// Lists of indices that the expression names: `{name}` stands for the list's values, separated
-    /// by commas.
+    /// Lists of indices for the expression: `{name}` stands for the values of the list, separated by
+    /// commas.
     #[serde(default)]
     pub lists: Vec<IndexList>,
-    /// The loops that a hand would write, one nest after the other, where there are such.
+    /// The loops that a programmer would write, one nest after the other; empty if there are none.
     #[serde(default)]
     pub hand: Vec<Loops>,
 }
 
-/// Different indices in no order, the same in every run of the program.
+/// Different indices in random order, the same ones in every run of the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexList {
-    /// What stands for it in the expression, and in a hand's loops.
+    /// The name of the list in the expression and in hand-written loops.
     pub name: String,
-    /// How many.
+    /// The number of indices.
     pub count: u64,
     /// The indices are below this.
     pub below: u64,
-    /// What each is multiplied with.
+    /// The factor of each index.
     #[serde(default = "one")]
     pub times: u64,
 }
@@ -147,7 +147,7 @@ impl Default for Number {
 }
 
 impl Number {
-    /// Its value.
+    /// Returns the value for `n`.
     pub fn at(&self, n: u64) -> u64 {
         match self {
             Self::Fixed(number) => *number,
@@ -156,24 +156,24 @@ impl Number {
     }
 }
 
-/// Loops over equal blocks, as a hand would write them.
+/// Loops over equal blocks, as a programmer would write them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loops {
-    /// Bytes of the first block's start from the origin.
+    /// The bytes from the origin to the start of the first block.
     #[serde(default)]
     pub start: u64,
-    /// Bytes that are added to `start` per `n`.
+    /// The bytes that each `n` adds to `start`.
     #[serde(default)]
     pub start_per_n: u64,
     /// Bytes per block.
     pub block: u64,
-    /// Up to three loops, outermost first: iterations, and bytes per iteration.
+    /// Up to three loops, outermost first: number of iterations, and bytes per iteration.
     #[serde(default)]
     pub loops: Vec<(Number, u64)>,
-    /// Instead of loops: one block per value of this list.
+    /// Instead of loops: one block for each value of this list.
     pub list: Option<String>,
-    /// Bytes that a value of the list stands for.
+    /// The bytes that a unit of the list's values stands for.
     #[serde(default = "one")]
     pub unit: u64,
 }
@@ -200,7 +200,7 @@ pub enum Axis {
     Z,
 }
 
-/// The structs that there is a hand-written loop for.
+/// The structs that have a hand-written loop.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub enum Record {
     /// `struct { char c; int i; double d; }`: 13 bytes of data in 16.
@@ -212,16 +212,16 @@ pub enum Record {
 }
 
 impl TextShape {
-    /// The list `name`.
+    /// Returns the list `name`.
     pub fn list(&self, name: &str) -> Option<&IndexList> {
         self.lists.iter().find(|list| list.name == name)
     }
 
-    /// The type for `n`.
+    /// Returns the type for `n`.
     ///
     /// # Errors
     ///
-    /// The fault of the expression, in one line.
+    /// Returns one line with the fault of the expression.
     pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
         let mut text = self.expression.replace("{n}", &n.to_string());
         for list in &self.lists {

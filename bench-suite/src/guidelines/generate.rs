@@ -1,25 +1,25 @@
-//! Random types that programs might have: up to three levels, a few KiB, not too sparse.
+//! Makes random types that a program might have: up to three levels, a few KiB, not too sparse.
 //!
-//! Used by `mod.rs`. The types of `typepack-fuzz` are made to break things; most of them are a few
-//! bytes and no measurement.
+//! Used by `mod.rs`. The types of `typepack-fuzz` are made to break things; most of them have a few
+//! bytes and are useless for measurements.
 
 use crate::layout::Numbers;
 use typepack_engine::{Datatype, Named, Order, Result};
 
-/// Packed bytes of all elements together, about.
+/// The approximate packed bytes of all elements together.
 const TOTALS: [u64; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
-/// Most packed bytes of one element.
+/// The most packed bytes of one element.
 const MOST_SIZE: i64 = 8 << 10;
-/// Memory per packed byte that a type may have.
+/// The most bytes of memory per packed byte.
 const MOST_SPARSE: i64 = 64;
 const BASES: [Named; 6] =
     [Named::CHAR, Named::SHORT, Named::INT, Named::FLOAT, Named::DOUBLE, Named::C_DOUBLE_COMPLEX];
 
-/// A type and how many of it.
+/// Returns a type and a count.
 ///
 /// # Errors
 ///
-/// The engine's: never for these numbers.
+/// Returns the engine's error if it refuses a type, which it does for none of these numbers.
 pub(super) fn some(numbers: &mut Numbers) -> Result<(Datatype, u64)> {
     let mut ty = named(numbers);
     for _ in 0..1 + numbers.below(3) {
@@ -37,7 +37,7 @@ fn named(numbers: &mut Numbers) -> Datatype {
     Datatype::named(BASES[numbers.below(BASES.len() as u64) as usize])
 }
 
-/// A type with `ty` inside.
+/// Returns a type that contains `ty`.
 fn level(ty: &Datatype, numbers: &mut Numbers) -> Result<Datatype> {
     let mut from = |least: u64, choices: u64| (least + numbers.below(choices)) as i64;
     match from(0, 8) {
@@ -71,7 +71,7 @@ fn level(ty: &Datatype, numbers: &mut Numbers) -> Result<Datatype> {
         5 => {
             let gap = 8 * from(0, 3);
             let other = named(numbers);
-            // Aligned as a compiler would have it.
+            // Aligned as a compiler aligns it.
             let aligned = (ty.ub() as u64).next_multiple_of(other.size().min(8) as u64);
             let place = aligned as i64 + gap;
             Datatype::structured(&[1, 1], &[0, place], &[ty.clone(), other])

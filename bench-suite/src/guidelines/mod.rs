@@ -1,10 +1,11 @@
-//! Performance guidelines for datatypes, checked over random types.
+//! Checks performance guidelines for datatypes on random types.
 //!
-//! What users may expect of datatypes (J. L. Träff, W. D. Gropp, R. Thakur, "Self-consistent MPI
-//! performance guidelines", 2010): describing a layout costs no more than walking it by hand, and
-//! of two descriptions of one layout none is much slower. Each [`Guideline`] turns a type of
-//! `generate.rs` into a description and what that is held against; both pack the same bytes,
-//! verified by the oracle, in the turns of `../measure.rs`. `report.rs` prints the [`Check`]s.
+//! The guidelines state what users may expect of datatypes (J. L. Träff, W. D. Gropp, R. Thakur,
+//! "Self-consistent MPI performance guidelines", 2010): the description of a layout costs no more than
+//! a hand-written walk over it, and of two descriptions of one layout neither is much slower. Each
+//! [`Guideline`] turns a type of `generate.rs` into a description and a reference. Both pack the same
+//! bytes, which the oracle verifies, in the turns of `../measure.rs`. `report.rs` prints the
+//! [`Check`]s.
 //!
 //! A violation is a ratio above [`MOST`] in every one of [`TRIES`] measurements.
 
@@ -24,34 +25,34 @@ use typepack_jit::Jit;
 
 pub use report::{csv, summary};
 
-/// Most that a description may cost over what it is held against.
+/// The greatest allowed ratio of a description's time to the reference's time.
 pub const MOST: f64 = 1.25;
-/// Measurements that must agree on a violation.
+/// The number of measurements that must agree on a violation.
 pub const TRIES: usize = 3;
-/// Nanoseconds that are nobody's fault: a few branches.
+/// A difference of fewer nanoseconds than this is no violation: it is the cost of a few branches.
 const SLACK_NS: f64 = 3.0;
 /// Names of the two sides in rows.
 const OWN: &str = "description";
 const OTHER: &str = "reference";
 
-/// One expectation.
+/// One guideline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guideline {
-    /// Packing through the type against a loop over its runs.
+    /// Packing through the type, against a hand-written loop over its runs.
     Hand,
-    /// `contiguous(n, T)` against `n` of `T`.
+    /// `contiguous(n, T)`, against `n` elements of `T`.
     Contiguous,
-    /// A duplicate against the original.
+    /// A duplicate, against the original.
     Dup,
-    /// A type resized to the bounds that it has against the type.
+    /// A type resized to its own bounds, against the type.
     Resized,
-    /// A vector against strided contiguous blocks.
+    /// A vector, against strided contiguous blocks.
     Vector,
-    /// A struct of equal parts, one after the other, against contiguous ones.
+    /// A struct of equal parts one after the other, against contiguous parts.
     Struct,
-    /// A subarray against nested vectors.
+    /// A subarray, against nested vectors.
     Subarray,
-    /// A list of equal steps against a vector.
+    /// A list of equal steps, against a vector.
     Indexed,
 }
 
@@ -68,7 +69,7 @@ impl Guideline {
         Self::Indexed,
     ];
 
-    /// Short name.
+    /// Returns a short name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hand => "hand",
@@ -82,7 +83,7 @@ impl Guideline {
         }
     }
 
-    /// What it says.
+    /// Returns the text of the guideline.
     pub fn text(self) -> &'static str {
         match self {
             Self::Hand => "a type costs no more than a hand's loop over its runs",
@@ -96,8 +97,8 @@ impl Guideline {
         }
     }
 
-    /// The description of some layout made of `count` elements of `ty`, and what it is held against
-    /// (nothing: a hand's loop), each with its count.
+    /// Returns a description of a layout made of `count` elements of `ty`, and the reference (`None`: a
+    /// hand-written loop), each with its count.
     fn pair(
         self,
         ty: &Datatype,
@@ -132,7 +133,7 @@ impl Guideline {
                 against(all, Datatype::contiguous(parts * each, ty)?)
             }
             Self::Subarray => {
-                // At most n elements of three dimensions, the last one the longest.
+                // At most n elements in three dimensions; the last dimension is the longest.
                 let edge = ((n as f64).cbrt() as i64).max(1);
                 let sub = [edge, edge, (n / (edge * edge)).max(1)];
                 let start = [0; 3].map(|_: i64| numbers.below(3) as i64);
@@ -162,13 +163,13 @@ impl Guideline {
 
 /// A type and its count.
 type Counted = (Datatype, u64);
-/// A description, and what it is held against.
+/// A description and its reference.
 type Pair = (Counted, Option<Counted>);
 
-/// What was measured for one guideline and type in one direction.
+/// The measurements for one guideline and one type in one direction.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// Which expectation.
+    /// The guideline.
     pub guideline: Guideline,
     /// The number of the random type.
     pub number: usize,
@@ -178,23 +179,23 @@ pub struct Check {
     pub direction: &'static str,
     /// The description, as an expression, and its count.
     pub text: String,
-    /// Nanoseconds of a call: description, and what it is held against. Of the measurement with the
+    /// Nanoseconds of a call of the description and of the reference, from the measurement with the
     /// least ratio.
     pub ns: [f64; 2],
-    /// What ran.
+    /// The kernels that ran.
     pub executors: [String; 2],
-    /// Did every measurement say so?
+    /// Did every measurement show a violation?
     pub violated: bool,
 }
 
 impl Check {
-    /// The description's time over that of what it is held against.
+    /// Returns the time of the description divided by that of the reference.
     pub fn ratio(&self) -> f64 {
         self.ns[0] / self.ns[1]
     }
 }
 
-/// Everything that was checked.
+/// The result of all checks.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
     /// The seed of the types.
@@ -203,12 +204,12 @@ pub struct Checks {
     pub types: usize,
     /// The checks.
     pub list: Vec<Check>,
-    /// What could not be made or was wrong: one line each.
+    /// The faults, one line each.
     pub faults: Vec<String>,
 }
 
-/// Checks all guidelines for `types` random types. `hands` are the builds of the hand loops, the
-/// fastest of which is held against.
+/// Checks all guidelines for `types` random types. `hands` are the builds of the hand loops; the
+/// fastest one is the reference.
 pub fn run(
     seed: u64,
     types: usize,
@@ -244,8 +245,8 @@ pub fn run(
     checks
 }
 
-/// Both sides, verified. The other one describes the same bytes in the same order: it is held
-/// against the oracle for the first.
+/// Returns both sides, verified. The reference describes the same bytes in the same order, so that the
+/// oracle of the description verifies it too.
 fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String> {
     let settings = || Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() };
     let layout = Layout::of("", own.0.clone(), own.1)?;
@@ -265,7 +266,7 @@ fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String
     Bench::verified(layout, competitors)
 }
 
-/// The runs as a hand's loop: over offsets where they have one length.
+/// Returns the runs as a hand-written loop: a loop over offsets if all runs have one length.
 fn runs((ty, count): &Counted) -> Result<HandNest, String> {
     let plan = ty.commit().map_err(|e| e.to_string())?;
     let iov = Iov::new(&plan);
@@ -307,7 +308,7 @@ fn check(
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
-        // Noise decides nothing.
+        // An unsteady measurement decides nothing.
         let steady = own.spread <= STEADY && other.spread <= STEADY;
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {

@@ -1,15 +1,15 @@
-//! Checked guidelines as a summary for people and as CSV.
+//! Writes checked guidelines as a summary for people and as CSV.
 //!
-//! Fed by `mod.rs`; nothing is decided here.
+//! `mod.rs` makes the checks and decides about violations.
 
 use super::{Check, Checks, Guideline, MOST};
 use crate::report::size_text;
 use std::fmt::Write;
 
-/// Characters of a type that are shown.
+/// How many characters of a type are shown.
 const SHOWN: usize = 150;
 
-/// One line per guideline, then every violation.
+/// Writes one line per guideline and then every violation.
 pub fn summary(checks: &Checks) -> String {
     let mut out = format!(
         "Performance guidelines, {} random types (seed {}), at most {MOST}x\n\n{:<6}{:<64}{:>8}{:>10}{:>8}\n",
@@ -61,7 +61,7 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN).chain("...".chars()).collect()
 }
 
-/// One line per check, with a header line.
+/// Writes a header line and one line per check.
 pub fn csv(checks: &Checks) -> String {
     let mut text = String::from(
         "guideline,number,bytes,direction,ns,reference_ns,ratio,violated,executor,reference_executor,type\n",
@@ -69,8 +69,8 @@ pub fn csv(checks: &Checks) -> String {
     for check in &checks.list {
         let [own, other] = check.ns;
         let [executor, reference] = &check.executors;
-        // Neither kernels' names nor types hold quotes; both hold commas. A type of many places is
-        // found again by the seed.
+        // Names of kernels and types may hold commas, but no quotes. A type with many displacements is
+        // cut; the seed makes it again.
         let _ = writeln!(
             text,
             "{},{},{},{},{own:.1},{other:.1},{:.3},{},\"{}\",\"{}\",\"{}\"",

@@ -1,15 +1,15 @@
-//! Jobs of several typepack prefixes in one run: each reserves cores as if it were alone.
+//! Starts jobs of several typepack prefixes in one run so that each job can reserve the cores it wants.
 //!
-//! Used by `library.rs`. `mpiexec` reserves the cores it binds ranks to under names that all jobs of
-//! one network namespace see, so that two jobs that work at the same time keep out of each other's
-//! way. The jobs of a run never work at the same time, and have to have the same cores: each is
-//! started in a network namespace of its own. Nothing else changes for it. The lines to its ranks
-//! go through a name in the file system, which namespaces share.
+//! Used by `library.rs`. `mpiexec` binds ranks to cores and reserves these cores under names that all
+//! jobs of one network namespace see, so that two jobs that work at the same time use different cores.
+//! The jobs of a run take turns and must use equal cores. This file therefore starts each job in a
+//! network namespace of its own. The namespace changes nothing else for a job: the launcher talks to
+//! its ranks through a name in the file system, which all namespaces share.
 //!
 //! # Safety
 //!
-//! This file runs code between `fork` and `exec`, where only calls that are safe in signal handlers
-//! are allowed: it makes system calls, and neither allocates nor takes a lock.
+//! This file runs code between `fork` and `exec`, where only calls that are safe in signal handlers are
+//! allowed. That code makes system calls; it allocates nothing and takes no lock.
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, write};
@@ -22,19 +22,20 @@ use std::process::{Command, Stdio};
 /// Starts `command` in a network namespace of its own.
 pub fn reserve_apart(command: &mut Command) {
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    // Made here: there is no allocation after the fork.
+    // The texts are made before the fork, because nothing may be allocated after it.
     let maps = [format!("{user} {user} 1"), format!("{group} {group} 1")];
     let own_network = move || leave(&maps).map_err(io::Error::from);
-    // SAFETY: `leave` makes system calls on data of its own, which is allowed after a fork: it
-    // allocates nothing, takes no lock, and changes nothing but the new process's namespaces.
+    // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave`
+    // makes only system calls on `maps`, which the closure owns; it allocates nothing, takes no lock,
+    // and changes only the namespaces of the new process.
     unsafe { command.pre_exec(own_network) };
 }
 
-/// Can jobs be kept apart here?
+/// Checks whether the system can keep jobs apart.
 ///
 /// # Errors
 ///
-/// One line: the system allows no such namespaces.
+/// Returns one line if the system does not allow new network namespaces.
 pub fn check() -> Result<(), String> {
     let mut command = Command::new("true");
     command.stdin(Stdio::null());
@@ -48,15 +49,17 @@ pub fn check() -> Result<(), String> {
     })
 }
 
-/// Leaves the network namespace; whoever may not leaves that of users first, and stays who he is.
+/// Moves this process into a new network namespace. A process without the right to do so first moves
+/// into a new user namespace, in which its user and group stay what they were.
 fn leave([users, groups]: &[String; 2]) -> Result<(), Errno> {
-    // SAFETY: the new process has one thread and no descriptor that belongs to the namespaces it
-    // leaves; it shares neither descriptors nor memory by these flags.
+    // SAFETY: `NEWNET` unshares neither descriptors nor memory. The process has one thread, because it
+    // has just been forked, and holds no descriptor of the namespace that it leaves.
     match unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) } {
         Err(Errno::PERM) => {}
         done => return done,
     }
-    // SAFETY: as above.
+    // SAFETY: `NEWUSER` and `NEWNET` unshare neither descriptors nor memory. `NEWUSER` requires a
+    // process with one thread, which this one is because it has just been forked.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET) }?;
     say(c"/proc/self/setgroups", "deny")?;
     say(c"/proc/self/uid_map", users)?;
@@ -80,7 +83,7 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     use std::process::Command;
 
-    /// The namespace of a name as `mpiexec` reserves one: `/proc/net/unix` lists them.
+    /// Reserves a name as `mpiexec` does; `/proc/net/unix` lists the names of a namespace.
     #[test]
     fn names_of_other_jobs_are_not_seen() {
         if let Err(line) = check() {

@@ -1,7 +1,7 @@
-//! `typepack-bench pingpong` and `collectives`: their arguments, and the run from them to the text for
-//! the terminal.
+//! `typepack-bench pingpong` and `collectives`: their arguments, and the run that measures and writes
+//! the text for the terminal.
 //!
-//! Called by `main.rs`, which prints.
+//! `main.rs` calls this file and prints the text.
 
 use super::apart;
 use super::definition::{Definitions, Memory, Row, matches};
@@ -15,37 +15,37 @@ use crate::builds::{self, Compared};
 use crate::split;
 use std::path::{Path, PathBuf};
 
-/// Where `scripts/bench` installs what is measured.
+/// The folder in which `scripts/bench` installs typepack.
 const PREFIX: &str = "target/prefix";
 
-/// Arguments of `typepack-bench pingpong` and `collectives`.
+/// The arguments of `typepack-bench pingpong` and `collectives`.
 #[derive(clap::Args)]
 pub struct MessageArguments {
-    /// Rows to measure, by name or part of a name: 8B, halo, d1s8-64K, job. Separate several by
-    /// commas; all by default.
+    /// Rows to measure, by name or by parts of names: 8B, halo, d1s8-64K, job. Separated by commas; by
+    /// default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// Where the buffers are from; by default both, for collectives the user's.
+    /// The memory of the buffers; by default both kinds, for collectives user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
-    /// An installed typepack (`scripts/install --prefix DIR`): DIR or NAME=DIR. May be repeated: the
-    /// first is the one that ratios are of, and the others are what it is compared with, too: a
-    /// summary for each, rows below 0.9 measured three times.
+    /// An installed typepack (`scripts/install --prefix DIR`): DIR or NAME=DIR. May be repeated. The
+    /// first one is the library whose ratios the tables show. The run also compares it with each of the
+    /// others: a summary for each, with rows below 0.9 measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
-    /// Where `scripts/bench peers` has put the peers.
+    /// The folder into which `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// Libraries that take part, of those that are there. Separate several by commas.
+    /// Names of the installed libraries that take part, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     library: Vec<String>,
-    /// Fewer rows and rounds: a few minutes.
+    /// Measure fewer rows and rounds, in a few minutes.
     #[arg(long)]
     quick: bool,
     /// Rounds in which the libraries take turns; 7, or 5 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// About how long a turn measures.
+    /// Milliseconds that a turn measures for, about.
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
@@ -60,20 +60,22 @@ pub struct MessageArguments {
     list: bool,
 }
 
-/// What ends the command early, in one line.
+/// An error that ends the command, in one line.
 #[derive(Debug)]
 pub enum Fault {
     /// The arguments are wrong.
     Usage(String),
-    /// The system, or everybody who was asked to take part.
+    /// The system refused something, or no library could be measured.
     Failed(String),
 }
 
-/// Runs the command; `progress` is told row and number of rows. Returns the text for the terminal.
+/// Runs the command and returns the text for the terminal. Calls `progress` with the number of the row
+/// and the number of rows.
 ///
 /// # Errors
 ///
-/// [`Fault`]. A peer that fails is none: it is told in the text.
+/// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
+/// text says so.
 pub fn run(
     subject: Subject,
     arguments: &MessageArguments,
@@ -152,7 +154,7 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job of `ranks` ranks of everybody.
+/// Starts a job of `ranks` ranks for every library.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
@@ -177,8 +179,8 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares the rows from `first` on with those of the other builds of typepack. Rows that are
-/// slower than before are measured again, by new jobs, until there are [`builds::RUNS`] of them.
+/// Compares the rows from `first` on with those of the other builds. If a row is slower than before,
+/// new jobs measure it again until it has [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,
     first: usize,
@@ -221,7 +223,8 @@ fn compare(
     Ok(())
 }
 
-/// A peer's fault is told at the end; without typepack there is nothing to measure.
+/// Notes the fault of a peer. If typepack itself fails, there is nothing to measure, and the fault is
+/// an error.
 fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     let line = format!("{}: {line}", library.name);
     if library.is_peer() {
@@ -258,7 +261,7 @@ fn chosen(
             return Err(Fault::Usage(line));
         }
     }
-    // What is named is measured, whether it is a part of quick runs or not.
+    // A row that --only names is measured, whether quick runs contain it or not.
     let rows = definitions.rows.iter().filter(|row| match only.is_empty() {
         true => row.quick || !arguments.quick,
         false => only.iter().any(|pattern| row.is_named(pattern)),
@@ -269,7 +272,7 @@ fn chosen(
     Ok((rows.cloned().collect(), jobs.copied().collect()))
 }
 
-/// typepack's prefixes, then the peers.
+/// Returns typepack's prefixes and then the peers.
 fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
@@ -282,7 +285,9 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         let named = |line| Fault::Usage(format!("--prefix {text}: {line}"));
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if name.is_empty() || !name.chars().all(sound) {
-            return Err(named("a name is letters, digits, dots and dashes".to_owned()));
+            return Err(named(
+                "a name consists of letters, digits, dots, dashes and underscores".to_owned(),
+            ));
         }
         let library = Library::at(&name, Path::new(path)).map_err(|line| {
             let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };
@@ -300,18 +305,20 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     list.extend(Library::peers(&arguments.peers));
     for (place, library) in list.iter().enumerate() {
         if list[..place].iter().any(|other| other.name == library.name) {
-            return Err(Fault::Usage(format!("there are two libraries {}", library.name)));
+            return Err(Fault::Usage(format!("two libraries have the name {}", library.name)));
         }
     }
     for name in &arguments.library {
         if !list.iter().any(|library| library.name == *name) {
             let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
             let known = known.join(", ");
-            return Err(Fault::Usage(format!("--library {name}: there are only {known}")));
+            return Err(Fault::Usage(format!(
+                "--library {name}: no such library; allowed are {known}"
+            )));
         }
     }
     if !arguments.library.is_empty() {
-        // typepack is what all are compared with.
+        // typepack always stays, because all ratios are typepack's.
         list.retain(|library| !library.is_peer() || arguments.library.contains(&library.name));
     }
     Ok(list)

@@ -1,8 +1,8 @@
-//! Rows and bars of messages and collectives as data: reads `definitions/message.toml`,
-//! `definitions/collective.toml`, or a file of their kind.
+//! Reads the rows and bars of messages and collectives: `definitions/message.toml`,
+//! `definitions/collective.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, `summary.rs` holds them against the [`Bar`]s. What a row's
-//! words mean is known to the C program only (`message/layout.c`, `message/halo.c`,
+//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C
+//! program knows what the words of a row mean (`message/layout.c`, `message/halo.c`,
 //! `message/collective.c`).
 
 use crate::definition::line_of;
@@ -10,32 +10,32 @@ use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
-/// Most ranks of a row: the C program has no more.
+/// The most ranks of a row, which the C program limits.
 const MOST_RANKS: usize = 16;
-/// Most packed bytes of a message.
+/// The most packed bytes of a message.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Rows and bars.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// In the order of the file, sizes in order.
+    /// The rows in the order of the file; the sizes of a row are in order.
     pub rows: Vec<Row>,
-    /// What the rows must reach.
+    /// The bars.
     pub bars: Vec<Bar>,
 }
 
-/// One row, still without its memory.
+/// One row. It can be measured from either kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name, with the size: `d1s8-64K`.
+    /// The name with the size: `d1s8-64K`.
     pub name: String,
-    /// Which bars it is for; may be empty.
+    /// The class of the bars that judge the row; may be empty.
     pub class: String,
-    /// For people.
+    /// A description for people.
     pub text: String,
     /// Is it part of a quick run?
     pub quick: bool,
-    /// How many ranks it is for.
+    /// The number of ranks.
     pub ranks: usize,
     what: What,
 }
@@ -47,17 +47,17 @@ enum What {
     Collective { operation: String, bytes: u64 },
 }
 
-/// Where the buffers are from.
+/// The memory of the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Memory {
-    /// `malloc`.
+    /// Memory of `malloc`.
     User,
-    /// `MPI_Alloc_mem`.
+    /// Memory of `MPI_Alloc_mem`.
     Alloc,
 }
 
 impl Memory {
-    /// Its name in rows and for the C program.
+    /// Returns the name in rows and for the C program.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -66,31 +66,31 @@ impl Memory {
     }
 }
 
-/// How rows become one value.
+/// How the rows of a class become one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Value {
-    /// Geometric mean of the ratios to the best peers.
+    /// The geometric mean of the ratios to the best peers.
     Mean,
-    /// The least such ratio.
+    /// The least ratio to the best peer.
     Least,
-    /// The greatest ratio of the message to a single `MPI_Pack`.
+    /// The greatest ratio of the message's time to the time of a single `MPI_Pack`.
     Pack,
 }
 
-/// What the rows of a class must reach.
+/// A bar for the rows of a class.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// The rows.
+    /// The class of the rows.
     pub class: String,
-    /// For people.
+    /// A description for people.
     pub text: String,
     /// How they become one value.
     pub value: Value,
-    /// From user memory, from `MPI_Alloc_mem`.
+    /// The limits for user memory and for `MPI_Alloc_mem`.
     pub bar: [f64; 2],
-    /// The same.
+    /// The goals for user memory and for `MPI_Alloc_mem`.
     pub goal: [f64; 2],
     /// Do only rows between near CPUs decide?
     #[serde(default)]
@@ -144,20 +144,20 @@ impl RowDefinition {
 }
 
 impl Definitions {
-    /// Those of `definitions/message.toml`.
+    /// Returns the rows and bars of `definitions/message.toml`.
     ///
     /// # Panics
     ///
-    /// Never: a test reads them.
+    /// Panics if the built-in file has faults; a test reads it.
     pub fn messages() -> Self {
         Self::parse(MESSAGES).expect("the built-in definitions are sound")
     }
 
-    /// Those of `definitions/collective.toml`.
+    /// Returns the rows and bars of `definitions/collective.toml`.
     ///
     /// # Panics
     ///
-    /// Never: a test reads them.
+    /// Panics if the built-in file has faults; a test reads it.
     pub fn collectives() -> Self {
         Self::parse(COLLECTIVES).expect("the built-in definitions are sound")
     }
@@ -166,7 +166,7 @@ impl Definitions {
     ///
     /// # Errors
     ///
-    /// One line: what is wrong, and in which row.
+    /// Returns one line that says what is wrong in which row.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -177,7 +177,7 @@ impl Definitions {
             let named = |fault: String| format!("row {}: {fault}", definition.name);
             for row in rows_of(definition).map_err(named)? {
                 if rows.iter().any(|other| other.name == row.name) {
-                    return Err(named(format!("{} is there twice", row.name)));
+                    return Err(named(format!("two rows have the name {}", row.name)));
                 }
                 rows.push(row);
             }
@@ -220,20 +220,20 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         (Some(layout), None) if definition.sizes.is_empty() => {
             let layout = words(layout)?;
             if layout.contains('{') {
-                return Err("a layout with {n} has sizes".to_owned());
+                return Err("a layout with {n} needs sizes".to_owned());
             }
             Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
         }
         (Some(layout), None) => {
             let layout = words(layout)?;
             if !layout.contains("{n}") {
-                return Err("a layout with sizes has an {n}".to_owned());
+                return Err("a layout with sizes needs an {n}".to_owned());
             }
             let unit = definition.unit.unwrap_or(1).max(1);
             let one = |size: &String| {
                 let count = bytes(size)? / unit;
                 if count == 0 {
-                    return Err(format!("{size} is less than a unit"));
+                    return Err(format!("size {size} is smaller than one unit of {unit} bytes"));
                 }
                 let layout = layout.replace("{n}", &count.to_string());
                 let what = What::Message { layout, pack: definition.pack };
@@ -245,18 +245,19 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     }
 }
 
-/// A row for each size and number of ranks; the number is a part of name and class.
+/// Makes a row for each size and each number of ranks. The number of ranks becomes a part of name and
+/// class.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
     if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
         return Err("a collective has neither layout nor halo nor pack".to_owned());
     }
     if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
-        return Err("a collective is a word of small letters".to_owned());
+        return Err("the name of a collective consists of small letters".to_owned());
     }
     let mut rows = Vec::new();
     for &ranks in &definition.ranks {
         if !(2..=MOST_RANKS).contains(&ranks) {
-            return Err(format!("{ranks} ranks are not 2 to {MOST_RANKS}"));
+            return Err(format!("ranks = {ranks} is not between 2 and {MOST_RANKS}"));
         }
         let mut row = |size: Option<&String>, bytes: u64| {
             let size_name = size.map_or(String::new(), |size| format!("-{size}"));
@@ -275,23 +276,27 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         for size in &definition.sizes {
             match bytes(size)? {
                 bytes if bytes.is_multiple_of(8) => row(Some(size), bytes),
-                _ => return Err(format!("{size} is not a number of doubles")),
+                _ => return Err(format!("size {size} is no multiple of 8 bytes")),
             }
         }
     }
     if rows.is_empty() {
-        return Err("a collective has ranks".to_owned());
+        return Err("a collective needs ranks".to_owned());
     }
     Ok(rows)
 }
 
-/// One line of words: they are sent as such.
+/// Checks that `text` is one line, because the program sends it to the C program as a line.
 fn words(text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
-    if sound { Ok(text.to_owned()) } else { Err("words of one line are wanted".to_owned()) }
+    if sound {
+        Ok(text.to_owned())
+    } else {
+        Err("the text must be one line of 1 to 999 bytes".to_owned())
+    }
 }
 
-/// `8B`, `64K`, `1M`.
+/// Reads a size such as `8B`, `64K` or `1M`.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let factor = match &text[digits..] {
@@ -308,7 +313,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl Row {
-    /// What the C program is told.
+    /// Returns the line that the C program gets.
     pub fn command(&self, memory: Memory) -> String {
         match &self.what {
             What::Message { layout, pack } => {
@@ -322,13 +327,13 @@ impl Row {
         }
     }
 
-    /// Is it meant by `pattern`: its name, or a run of the name's parts between dashes?
+    /// Does `pattern` name this row: the whole name, or some consecutive parts between its dashes?
     pub fn is_named(&self, pattern: &str) -> bool {
         matches(&self.name, pattern)
     }
 }
 
-/// Is `pattern` the name, or a run of its parts between dashes?
+/// Is `pattern` the name, or some consecutive parts between its dashes?
 pub(super) fn matches(name: &str, pattern: &str) -> bool {
     !pattern.is_empty() && format!("-{name}-").contains(&format!("-{pattern}-"))
 }
@@ -349,7 +354,7 @@ mod tests {
         assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
         assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
         assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
-        // Every class of the bars has a row in a quick run, the cells excepted.
+        // Every class that has a bar has a row in a quick run, except the class of the cells.
         for bar in &all.bars {
             let quick = all.rows.iter().any(|r| r.class == bar.class && r.quick);
             assert!(quick || bar.class == "cells", "{}", bar.text);
@@ -387,16 +392,21 @@ mod tests {
             row("layout = \"contig {n}\"\nsizes = [\"8\"]"),
             "row a: 8 is not a size such as 8B, 64K or 1M"
         );
-        assert!(row("layout = \"contig {n}\"").contains("has sizes"));
+        assert!(row("layout = \"contig {n}\"").contains("needs sizes"));
         assert!(row("layout = \"contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
         assert!(row("halo = \"a\"\nlayout = \"b\"").contains("either"));
-        assert!(row("halo = \"a\\nquit\"").contains("words of one line"));
+        assert!(row("halo = \"a\\nquit\"").contains("must be one line"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
-        assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]").contains("twice"));
-        assert!(row("collective = \"scan\"").contains("has ranks"));
-        assert!(row("collective = \"scan\"\nranks = [1]").contains("1 ranks are not"));
+        assert!(
+            row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]")
+                .contains("two rows have the name a-8B")
+        );
+        assert!(row("collective = \"scan\"").contains("needs ranks"));
+        assert!(
+            row("collective = \"scan\"\nranks = [1]").contains("ranks = 1 is not between 2 and 16")
+        );
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
-        assert!(row(odd).contains("9B is not a number of doubles"));
+        assert!(row(odd).contains("size 9B is no multiple of 8 bytes"));
         assert!(row("halo = \"a\"\nranks = [2]").contains("only collectives"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }

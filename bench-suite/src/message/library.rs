@@ -1,13 +1,14 @@
-//! Who takes part, and our C program compiled for each: with the mpicc of its prefix.
+//! Finds the MPI libraries that take part, and compiles the C program for each of them.
 //!
-//! `session.rs` and `whole.rs` start what is compiled here. Intel's package for Python has no mpicc;
-//! it has the standard ABI's library, for which typepack's mpicc compiles.
+//! `session.rs` and `whole.rs` start the compiled programs. Each library compiles with the mpicc of its
+//! own prefix. Intel's package for Python has no mpicc, but it has the library of the standard ABI, for
+//! which typepack's mpicc compiles.
 
 use super::apart;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The parts of the program.
+/// The files of the C program.
 const SOURCES: [(&str, &str); 9] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
@@ -21,13 +22,13 @@ const SOURCES: [(&str, &str); 9] = [
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
 
-/// Name of typepack in rows.
+/// The name of typepack in rows.
 pub const TYPEPACK: &str = "typepack";
 
-/// Whose launcher and variables.
+/// The kinds of libraries, which differ in launcher and variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ours.
+    /// typepack.
     Typepack,
     /// MPICH.
     Mpich,
@@ -40,22 +41,22 @@ pub enum Kind {
 /// An installed MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// Short name in rows.
+    /// The short name in rows.
     pub name: String,
-    /// Where `bin` and `lib` are; absolute.
+    /// The absolute path of the folder that holds `bin` and `lib`.
     pub prefix: PathBuf,
-    /// Whose it is.
+    /// The kind of the library.
     pub kind: Kind,
-    /// Its jobs know nothing of the cores that other jobs have reserved (`apart.rs`).
+    /// Do its jobs ignore the cores that other jobs have reserved (`apart.rs`)?
     pub apart: bool,
 }
 
 impl Library {
-    /// The MPI under `prefix`.
+    /// Looks at the MPI under `prefix`.
     ///
     /// # Errors
     ///
-    /// One line: there is no mpiexec.
+    /// Returns one line if the prefix has no mpiexec.
     pub fn at(name: &str, prefix: &Path) -> Result<Self, String> {
         let shown = prefix.display();
         let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;
@@ -72,12 +73,12 @@ impl Library {
         Ok(Self { name: name.to_owned(), prefix, kind, apart: false })
     }
 
-    /// Is it one of those that typepack is compared with?
+    /// Is this a library that typepack is compared with?
     pub fn is_peer(&self) -> bool {
         self.kind != Kind::Typepack
     }
 
-    /// The peers that `scripts/bench peers` has put under `directory`, by name.
+    /// Returns the peers that `scripts/bench peers` has put under `directory`, sorted by name.
     pub fn peers(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let mut peers: Vec<Self> = entries
@@ -91,11 +92,12 @@ impl Library {
         peers
     }
 
-    /// What compiles for it: its own mpicc, or `other`'s for the standard ABI.
+    /// Returns the compiler for this library: its own mpicc, or else the mpicc of `other` if this
+    /// library has the standard ABI.
     ///
     /// # Errors
     ///
-    /// One line: neither is there.
+    /// Returns one line if there is no such mpicc.
     pub fn compiler(&self, other: Option<&Self>) -> Result<PathBuf, String> {
         let own = self.prefix.join("bin/mpicc");
         if own.exists() {
@@ -109,11 +111,11 @@ impl Library {
         }
     }
 
-    /// Compiles our program in `folder`; returns its path.
+    /// Compiles the C program in `folder` and returns its path.
     ///
     /// # Errors
     ///
-    /// One line: no compiler, or what it said.
+    /// Returns one line if there is no compiler, or a line of the compiler's output.
     pub fn compile(&self, other: Option<&Self>, folder: &Path) -> Result<PathBuf, String> {
         let compiler = self.compiler(other)?;
         let program = folder.join(format!("bench-{}", self.name));
@@ -137,7 +139,8 @@ impl Library {
         Ok(program)
     }
 
-    /// Its launcher with a job of `ranks`; the program follows. `bound`: a core for each rank.
+    /// Returns the library's launcher with the arguments for a job of `ranks` ranks. The caller appends
+    /// the program. With `bound`, each rank gets a core of its own.
     pub fn launcher(&self, ranks: usize, bound: bool) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpiexec"));
         self.surround(&mut command);
@@ -157,14 +160,15 @@ impl Library {
         command
     }
 
-    /// The program by itself, without a launcher.
+    /// Returns a command that runs the program without a launcher.
     pub fn alone(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         self.surround(&mut command);
         command
     }
 
-    /// Variables: installed elsewhere than they were built, these find their parts by them.
+    /// Sets variables for a library that is installed elsewhere than it was built: by them it finds its
+    /// parts.
     fn surround(&self, command: &mut Command) {
         match self.kind {
             Kind::Typepack | Kind::Mpich => {}
@@ -182,17 +186,17 @@ impl Library {
     }
 }
 
-/// A directory that is gone when this is dropped.
+/// A folder that is removed when this value is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one among the system's temporary files.
+    /// Makes a new folder among the system's temporary files.
     ///
     /// # Errors
     ///
-    /// One line: the system's.
+    /// Returns one line if the system refuses the folder.
     pub fn new() -> Result<Self, String> {
-        // Unique among processes and, for tests, threads.
+        // The name is unique among processes and, for tests, among threads.
         let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
         let id: String = id.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect();
         let path = std::env::temp_dir().join(format!("typepack-message-{id}"));
@@ -200,7 +204,7 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -208,7 +212,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A directory that stays behind in the system's temporary one does no harm.
+        // A folder that stays behind among the temporary files does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -238,7 +242,7 @@ mod tests {
         assert!(at("e", &["lib/libmpi_abi.so.1"]).expect_err("no mpiexec").contains("mpiexec"));
         let found = Library::peers(scratch.path());
         assert_eq!(found.len(), 4);
-        // Without a compiler of its own and without the standard ABI there is no program.
+        // A library without an mpicc and without the standard ABI has no program.
         let own = &found[3];
         assert!(found[2].compiler(Some(own)).is_err() && found[2].compiler(None).is_err());
         assert!(own.compiler(None).expect("its own").ends_with("d/bin/mpicc"));

@@ -1,6 +1,6 @@
-//! Measured rows as a table and as CSV.
+//! Writes the measured rows as a table and as CSV.
 //!
-//! Nothing here decides anything; bars are `summary.rs`.
+//! `summary.rs` compares the rows with the bars.
 
 use super::suite::Measured;
 use super::whole::Whole;
@@ -9,12 +9,14 @@ use crate::measure::STEADY;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// Name of the table of messages in records.
+/// The name of the table of messages in records.
 pub const MESSAGES: &str = "pingpong";
-/// Name of the table of jobs in records.
+/// The name of the table of collectives in records.
+pub const COLLECTIVES: &str = "collectives";
+/// The name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
-/// What a run is about.
+/// What a run measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     /// Messages and halos of two ranks, and whole jobs.
@@ -25,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What its bars are for.
+    /// Says what the bars of this subject are for.
     pub fn bars(self) -> &'static str {
         match self {
             Self::Messages => "messages, halos and jobs",
@@ -33,7 +35,24 @@ impl Subject {
         }
     }
 
-    fn times(self) -> &'static str {
+    /// Returns the name of the table of this subject in records.
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::Messages => MESSAGES,
+            Self::Collectives => COLLECTIVES,
+        }
+    }
+
+    /// Names the rows of this subject.
+    pub(crate) fn rows(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Collectives => "collectives",
+        }
+    }
+
+    /// Says what the times of the rows are.
+    pub(crate) fn times(self) -> &'static str {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",
             Self::Collectives => "one call, from the first rank's begin to the last one's end",
@@ -44,33 +63,33 @@ impl Subject {
 /// Everything that one run has measured.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What it is about.
+    /// What the run has measured.
     pub subject: Subject,
-    /// Names of all libraries, typepack's first.
+    /// The names of all libraries; typepack's is the first.
     pub libraries: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
-    /// Who they are, in their own words.
+    /// The versions that the libraries state, and other remarks, one line each.
     pub versions: Vec<String>,
     /// Rows of two ranks.
     pub rows: Vec<Measured>,
     /// Rows of whole jobs.
     pub jobs: Vec<Whole>,
-    /// Other builds of typepack by name, with the rows that both have.
+    /// The names of other builds of typepack, each with the rows that both builds have.
     pub builds: Vec<(String, Vec<Compared>)>,
-    /// What has failed, one line each.
+    /// The faults, one line each.
     pub faults: Vec<String>,
 }
 
 impl Run {
-    /// Whom ratios are of.
+    /// Returns the name of the library whose ratios the tables show.
     pub fn own(&self) -> &str {
         self.libraries.first().map_or("", String::as_str)
     }
 }
 
-/// Nanoseconds for people, in microseconds.
-fn us(ns: f64) -> String {
+/// Writes nanoseconds as microseconds.
+pub(crate) fn us(ns: f64) -> String {
     match ns / 1000.0 {
         us if us < 10.0 => format!("{us:.3}"),
         us if us < 1000.0 => format!("{us:.1}"),
@@ -78,7 +97,7 @@ fn us(ns: f64) -> String {
     }
 }
 
-/// The tables for people.
+/// Writes the tables for people.
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {
@@ -148,8 +167,8 @@ fn jobs(run: &Run) -> String {
     format!("\n{table}\n")
 }
 
-/// One line per row and library under a header, for messages and, after a line with their name, for
-/// jobs.
+/// Writes a header and one line per row and library, for messages and then, after a line with the name
+/// of the table, for jobs.
 pub fn csv(run: &Run) -> String {
     let mut text = String::from(
         "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",

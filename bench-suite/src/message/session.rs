@@ -1,8 +1,8 @@
-//! A job that lives through the run: started, asked, ended.
+//! Keeps one job of a library alive through the whole run and sends it the rows to measure.
 //!
-//! `suite.rs` asks; `message/main.c` answers. Every rank has a socket of its own and answers every
-//! line with one. A job that crashes, hangs or does not start is an error of one line for the row
-//! at hand; the next row gets a fresh job.
+//! `suite.rs` sends lines, and `message/main.c` answers. Every rank has a socket of its own and answers
+//! each line with one line. If a job crashes, hangs or does not start, the current row gets an error of
+//! one line, and the next row gets a new job.
 
 use super::library::Library;
 use crate::buffer::{Buffer, PAGE};
@@ -18,52 +18,53 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take before the job counts as hanging.
+/// If an answer takes longer than this, the job counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Jobs of one library that may die before it is given up.
+/// After this many crashes of its jobs, a library is given up.
 const LIVES: usize = 5;
-/// How long a job may take to end by itself.
+/// A job that has been asked to end may take this long.
 const GRACE: Duration = Duration::from_secs(5);
-/// The user's memory of a rank; only what is touched is there.
+/// Bytes of user memory per rank. The system provides only the pages that a rank touches.
 const MEMORY: usize = 1 << 30;
-/// Voluntary context switches of a rank while others are measured, from its last answer on: one
-/// into `read`, and one if the line was there before that.
+/// The number of voluntary context switches that a sleeping rank may make between its last answer and
+/// the next line: one in `read`, and one more if the line arrived before the `read`.
 const NAPS: u64 = 2;
-/// How often a wait looks at the process as well.
+/// A wait for an answer looks at the process of the job this often.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// The pages that the ranks of all libraries have as their buffers, in turn: placement of pages
-/// decides as much as libraries do.
+/// The pages that the ranks of all libraries use as their buffers, one library after the other. All
+/// libraries use the same pages because the placement of pages changes times as much as the choice of
+/// the library does.
 pub struct UserMemory(Vec<Buffer>);
 
 impl UserMemory {
-    /// That of `ranks` ranks.
+    /// Allocates the memory of `ranks` ranks.
     ///
     /// # Errors
     ///
-    /// One line: the system has no such memory.
+    /// Returns one line if the system has not enough memory.
     pub fn new(ranks: usize) -> Result<Rc<Self>, String> {
         let buffers: Result<Vec<Buffer>, String> =
             (0..ranks).map(|_| Buffer::new(MEMORY)).collect();
         buffers.map(|buffers| Rc::new(Self(buffers)))
     }
 
-    /// Of how many ranks it is.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.0.len()
     }
 }
 
-/// What a row is, by the C program.
+/// The sizes of a row, as the C program states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Packed bytes of one message, or of all faces of one rank.
     pub payload: u64,
-    /// Bytes of the cache lines that one rank sends from and receives to.
+    /// Bytes of the cache lines that one rank sends from and receives into.
     pub touched: u64,
 }
 
-/// A library's job, for many rows one after the other.
+/// The job of a library, which measures many rows one after the other.
 pub struct Session {
     library: Library,
     program: PathBuf,
@@ -81,35 +82,35 @@ struct Running {
     child: Child,
     ranks: Vec<Rank>,
     output: PathBuf,
-    /// The page of the ranks; theirs as long as they run.
+    /// The page that the ranks share; it must exist as long as they run.
     _page: Buffer,
 }
 
 struct Rank {
     from: BufReader<UnixStream>,
     process: Option<Pid>,
-    /// How often it had given its CPU away by its last answer.
+    /// The rank's number of voluntary context switches at its last answer.
     naps: Option<u64>,
 }
 
-/// What a turn has measured.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
-    /// The row's time.
+    /// The time of the row.
     pub ns: f64,
-    /// A single `MPI_Pack` of the message; 0 where the row does not ask for it.
+    /// The time of a single `MPI_Pack` of the message; 0 if the row does not ask for it.
     pub pack: f64,
-    /// One way of a cache line, before and after.
+    /// Nanoseconds of a cache line one way, before the turn and after it.
     pub probes: [f64; 2],
 }
 
 impl Session {
-    /// Starts the job of `program` in `folder`: a rank for each of `memory`, on `cpus` (such as
-    /// `0,1`), bound where there are as many.
+    /// Starts the job of `program` in `folder`, with one rank for each rank of `memory` on the CPUs
+    /// `cpus` (such as `0,1`). The ranks are bound if there are as many CPUs as ranks.
     ///
     /// # Errors
     ///
-    /// One line: what the launcher or the program has said.
+    /// Returns one line with the error of the launcher or of the program.
     pub fn start(
         library: Library,
         program: PathBuf,
@@ -134,18 +135,18 @@ impl Session {
         Ok(session)
     }
 
-    /// Who it is.
+    /// Returns the library.
     pub fn library(&self) -> &Library {
         &self.library
     }
 
-    /// The library's version, in its own words.
+    /// Returns the version that the library states.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// How often its ranks have woken up while others were measured. Their sleep is what makes the
-    /// rows of two libraries comparable: 0 is right.
+    /// Returns how many times the ranks have woken up while others were measured. 0 is right: rows of
+    /// two libraries are comparable only if the ranks of the waiting library sleep.
     pub fn woken(&self) -> u64 {
         self.woken
     }
@@ -154,7 +155,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// One line: as [`Session::start`].
+    /// Returns the errors of [`Session::start`].
     pub fn restart(&mut self) -> Result<(), String> {
         self.running = None;
         let page = Buffer::new(PAGE)?;
@@ -178,7 +179,7 @@ impl Session {
         let child = child.map_err(|e| format!("mpiexec: {e}"))?;
         self.running = Some(Running { child, ranks: Vec::new(), output, _page: page });
         let met = self.meet(&listener);
-        // Nobody else is to come. A name that stays goes with the folder.
+        // All ranks have connected. If the name stays, it goes with the folder.
         let _ = std::fs::remove_file(&socket);
         match met {
             Ok(version) => {
@@ -189,7 +190,7 @@ impl Session {
         }
     }
 
-    /// All ranks call, each with one line about itself.
+    /// Accepts the connections of all ranks; each rank sends one line about itself.
     fn meet(&mut self, listener: &UnixListener) -> Result<String, Fault> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err(Fault::Ended) };
@@ -227,7 +228,7 @@ impl Session {
         Ok(version)
     }
 
-    /// The job is over, one way or the other; the line for the row.
+    /// Ends the job and returns the line about it for the row.
     fn dead(&mut self, fault: Fault) -> String {
         self.deaths += 1;
         let Some(mut running) = self.running.take() else { return "is not running".to_owned() };
@@ -241,7 +242,8 @@ impl Session {
         };
         let said = std::fs::read(&running.output).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        // The last line tells the least: launchers end with advice. That with the reason is early.
+        // The last line of the output says the least, because launchers end with advice. The line with
+        // the reason is an early one.
         let reason = said.lines().find(|l| {
             let l = l.to_ascii_lowercase();
             ["error", "bench:", "fatal", "fail", "signal", "bug"].iter().any(|w| l.contains(w))
@@ -252,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Sends a line to all ranks; their answers.
+    /// Sends a line to all ranks and returns their answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
@@ -263,7 +265,7 @@ impl Session {
             }
         }
         for rank in &mut running.ranks {
-            // A rank that has ended is found by the answer that does not come.
+            // If a rank has ended, its answer is missing, which `Rank::line` reports.
             let _ = writeln!(rank.from.get_mut(), "{line}");
         }
         let Running { child, ranks, .. } = running;
@@ -283,7 +285,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// One line: a crash, no answer in time, or given up.
+    /// Returns one line if the job crashes or does not answer in time, or if the library was given up.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
@@ -299,16 +301,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// One line: as [`Session::row`], or a wrong byte.
+    /// Returns the errors of [`Session::row`], and one line if a byte of the result is wrong.
     pub fn turn(&mut self, milliseconds: f64) -> Result<Turn, String> {
         let answers = self.ask(&format!("turn {milliseconds}"))?;
         parse(&answers[0]).ok_or(format!("answered {}", answers[0]))
     }
 
-    /// Frees what the row has.
+    /// Frees the buffers of the row.
     pub fn end(&mut self) {
         if self.running.is_some() {
-            // A job that dies here is started anew for the next row.
+            // If the job dies here, the next row starts a new one.
             let _ = self.ask("end");
         }
     }
@@ -343,7 +345,7 @@ fn extent(answer: &str) -> Option<Extent> {
     Some(Extent { payload: payload.parse().ok()?, touched: lines.checked_mul(64)? })
 }
 
-/// Why there is no answer.
+/// The reasons why an answer is missing.
 enum Fault {
     Ended,
     Late,
@@ -375,13 +377,13 @@ impl Rank {
 }
 
 impl Running {
-    /// Waits for the launcher; nothing if that takes longer than `time`.
+    /// Waits for the launcher. Returns `None` if that takes longer than `time`.
     fn wait(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
         wait(&mut self.child, time)
     }
 }
 
-/// Waits for a child; nothing if that takes longer than `time`.
+/// Waits for a child. Returns `None` if that takes longer than `time`.
 pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::ExitStatus> {
     let deadline = Instant::now() + time;
     loop {
@@ -395,18 +397,18 @@ pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::Ex
     }
 }
 
-/// Ends a launcher's job: it is asked, and killed when it does not obey.
+/// Ends the job of a launcher: sends SIGTERM, and SIGKILL after [`GRACE`].
 pub(super) fn finish(child: &mut Child) {
     if !child.try_wait().is_ok_and(|status| status.is_none()) {
-        // It has ended; its number may be another's by now.
+        // The launcher has ended; another process may have its number by now.
         return;
     }
     if let Some(launcher) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It fails only for a process that has ended.
+        // The signal fails only if the process has ended.
         let _ = kill_process(launcher, Signal::TERM);
     }
     if wait(child, GRACE).is_none() {
-        // The same.
+        // This fails only if the process has ended.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -415,12 +417,12 @@ pub(super) fn finish(child: &mut Child) {
 impl Drop for Running {
     fn drop(&mut self) {
         let processes: Vec<Pid> = self.ranks.iter().filter_map(|rank| rank.process).collect();
-        // The end of its input is what a rank ends by.
+        // A rank ends when its input ends.
         self.ranks.clear();
         if self.wait(GRACE).is_some() {
             return;
         }
-        // Its launcher lives, so the numbers are still those of its ranks.
+        // The launcher is alive and has not reaped its ranks, so the numbers still belong to them.
         for process in processes {
             let _ = kill_process(process, Signal::KILL);
         }
@@ -428,7 +430,7 @@ impl Drop for Running {
     }
 }
 
-/// How often a process has given its CPU away, by what the kernel says of its threads.
+/// Returns how often the threads of a process have given their CPU away, as the kernel counts it.
 fn naps(process: Pid) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).ok()?;
     let of_thread = |path: PathBuf| {
@@ -439,23 +441,24 @@ fn naps(process: Pid) -> Option<u64> {
     Some(threads.flatten().filter_map(|thread| of_thread(thread.path())).sum())
 }
 
-/// Keeps a launcher and its ranks on these CPUs.
+/// Restricts a launcher and its ranks to these CPUs.
 fn stay_on(command: &mut Command, cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu));
     let bind = move || sched_setaffinity(None, &set).map_err(std::io::Error::from);
-    // SAFETY: one system call on a value of its own, which is allowed between `fork` and `exec`.
+    // SAFETY: the closure runs between `fork` and `exec`, where only async-signal-safe calls are
+    // allowed. It makes one system call on `set`, which it owns, and allocates nothing.
     unsafe { command.pre_exec(bind) };
 }
 
-/// The numbers of `0,1`.
+/// Reads the numbers of a list such as `0,1`.
 fn cpu_list(text: &str) -> Vec<usize> {
     let mut list: Vec<usize> = split::commas(text).filter_map(|cpu| cpu.parse().ok()).collect();
     list.dedup();
     list
 }
 
-/// The CPUs of two ranks: the first two that this process may use.
+/// Returns the CPUs of two ranks: the first two that this process may use.
 pub fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
     let list: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)

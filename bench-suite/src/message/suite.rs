@@ -1,7 +1,8 @@
-//! Rows, round by round: every library's job takes its turn, then the next round.
+//! Measures rows in rounds: in each round the job of every library takes its turn.
 //!
-//! Between `session.rs` and the reports. A figure is the median over the rounds; every turn carries
-//! the probe of a cache line before and after, and the row says how far its CPUs were apart.
+//! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over
+//! the rounds. Every turn probes a cache line before and after, and the row states how far apart its
+//! CPUs were.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
@@ -10,25 +11,25 @@ use crate::measure::{STEADY, median};
 use crate::summary::{FAR_TIE, IN_CACHE, TIE};
 use serde::Serialize;
 
-/// How far the two CPUs were apart.
+/// How far apart the two CPUs were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distance {
-    /// A cache line takes less than `NEAR`.
+    /// A cache line takes less than `NEAR` nanoseconds.
     Near,
-    /// Neither near nor far.
+    /// Between `NEAR` and `FAR`.
     Between,
-    /// More than `FAR`.
+    /// A cache line takes more than `FAR` nanoseconds.
     Far,
 }
 
-/// Nanoseconds of a cache line up to which CPUs are near; these have about 60.
+/// CPUs are near if a cache line takes fewer nanoseconds than this; about 60 is usual.
 const NEAR: f64 = 110.0;
-/// And above which they are far.
+/// CPUs are far if a cache line takes more nanoseconds than this.
 const FAR: f64 = 170.0;
 
 impl Distance {
-    /// What nanoseconds of the probe mean.
+    /// Returns the distance for the nanoseconds of a probe.
     pub fn of(ns: f64) -> Self {
         match ns {
             ns if ns < NEAR => Self::Near,
@@ -37,7 +38,7 @@ impl Distance {
         }
     }
 
-    /// Its name in rows.
+    /// Returns the name in rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -50,13 +51,13 @@ impl Distance {
 /// The figure of one library in one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// The library.
+    /// The name of the library.
     pub library: String,
-    /// Median over the rounds.
+    /// The time: median over the rounds.
     pub ns: f64,
-    /// The slowest round over the fastest.
+    /// The time of the slowest round divided by the time of the fastest round.
     pub spread: f64,
-    /// Median of single `MPI_Pack`s, where the row asks for them.
+    /// The time of a single `MPI_Pack`: median over the rounds, if the row asks for it.
     pub pack: Option<f64>,
 }
 
@@ -65,57 +66,58 @@ pub struct Figure {
 pub struct Measured {
     /// The row's name.
     pub name: String,
-    /// Its class.
+    /// The class, which decides the bars that judge the row.
     pub class: String,
-    /// Where the buffers were from.
+    /// The memory of the buffers.
     pub memory: &'static str,
     /// Packed bytes.
     pub bytes: u64,
-    /// Bytes of cache lines that a rank sends from and receives to.
+    /// Bytes of the cache lines that a rank sends from and receives into.
     pub touched: u64,
-    /// One way of a cache line, nanoseconds: the median of all probes, and how far they differ.
+    /// Nanoseconds of a cache line one way: the median of all probes.
     pub probe: f64,
-    /// The largest probe over the least.
+    /// The largest probe divided by the smallest one.
     pub probe_spread: f64,
-    /// By library, those without faults.
+    /// The figures of the libraries that did not fail.
     pub figures: Vec<Figure>,
 }
 
 impl Measured {
-    /// How far the CPUs were apart.
+    /// Returns how far apart the CPUs were.
     pub fn distance(&self) -> Distance {
         Distance::of(self.probe)
     }
 
-    /// Ratios of at least this are ties.
+    /// Returns the ratio from which on a row counts as a tie.
     pub fn tie(&self) -> f64 {
         if self.touched > IN_CACHE { FAR_TIE } else { TIE }
     }
 
-    /// The figure of a library.
+    /// Returns the figure of a library.
     pub fn figure(&self, library: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.library == library)
     }
 
-    /// The fastest of `peers`.
+    /// Returns the figure of the fastest one of `peers`.
     pub fn best(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.figures.iter().filter(|f| peers.contains(&f.library));
         figures.min_by(|a, b| a.ns.total_cmp(&b.ns))
     }
 
-    /// The best peer's time over that of `own`, and whether the rounds of both agree.
+    /// Returns the best peer's time divided by that of `own`, and whether both figures are steady.
     pub fn against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
         let (own, best) = (self.figure(own)?, self.best(peers)?);
         Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
     }
 
-    /// The time of `base`, another build, over that of `own`, and whether the rounds of both agree.
+    /// Returns the time of the build `base` divided by that of `own`, and whether both figures are
+    /// steady.
     pub fn against_build(&self, own: &str, base: &str) -> Option<(f64, bool)> {
         let (own, base) = (self.figure(own)?, self.figure(base)?);
         Some((base.ns / own.ns, own.spread <= STEADY && base.spread <= STEADY))
     }
 
-    /// The row for a comparison of two builds, with its first ratio.
+    /// Returns this row for a comparison of two builds, with its first ratio.
     pub fn compared(&self, ratio: (f64, bool)) -> Compared {
         let class = if self.class.is_empty() { "others" } else { &self.class };
         Compared {
@@ -125,7 +127,7 @@ impl Measured {
         }
     }
 
-    /// The time of `own` over that of its single pack, and whether its rounds agree.
+    /// Returns the time of `own` divided by that of its single pack, and whether the figure is steady.
     pub fn over_pack(&self, own: &str) -> Option<(f64, bool)> {
         let own = self.figure(own)?;
         Some((own.ns / own.pack?, own.spread <= STEADY))
@@ -137,11 +139,12 @@ impl Measured {
 pub struct Effort {
     /// Rounds in which the libraries take turns.
     pub rounds: usize,
-    /// About how long a turn measures.
+    /// The time that a turn measures for, about.
     pub milliseconds: f64,
 }
 
-/// A row with the buffers of `memory`. Faults are lines with the row's and the library's name.
+/// Measures a row with the buffers of `memory`. Adds a line with the names of row and library to
+/// `faults` for each library that fails.
 pub fn measure(
     row: &Row,
     memory: Memory,

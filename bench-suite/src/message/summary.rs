@@ -1,7 +1,8 @@
-//! The bars of messages, collectives and jobs against what one run has measured.
+//! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
-//! Comes after `suite.rs` and `whole.rs`. Unsteady rows decide nothing; they are counted, and the
-//! value with them is shown beside. A bar of near CPUs is not decided by rows between others.
+//! Comes after `suite.rs` and `whole.rs`. Only steady rows decide; the text counts unsteady rows and
+//! also shows the value of all rows. If a bar is for near CPUs, only rows with near CPUs decide about
+//! it.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
@@ -12,19 +13,20 @@ use std::fmt::Write;
 /// A bar with its verdict, for one kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What all steady rows together reach.
+    /// The value of the rows that decide.
     pub value: Option<f64>,
-    /// The same with the other rows.
+    /// The value of all rows.
     pub all: Option<f64>,
-    /// Whether that is enough; nothing if no row decides.
+    /// Do the rows that decide reach the bar? `None` if no row decides.
     pub passes: Option<bool>,
-    /// Rows that decide, and rows that are unsteady or at another distance.
+    /// The number of rows that decide, and the number of rows that are unsteady or have CPUs at another
+    /// distance.
     pub rows: [usize; 2],
-    /// Names of deciding rows that fall short, with their values.
+    /// The names of the deciding rows that fall short, with their values.
     pub short: Vec<(String, f64)>,
 }
 
-/// Holds `bar` against the rows from `memory`.
+/// Compares the rows from `memory` with `bar`.
 pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     let rows = run.rows.iter().filter(|r| r.class == bar.class && r.memory == memory.name());
     let of = |row: &Measured| match bar.value {
@@ -60,7 +62,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     });
     let passes = match bar.value {
         Value::Mean => value.map(|value| passes(value, 1.0)),
-        // Rows by themselves: with ties, the least need not be the one that falls short.
+        // Judges each row by itself: because of ties, the row with the least ratio need not be one that
+        // falls short.
         Value::Least | Value::Pack => value.map(|_| short.is_empty()),
     };
     let others = all.len() - values.len();
@@ -68,7 +71,7 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     Verdict { value, all, passes, rows: [values.len(), others], short }
 }
 
-/// The value of all rows together.
+/// Returns the value of all rows together.
 fn whole(how: Value, values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     match how {
         Value::Mean => mean(values),
@@ -89,7 +92,7 @@ fn word(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// The bars with their verdicts, every row that falls short, and the faults.
+/// Writes the bars with their verdicts, every row that falls short, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
     let mut out = format!(
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \

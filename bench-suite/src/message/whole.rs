@@ -1,7 +1,7 @@
-//! Rows about whole jobs: how long one takes to start, to wait, to end, and to die.
+//! Measures whole jobs: how long a job takes to start, to wait, to end, and to die.
 //!
-//! Beside `suite.rs`. The modes are those of `message/job.c`. Every library takes its turn in every
-//! round; a job has a time limit, and one that fails is a line.
+//! Called by `command.rs`. `message/job.c` has the modes of the program. Every library takes its turn
+//! in every round. A job has a time limit; a job that fails adds a line to the faults.
 
 use super::library::Library;
 use super::session::{finish, wait};
@@ -14,44 +14,44 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long a job may take.
+/// The time limit of a job.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a job with a killed rank may take to end: the bar is far below.
+/// The time limit for the end of a job with a killed rank; the bar is far below it.
 const DEATH: Duration = Duration::from_secs(20);
-/// Between a job's start and the death of its rank.
+/// The time between the start of a job and the death of its rank.
 const LIFE: Duration = Duration::from_millis(20);
 
-/// A row with its bar; the value is at most that.
+/// A row with its bar.
 #[derive(Clone, Copy, Debug)]
 pub struct What {
-    /// Short name.
+    /// The short name.
     pub name: &'static str,
-    /// For people.
+    /// A description for people.
     pub text: &'static str,
-    /// Of the value, the bar and the goal.
+    /// The unit of value, bar and goal.
     pub unit: &'static str,
-    /// At most this.
+    /// The largest allowed value.
     pub bar: f64,
-    /// Better at most this.
+    /// The value that the project would like to reach.
     pub goal: f64,
     how: How,
-    /// Repetitions of typepack, of a peer, and of everybody in a quick run.
+    /// The number of repetitions: of typepack, of a peer, and of each library in a quick run.
     times: [usize; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// `MPI_Init` without a launcher, in the program's own words: nanoseconds.
+    /// `MPI_Init` without a launcher: nanoseconds that the program states.
     Singleton,
-    /// From the launcher's start to its end: this many ranks, this mode.
+    /// The time from the launcher's start to its end, for a number of ranks and a mode of the program.
     Wall(usize, &'static str),
-    /// Per cent of a CPU of a waiting rank, in the program's own words.
+    /// The share of a CPU that a waiting rank uses: per cent that the program states.
     Idle,
-    /// From SIGKILL of a rank to the launcher's end.
+    /// The time from SIGKILL of a rank to the launcher's end.
     Kill,
 }
 
-/// All of them.
+/// All rows.
 pub const ROWS: [What; 5] = [
     What {
         name: "job-idle",
@@ -103,14 +103,14 @@ pub const ROWS: [What; 5] = [
 /// A measured row.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// Which.
+    /// The row.
     pub what: What,
-    /// By library, those without faults.
+    /// The values of the libraries that did not fail.
     pub values: Vec<(String, f64)>,
 }
 
 impl Whole {
-    /// The value of a library.
+    /// Returns the value of a library.
     pub fn value(&self, library: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == library).map(|(_, value)| *value)
     }
@@ -119,7 +119,8 @@ impl Whole {
 /// A library with its program.
 pub type Program<'a> = (&'a Library, &'a PathBuf);
 
-/// Measures one row. Faults are lines with the row's and the library's name.
+/// Measures one row. Adds a line with the names of row and library to `faults` for each library that
+/// fails.
 pub fn measure(
     what: What,
     programs: &[Program<'_>],
@@ -159,7 +160,7 @@ pub fn measure(
     Whole { what, values: values.collect() }
 }
 
-/// The least value that `part` of all do not exceed.
+/// Returns the least value such that the share `part` of all values does not exceed it.
 fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (part * values.len() as f64).ceil() as usize;
@@ -190,7 +191,7 @@ fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
     }
 }
 
-/// The number that a program prints after an `@`.
+/// Runs a program and returns the number that it prints after an `@`.
 fn said(command: Command) -> Result<f64, String> {
     let mut job = Job::start(command)?;
     let line = job.line(PATIENCE)?;
@@ -198,7 +199,7 @@ fn said(command: Command) -> Result<f64, String> {
     line.parse::<f64>().map_err(|_| format!("said {line}"))
 }
 
-/// Milliseconds from the death of rank 1 to the end of the launcher.
+/// Returns the milliseconds from the death of rank 1 to the end of the launcher.
 fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     let mut command = library.launcher(2, true);
     command.arg(program).arg("victim");
@@ -222,7 +223,7 @@ fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     }
 }
 
-/// A launcher with its job; ended when dropped.
+/// A launcher with its job; dropping it ends the job.
 struct Job {
     child: Child,
     lines: Receiver<String>,
@@ -237,7 +238,8 @@ impl Job {
             std::thread::spawn(move || {
                 let mut out = BufReader::new(out);
                 let mut line = String::new();
-                // Libraries print, too; only lines with a mark are ours.
+                // The MPI libraries print too. Only lines that begin with the mark belong to the
+                // benchmark.
                 while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                     let ours = line.trim_end().strip_prefix('@');
                     if ours.is_some_and(|ours| sender.send(ours.to_owned()).is_err()) {
@@ -245,7 +247,7 @@ impl Job {
                     }
                     line.clear();
                 }
-                // So that nobody waits for a reader.
+                // Reads the rest, so that the program never waits for a reader.
                 let _ = out.read_to_end(&mut Vec::new());
             });
         }

@@ -1,7 +1,7 @@
-//! A datatype of the engine made again by another MPI: the calls of its recipe, one by one.
+//! Makes a datatype of the engine again with another MPI, one call of its recipe after the other.
 //!
-//! Between `library.rs`, which resolves the functions, and `competitor.rs`. The recipe comes from
-//! `../recipe.rs`: decoding, as MPI programs do it.
+//! `library.rs` resolves the functions, and `competitor.rs` packs with the datatype. The recipe comes
+//! from `../recipe.rs`, which decodes the type as an MPI program does.
 
 use super::library::{Dialect, Handle, Mpi, ok};
 use crate::recipe::{Part, Recipe};
@@ -18,11 +18,11 @@ type Aint = isize;
 enum Old {
     /// A predefined handle.
     Named(Handle),
-    /// What the call at this index has made.
+    /// The type that the call at this index has made.
     Made(usize),
 }
 
-/// A recipe with this MPI's handles.
+/// A recipe with the handles of this MPI.
 pub(super) struct Maker {
     mpi: &'static Mpi,
     recipe: Recipe,
@@ -36,7 +36,7 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// One line: the MPI has no such type.
+    /// Returns one line if the MPI has no such type.
     pub(super) fn new(mpi: &'static Mpi, recipe: Recipe) -> Result<Self, String> {
         let old = |part: &Part| match part {
             Part::Named(named) => mpi.named(*named).map(Old::Named),
@@ -51,7 +51,7 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// One line: a call that failed.
+    /// Returns one line with the call that failed.
     pub(super) fn make(&self) -> Result<Handle, String> {
         let mpi = self.mpi;
         let mut made: Vec<Handle> = Vec::with_capacity(self.old.len());
@@ -69,16 +69,17 @@ impl Maker {
         type Commit = unsafe extern "C" fn(*mut Handle) -> c_int;
         static COMMIT: OnceLock<Commit> = OnceLock::new();
         let commit = resolved(mpi, &COMMIT, "MPI_Type_commit")?;
-        // SAFETY: a datatype of this library.
+        // SAFETY: `whole` is a handle of a datatype of this library, either predefined or made by the
+        // calls above, and the pointer to it is valid for the call.
         ok("MPI_Type_commit", unsafe { commit(&raw mut whole) })?;
         Ok(whole)
     }
 
-    /// Frees a type that was made here.
+    /// Frees a type that [`Maker::make`] has returned.
     ///
     /// # Errors
     ///
-    /// One line.
+    /// Returns one line if the call fails.
     pub(super) fn free(&self, handle: Handle) -> Result<(), String> {
         match self.recipe.steps.last() {
             Some(step) if is_derived(step.combiner) => free(self.mpi, handle),
@@ -94,7 +95,8 @@ fn pick(old: Old, made: &[Handle]) -> Handle {
     }
 }
 
-/// Fortran 90 kinds and value-index pairs are predefined: not to be freed.
+/// Is the type derived? Fortran 90 kinds and value-index pairs are predefined types, which must not be
+/// freed.
 fn is_derived(combiner: Combiner) -> bool {
     !matches!(
         combiner,
@@ -102,7 +104,7 @@ fn is_derived(combiner: Combiner) -> bool {
     )
 }
 
-/// The function `name`, looked up once: a process has one MPI.
+/// Returns the function `name`. Looks it up once, because a process has one MPI.
 fn resolved<F: Copy>(mpi: &Mpi, cell: &OnceLock<F>, name: &str) -> Result<F, String> {
     match cell.get() {
         Some(function) => Ok(*function),
@@ -115,11 +117,12 @@ fn free(mpi: &Mpi, mut handle: Handle) -> Result<(), String> {
     type Free = unsafe extern "C" fn(*mut Handle) -> c_int;
     static FREE: OnceLock<Free> = OnceLock::new();
     let free = resolved(mpi, &FREE, "MPI_Type_free")?;
-    // SAFETY: a derived datatype of this library, freed once.
+    // SAFETY: `handle` is a derived datatype of this library (the callers check this with
+    // `is_derived`). Each caller frees a handle once, and the pointer to it is valid for the call.
     ok("MPI_Type_free", unsafe { free(&raw mut handle) })
 }
 
-/// The arguments of one constructor call, in the places of `contents`.
+/// The arguments of one constructor call, in the order of `contents`.
 struct Call<'a> {
     mpi: &'a Mpi,
     contents: &'a Contents,
@@ -133,8 +136,9 @@ macro_rules! construct {
         static FUNCTION: OnceLock<F> = OnceLock::new();
         let function = resolved($call.mpi, &FUNCTION, $name)?;
         let mut new: Handle = null_mut();
-        // SAFETY: the signature is the standard's for this name; lists are as long as their count,
-        // as the engine's decoding gives them; old types are datatypes of this library.
+        // SAFETY: the signature is the standard's for this name. Each list is as long as its count,
+        // because both come from one decoding by the engine. Old types are datatypes of this library.
+        // `new` is writable.
         ok($name, unsafe { function($($argument,)* &raw mut new) })?;
         Ok(new)
     }};
@@ -163,7 +167,7 @@ impl Call<'_> {
         }
     }
 
-    /// The integers from `first` on.
+    /// Returns a pointer to the integers from `first` on.
     fn ints(&self, first: usize) -> *const c_int {
         self.contents.integers[first..].as_ptr()
     }
@@ -172,7 +176,7 @@ impl Call<'_> {
         self.contents.integers[index]
     }
 
-    /// The addresses from `first` on; of 64 bits on every platform with these ABIs.
+    /// Returns a pointer to the addresses, which have 64 bits on every platform with these ABIs.
     fn addresses(&self) -> *const Aint {
         self.contents.addresses.as_ptr().cast()
     }
@@ -249,7 +253,7 @@ impl Call<'_> {
         )
     }
 
-    /// The order's value differs: 12 and 15 in the standard ABI, 0 and 1 in Open MPI.
+    /// Returns the value of an order, which is 12 or 15 in the standard ABI and 0 or 1 in Open MPI.
     fn order(&self, standard: c_int) -> c_int {
         match self.mpi.dialect {
             Dialect::Standard => standard,

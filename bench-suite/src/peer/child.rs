@@ -1,4 +1,4 @@
-//! The child's side: opens one MPI, and answers the lines of `session.rs`.
+//! The side of the child process: opens one MPI and answers the lines of `session.rs`.
 //!
 //! | line read | answer |
 //! |---|---|
@@ -7,9 +7,10 @@
 //! | `storm ...`, as `layout` | the same; calls are then those of a storm (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
-//! Answers begin with `@` because an MPI may print on standard output, too. The layout comes as
-//! text and is built twice, by the engine and by the MPI; the engine's oracle judges here. MEMORY
-//! and PACKED are the paths of the other side's buffers: everybody works on the same pages.
+//! Answers begin with `@` because an MPI may print on standard output too. The layout comes as text.
+//! The engine and the MPI both build its datatype, and the engine's oracle judges the MPI's answer
+//! here. MEMORY and PACKED are the paths of the other side's buffers, so that all processes work on the
+//! same pages.
 
 use super::competitor::{Packer, Storm};
 use super::library::Mpi;
@@ -24,24 +25,24 @@ use std::path::Path;
 use typepack_engine::Datatype;
 use typepack_engine::kernel::Direction;
 
-/// One layout, ready for turns.
+/// A layout that is ready for turns.
 struct Ready {
     bench: Bench,
-    /// Calls per sample by direction, once calibrated.
+    /// The number of calls per sample for each direction, once it has been calibrated.
     calls: [Option<usize>; 2],
 }
 
-/// Serves standard input until it ends. The process is to end by itself afterwards, without the
-/// library's exit handlers: there is no job to leave.
+/// Serves standard input until it ends. Afterwards the process must end without the exit handlers of
+/// the MPI library, because it is not a rank of a job that it could leave.
 ///
 /// # Errors
 ///
-/// One line: standard input or output.
+/// Returns one line if standard input or output fails.
 pub fn serve(library: &Path) -> Result<(), String> {
     let mpi = match Mpi::open(library).and_then(|mpi| Ok((mpi.version()?, mpi))) {
         Ok((version, mpi)) => {
             answer(&format!("ready {version}"))?;
-            // For the rest of the process, as the library itself.
+            // The library stays for the rest of the process, and so does this value.
             &*Box::leak(Box::new(mpi))
         }
         Err(line) => return answer(&format!("error {line}")),
@@ -51,7 +52,7 @@ pub fn serve(library: &Path) -> Result<(), String> {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
-                // The old buffers first: large layouts would not fit twice.
+                // Frees the old buffers first: two large layouts would not fit.
                 ready = None;
                 open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);

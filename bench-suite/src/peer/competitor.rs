@@ -1,6 +1,6 @@
-//! A peer as a competitor like all others: verified by `prepare.rs`, timed by `measure.rs`.
+//! A peer as a competitor: `prepare.rs` verifies it and `measure.rs` times it like all others.
 //!
-//! Runs in the child process; `build.rs` made its datatype.
+//! Runs in the child process. `build.rs` makes the datatype.
 
 use super::build::Maker;
 use super::library::{Handle, Mpi};
@@ -11,13 +11,13 @@ use crate::storm::USES;
 use std::ffi::c_int;
 use typepack_engine::kernel::Direction;
 
-/// `MPI_Pack` and `MPI_Unpack` of one layout.
+/// Calls `MPI_Pack` and `MPI_Unpack` for one layout.
 pub(super) struct Packer {
     mpi: &'static Mpi,
     maker: Maker,
     handle: Handle,
     count: c_int,
-    /// `MPI_Pack`'s outsize; what it may write is the layout's payload in every MPI here.
+    /// The outsize of `MPI_Pack`. Each MPI here writes as many bytes as the layout's payload.
     payload: c_int,
 }
 
@@ -26,7 +26,7 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// One line: a call that failed, or numbers that `int` cannot hold.
+    /// Returns one line if a call fails, or if `int` cannot hold a number of the layout.
     pub(super) fn new(mpi: &'static Mpi, layout: &Layout) -> Result<Self, String> {
         let int = |value: u64| {
             c_int::try_from(value).map_err(|_| format!("{value} does not fit the calls with int"))
@@ -44,8 +44,9 @@ impl Packer {
     fn pack_as(&self, handle: Handle, memory: &[u8], packed: &mut [u8]) {
         assert!(self.payload as usize <= packed.len(), "the buffers were made for this layout");
         let mut position = 0;
-        // SAFETY: the datatype is committed and of this library; `memory` holds `count` elements of
-        // it, and `packed` the payload, as `prepare.rs` allocates them.
+        // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. The datatype is committed and belongs to
+        // this library. `prepare.rs` allocates `memory` for `count` elements of it and `packed` for the
+        // payload.
         let code = unsafe {
             (self.mpi.pack)(
                 memory.as_ptr().cast(),
@@ -63,7 +64,9 @@ impl Packer {
     fn unpack_as(&self, handle: Handle, packed: &[u8], memory: &mut [u8]) {
         assert!(self.payload as usize <= packed.len(), "the buffers were made for this layout");
         let mut position = 0;
-        // SAFETY: as in `pack_as`.
+        // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. The datatype is committed and belongs
+        // to this library. `prepare.rs` allocates `packed` for the payload and `memory`, which is
+        // borrowed mutably, for `count` elements.
         let code = unsafe {
             (self.mpi.unpack)(
                 packed.as_ptr().cast(),
@@ -81,7 +84,8 @@ impl Packer {
 
 impl Drop for Packer {
     fn drop(&mut self) {
-        // A failure leaks a type of a benchmark's child; there is nobody to tell.
+        // If this fails, the child process of a benchmark leaks a type; there is no caller who could
+        // act on it.
         let _ = self.maker.free(self.handle);
     }
 }
@@ -107,7 +111,7 @@ impl Competitor for Packer {
     }
 }
 
-/// The peer in a storm (`../storm.rs`): makes the type, uses it ten times, frees it.
+/// A peer in a storm (`../storm.rs`): makes the type, uses it ten times, and frees it.
 pub(super) struct Storm(pub(super) Packer);
 
 impl Competitor for Storm {

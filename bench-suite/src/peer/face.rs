@@ -1,8 +1,9 @@
 //! typepack's own C face as a competitor in this process: `MPI_Pack` and `MPI_Unpack` of its
 //! library, loaded at run time.
 //!
-//! Beside `child.rs`, which does the same for peers in a process of their own: the cost of the face
-//! is a few nanoseconds, to be told apart only next to the Rust call. Used by `../face.rs`.
+//! `child.rs` does the same for peers in a process of their own. The C functions cost only a few
+//! nanoseconds more than the Rust calls; this difference can be measured only if both run in one
+//! process. Used by `../face.rs`.
 
 use super::competitor::Packer;
 use super::library::Mpi;
@@ -11,33 +12,34 @@ use crate::layout::Layout;
 use std::path::Path;
 use typepack_engine::kernel::Direction;
 
-/// Name of the C face in rows.
+/// The name of the C functions in rows.
 pub const C: &str = "c";
 
-/// The loaded library, initialised; it stays for the rest of the process.
+/// The loaded and initialised library, which stays for the rest of the process.
 #[derive(Clone, Copy)]
 pub struct Face(&'static Mpi);
 
 impl Face {
-    /// Loads `libmpi_abi.so.1` from `path`. Of this library only: two MPIs cannot share a process.
+    /// Loads `libmpi_abi.so.1` from `path`. Only typepack's library is accepted, because two MPIs
+    /// cannot share a process.
     ///
     /// # Errors
     ///
-    /// One line: no such library, another one, or an error code.
+    /// Returns one line if the library is missing, is not typepack's, or a call returns an error code.
     pub fn open(path: &Path) -> Result<Self, String> {
         let mpi = Mpi::open(path)?;
         let version = mpi.version()?;
         if !version.starts_with("typepack") {
-            return Err(format!("{}: is {version}, not typepack", path.display()));
+            return Err(format!("{}: the library is {version}, not typepack", path.display()));
         }
         Ok(Self(Box::leak(Box::new(mpi))))
     }
 
-    /// The face with the datatype of `layout`.
+    /// Returns a competitor that packs `layout` through the C functions.
     ///
     /// # Errors
     ///
-    /// One line: a call that failed.
+    /// Returns one line with the call that failed.
     pub fn competitor(self, layout: &Layout) -> Result<Box<dyn Competitor>, String> {
         Ok(Box::new(Caller(Packer::new(self.0, layout)?)))
     }

@@ -1,6 +1,7 @@
-//! Which peers there are: paths that were given, or what `scripts/bench peers` has fetched.
+//! Finds the peers: paths that the user has given, or the libraries that `scripts/bench peers` has
+//! fetched.
 //!
-//! `session.rs` starts them. Nothing is opened here.
+//! `session.rs` starts the peers. This file opens nothing.
 
 use crate::split;
 use std::path::{Path, PathBuf};
@@ -8,21 +9,22 @@ use std::path::{Path, PathBuf};
 /// A peer MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Short name in rows.
+    /// The short name in rows.
     pub name: String,
-    /// Its library.
+    /// The path of the library.
     pub library: PathBuf,
 }
 
-/// Files that a peer's `lib` directory may have, the standard ABI first.
+/// The file names of a peer's library in its folder `lib`, the one of the standard ABI first.
 const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libmpi.so.40"];
 
 impl Peer {
-    /// Reads `path` or `name=path`; the name is otherwise that of the directory above `lib`.
+    /// Reads `path` or `name=path`. Without a name, the peer gets the name of the folder above `lib`.
     ///
     /// # Errors
     ///
-    /// One line: an empty name or path.
+    /// Returns one line if name or path is empty, or if the name holds a comma, a quote or a line
+    /// break.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
@@ -34,13 +36,16 @@ impl Peer {
             }
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
-            return Err("a peer is a path, or a name without commas and a path: name=path".into());
+            return Err(
+                "a peer is PATH or NAME=PATH; the name may hold no comma and no quote".into()
+            );
         }
         Ok(Self { name, library: path })
     }
 }
 
-/// The peers under `directory`: one per subdirectory with a library in its `lib`, by name.
+/// Returns the peers under `directory`, sorted by name: one for each subfolder that has a library in
+/// `lib`.
 pub fn found(directory: &Path) -> Vec<Peer> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut peers: Vec<Peer> = entries

@@ -1,11 +1,11 @@
-//! An MPI library opened at run time: the MPI 5 standard ABI, or Open MPI 5's own.
+//! Opens an MPI library at run time: one with the MPI 5 standard ABI, or Open MPI 5 with its own ABI.
 //!
-//! `build.rs` makes datatypes with it, `competitor.rs` packs. Both ABIs have pointer-sized handles,
-//! `int` counts and `MPI_Aint` of 64 bits, so that one set of signatures serves; they differ in the
-//! values of handles and constants. Those of the standard are from the MPI 5.0 specification's
-//! ABI appendix (`mpi_abi.h` of MPICH 5.0.2); datatypes have [`Named::abi_value`]. Open MPI's
-//! handles are the addresses of exported objects (`ompi_mpi_double`), its constants are from the
-//! `mpi.h` of 5.0.11.
+//! `build.rs` makes datatypes with the library, and `competitor.rs` packs. In both ABIs a handle has
+//! the size of a pointer, counts are `int`, and `MPI_Aint` has 64 bits, so that one set of signatures
+//! serves both. The values of handles and constants differ. The values of the standard are from the ABI
+//! appendix of the MPI 5.0 specification (`mpi_abi.h` of MPICH 5.0.2); datatypes have
+//! [`Named::abi_value`]. Open MPI's handles are the addresses of exported objects (`ompi_mpi_double`),
+//! and its constants are those of the `mpi.h` of 5.0.11.
 
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use typepack_engine::Named;
 
-/// An MPI handle. Pointer-sized in both ABIs; never dereferenced here.
+/// An MPI handle. It has the size of a pointer in both ABIs and is never dereferenced here.
 pub(super) type Handle = *mut c_void;
 
 /// `MPI_SUCCESS`
@@ -22,7 +22,7 @@ const SUCCESS: c_int = 0;
 const COMM_WORLD: usize = 0x101;
 /// `MPI_ERRORS_RETURN` of the standard ABI.
 const ERRORS_RETURN: usize = 0x143;
-/// Bytes of a library's version text: more than any `MPI_MAX_LIBRARY_VERSION_STRING`.
+/// Bytes of the text of a library's version: more than any `MPI_MAX_LIBRARY_VERSION_STRING`.
 const VERSION_BYTES: usize = 16384;
 
 /// `MPI_Pack`
@@ -47,7 +47,7 @@ pub(super) type UnpackCall = unsafe extern "C" fn(
     Handle,
 ) -> c_int;
 
-/// Whose handles and constants.
+/// The ABI whose handles and constants a library has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The MPI 5 standard ABI.
@@ -56,7 +56,7 @@ pub(super) enum Dialect {
     OpenMpi,
 }
 
-/// An initialised MPI. It stays loaded until the process ends.
+/// An initialised MPI, which stays loaded until the process ends.
 pub(super) struct Mpi {
     library: &'static Library,
     pub(super) dialect: Dialect,
@@ -70,54 +70,61 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// One line: no library, neither ABI, or an error code.
+    /// Returns one line if there is no library, if it has neither ABI, or if a call returns an error
+    /// code.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        // SAFETY: the library's initialisers run; this process exists to run that library.
+        // SAFETY: loading runs the library's initialisers. This process uses no other MPI that they
+        // could collide with, and the user has chosen the file.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
-        // MPI libraries start threads and register exit handlers: they are not to be unloaded.
+        // MPI libraries start threads and register exit handlers, so the library must stay loaded.
         let library: &'static Library = Box::leak(Box::new(library));
-        // SAFETY: looked up and dropped; not used.
+        // SAFETY: the symbol is only looked up; nothing is read or called through it.
         let has = |name: &[u8]| unsafe { library.get::<*const c_void>(name) }.is_ok();
         let dialect = if has(b"MPI_Abi_get_version\0") {
             Dialect::Standard
         } else if has(b"ompi_mpi_comm_world\0") {
             Dialect::OpenMpi
         } else {
-            return Err(format!("{shown}: has neither the MPI 5 standard ABI nor Open MPI's"));
+            return Err(format!(
+                "{shown}: the library has neither the MPI 5 standard ABI nor Open MPI's"
+            ));
         };
         let get = |name: &str| format!("{shown}: no function {name}");
-        // SAFETY: the signatures are those of the standard, in both ABIs.
+        // SAFETY: `PackCall` is the signature of `MPI_Pack` in both ABIs.
         let pack =
             unsafe { library.get::<PackCall>(b"MPI_Pack\0") }.map_err(|_| get("MPI_Pack"))?;
-        // SAFETY: as above.
+        // SAFETY: `UnpackCall` is the signature of `MPI_Unpack` in both ABIs.
         let unpack =
             unsafe { library.get::<UnpackCall>(b"MPI_Unpack\0") }.map_err(|_| get("MPI_Unpack"))?;
         let mut mpi = Self { library, dialect, world: null_mut(), pack: *pack, unpack: *unpack };
 
         type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
         let init = mpi.call::<Init>("MPI_Init")?;
-        // SAFETY: MPI_Init takes null pointers for both arguments.
+        // SAFETY: `Init` is the signature of `MPI_Init`, which accepts null pointers for both
+        // arguments.
         ok("MPI_Init", unsafe { init(null_mut(), null_mut()) })?;
         mpi.world = mpi.object("ompi_mpi_comm_world", COMM_WORLD)?;
-        // Faults become return codes and one line, instead of the end of the process.
+        // With this handler, errors become return codes and then one line, instead of the end of the
+        // process.
         type Set = unsafe extern "C" fn(Handle, Handle) -> c_int;
         let set = mpi.call::<Set>("MPI_Comm_set_errhandler")?;
         let handler = mpi.object("ompi_mpi_errors_return", ERRORS_RETURN)?;
-        // SAFETY: both are predefined handles of this library.
+        // SAFETY: `Set` is the signature of the function; `mpi.world` and `handler` are predefined
+        // handles of this library.
         ok("MPI_Comm_set_errhandler", unsafe { set(mpi.world, handler) })?;
         Ok(mpi)
     }
 
-    /// The function `name`, with the signature that the caller knows it to have.
+    /// Returns the function `name` with the signature `F`, which must be the function's own.
     pub(super) fn call<F: Copy>(&self, name: &str) -> Result<F, String> {
-        // SAFETY: the callers give the standard's signature for the name; the library is never
-        // unloaded, so that the copy may outlive the symbol.
+        // SAFETY: the callers use the standard's signature of `name` for `F`. The library is never
+        // unloaded, so that the copied address stays valid.
         let symbol: Result<Symbol<'_, F>, _> = unsafe { self.library.get(name.as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|_| format!("no function {name}"))
     }
 
-    /// A predefined handle: the address of Open MPI's object, or the standard's value.
+    /// Returns a predefined handle: the address of an object of Open MPI, or a value of the standard.
     fn object(&self, symbol: &str, value: usize) -> Result<Handle, String> {
         match self.dialect {
             Dialect::Standard => Ok(std::ptr::without_provenance_mut(value)),
@@ -126,23 +133,24 @@ impl Mpi {
         }
     }
 
-    /// The handle of a named type.
+    /// Returns the handle of a named type.
     ///
     /// # Errors
     ///
-    /// Open MPI has no such type.
+    /// Returns one line if Open MPI has no such type.
     pub(super) fn named(&self, named: Named) -> Result<Handle, String> {
         let lower = named.name().trim_start_matches("MPI_").to_ascii_lowercase();
         self.object(&format!("ompi_mpi_{lower}"), named.abi_value() as usize)
     }
 
-    /// First line of the library's version.
+    /// Returns the first line of the library's version.
     pub(super) fn version(&self) -> Result<String, String> {
         type Get = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
         let get = self.call::<Get>("MPI_Get_library_version")?;
         let mut text = vec![0u8; VERSION_BYTES];
         let mut length = 0;
-        // SAFETY: the text is longer than any implementation's limit.
+        // SAFETY: `Get` is the signature of the function. `text` has room for the longest version text
+        // of any implementation, and `length` is writable.
         ok("MPI_Get_library_version", unsafe { get(text.as_mut_ptr().cast(), &raw mut length) })?;
         text.truncate(length.max(0) as usize);
         let text = String::from_utf8_lossy(&text);
@@ -151,7 +159,7 @@ impl Mpi {
     }
 }
 
-/// `MPI_SUCCESS`, or one line.
+/// Turns a return code other than `MPI_SUCCESS` into one line.
 pub(super) fn ok(name: &str, code: c_int) -> Result<(), String> {
     if code == SUCCESS { Ok(()) } else { Err(format!("{name} returned {code}")) }
 }

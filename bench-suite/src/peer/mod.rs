@@ -1,14 +1,14 @@
-//! Other MPIs as competitors: their `MPI_Pack` and `MPI_Unpack`, each in a process of its own.
+//! Measures other MPIs as competitors: their `MPI_Pack` and `MPI_Unpack`, each library in a process of
+//! its own.
 //!
-//! Beside the flow of `pack`; `typepack-bench peers` uses it through `suite.rs`. By file:
-//! `find.rs` (which libraries there are) -> `session.rs` (this process's side: starts the command
-//! again with a hidden argument, sends layouts, asks for turns) -> `child.rs` (the other side) ->
-//! `library.rs` (opens the MPI: the standard ABI, or Open MPI's own) -> `build.rs` (a datatype of
-//! the engine made again by the MPI, call by call) -> `competitor.rs` (packs with it). `face.rs` is
-//! typepack's own C face, in this process.
+//! `typepack-bench peers` uses this folder through `suite.rs`. `find.rs` finds the libraries.
+//! `session.rs` is this process's side: it starts the command again with a hidden argument, sends
+//! layouts, and asks for turns. `child.rs` is the other side. `library.rs` opens the MPI (the standard
+//! ABI, or Open MPI's own). `build.rs` makes a datatype of the engine again with the MPI, call by call,
+//! and `competitor.rs` packs with it. `face.rs` opens typepack's own C library in this process.
 //!
-//! Two MPIs cannot share a process: their symbols and signal handlers collide. And a peer that
-//! crashes must not end the run.
+//! Each MPI has a process of its own because the symbols and signal handlers of two MPIs collide, and
+//! because a peer that crashes must not end the run.
 
 mod build;
 mod child;

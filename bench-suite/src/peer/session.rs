@@ -1,7 +1,7 @@
-//! This process's side of a peer: starts the child, sends layouts, asks for turns.
+//! This process's side of a peer: starts the child process, sends layouts, and asks for turns.
 //!
-//! `child.rs` answers. A child that crashes, hangs or gives a wrong answer is an error of one line
-//! for the layout at hand; the next layout gets a fresh child.
+//! `child.rs` answers. If a child crashes, hangs or gives a wrong answer, the current layout gets an
+//! error of one line, and the next layout gets a new child.
 
 use super::Peer;
 use crate::measure::{Guest, direction_name};
@@ -14,12 +14,12 @@ use std::time::Duration;
 use typepack_engine::kernel::Direction;
 use typepack_engine::text;
 
-/// How long an answer may take before the child counts as hanging.
+/// If an answer takes longer than this, the child counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Children of one peer that may die before it is given up.
+/// After this many deaths of its children, a peer is given up.
 const LIVES: usize = 5;
 
-/// A peer, for many layouts one after the other.
+/// A peer, which measures many layouts one after the other.
 pub struct Session {
     peer: Peer,
     command: PathBuf,
@@ -37,27 +37,28 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Killed and not asked: it may hang. Both fail only when it has ended by itself.
+        // The child is killed and not asked to end, because it may hang. Both calls fail only if it has
+        // ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Session {
-    /// Starts `peer` with the command `command` (this program's own path).
+    /// Starts `peer` by running `command`, the path of this program.
     ///
     /// # Errors
     ///
-    /// One line: no such library, no ABI that is known, a crash.
+    /// Returns one line if there is no such library, if it has no known ABI, or if it crashes.
     pub fn start(peer: Peer, command: PathBuf) -> Result<Self, String> {
         Self::start_with(peer, command, PATIENCE)
     }
 
-    /// As [`Session::start`]; an answer may take `patience`.
+    /// Starts a peer like [`Session::start`]. An answer may take `patience`.
     ///
     /// # Errors
     ///
-    /// As [`Session::start`].
+    /// Returns the errors of [`Session::start`].
     pub fn start_with(peer: Peer, command: PathBuf, patience: Duration) -> Result<Self, String> {
         let version = String::new();
         let mut session = Self { peer, command, running: None, deaths: 0, version, patience };
@@ -65,7 +66,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The library's version, in its own words.
+    /// Returns the version that the library states.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -76,7 +77,7 @@ impl Session {
             .map_err(|e| format!("{}: {e}", self.peer.library.display()))?;
         let mut command = Command::new(&self.command);
         command.args(["peers", "--child"]).arg(&library);
-        // Installed elsewhere than they were built, these find their parts by variables.
+        // A library that is installed elsewhere than it was built finds its parts by these variables.
         if let Some(prefix) = library.parent().and_then(|lib| lib.parent()) {
             command.env("OPAL_PREFIX", prefix).env("I_MPI_ROOT", prefix);
         }
@@ -101,12 +102,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the child; the next layout gets a fresh one.
+    /// Ends the child. The next layout gets a new one.
     pub fn end(&mut self) {
         self.running = None;
     }
 
-    /// The next answer; what ends the child becomes the error.
+    /// Returns the next answer. If the child ends or hangs, the reason becomes the error.
     fn answer(&mut self) -> Result<String, String> {
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
         let fault = match running.from.recv_timeout(self.patience) {
@@ -117,7 +118,7 @@ impl Session {
             Err(RecvTimeoutError::Timeout) => {
                 format!("gave no answer in {} s", self.patience.as_secs())
             }
-            // Its end of the pipe is closed: it is ending, and waiting for it does not hang.
+            // The child has closed its end of the pipe: it is ending, so waiting for it does not hang.
             Err(RecvTimeoutError::Disconnected) => match running.child.wait() {
                 Ok(status) => format!("crashed: {status}"),
                 Err(error) => format!("crashed: {error}"),
@@ -130,27 +131,27 @@ impl Session {
 
     fn ask(&mut self, line: &str) -> Result<String, String> {
         if let Some(running) = &mut self.running {
-            // A child that has ended is found by the answer that does not come.
+            // If a child has ended, its answer is missing, which `answer` reports.
             let _ = writeln!(running.to, "{line}").and_then(|()| running.to.flush());
         }
         self.answer()
     }
 
-    /// Sends the layout of `bench`; the peer makes its datatype, and is verified on the buffers of
-    /// `bench`, on which it works from then on. Their contents change.
+    /// Sends the layout of `bench`. The peer makes its datatype and verifies it on the buffers of
+    /// `bench`, whose contents change. All later turns work on these buffers.
     ///
     /// # Errors
     ///
-    /// One line: what the peer refused, a wrong byte, a crash.
+    /// Returns one line if the peer refuses the layout, packs a wrong byte, or crashes.
     pub fn layout(&mut self, bench: &Bench) -> Result<(), String> {
         self.send("layout", bench)
     }
 
-    /// As [`Session::layout`]; turns are then those of a storm (`../storm.rs`).
+    /// Sends a layout like [`Session::layout`]. The next turns are turns of a storm (`../storm.rs`).
     ///
     /// # Errors
     ///
-    /// As [`Session::layout`].
+    /// Returns the errors of [`Session::layout`].
     pub fn storm(&mut self, bench: &Bench) -> Result<(), String> {
         self.send("storm", bench)
     }

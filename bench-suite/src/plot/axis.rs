@@ -1,14 +1,14 @@
-//! What the pictures share: a logarithmic axis, colours, texts.
+//! What all pictures share: a logarithmic axis, colours, and texts.
 //!
-//! Used by the other files of this folder. Everything is drawn in pixels of the picture: with two
-//! or four panels and texts between them a chart library's own layout would have to be undone.
+//! Used by the other files of this folder. They draw everything in pixels of the picture, because the
+//! layout that a chart library chooses does not fit two or four panels with texts between them.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// The whole picture.
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-/// What drawing gives.
+/// The result of drawing.
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 pub(super) const INK: RGBColor = RGBColor(45, 45, 45);
@@ -16,7 +16,7 @@ pub(super) const FAINT: RGBColor = RGBColor(215, 215, 215);
 pub(super) const WIN: RGBColor = RGBColor(38, 120, 178);
 pub(super) const LOSS: RGBColor = RGBColor(205, 50, 35);
 
-/// The colour of a competitor, and the width of its line; peers are numbered.
+/// Returns the colour of a competitor and the width of its line. Peers are numbered.
 pub(super) fn colour(name: &str, peer: Option<usize>) -> (RGBColor, u32) {
     const PEERS: [RGBColor; 4] = [
         RGBColor(148, 83, 165),
@@ -41,7 +41,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The pixel of `value`, kept on the axis.
+    /// Returns the pixel of `value`, limited to the axis.
     pub(super) fn at(&self, value: f64) -> i32 {
         let [low, high] = self.values;
         let share = (value.clamp(low, high) / low).ln() / (high / low).ln();
@@ -49,7 +49,7 @@ impl Log {
         from + (share * f64::from(to - from)).round() as i32
     }
 
-    /// Powers of `base` on the axis.
+    /// Returns the powers of `base` on the axis.
     pub(super) fn powers(&self, base: f64) -> Vec<f64> {
         let [low, high] = self.values;
         let first = (low.ln() / base.ln() - 1e-9).ceil() as i32;
@@ -58,7 +58,7 @@ impl Log {
     }
 }
 
-/// How a text stands to its place.
+/// How a text is aligned to its place.
 #[derive(Clone, Copy)]
 pub(super) enum Stand {
     Left,
@@ -66,7 +66,7 @@ pub(super) enum Stand {
     Right,
 }
 
-/// Writes `text`, its middle at the height `y`.
+/// Writes `text`; `y` is the height of its middle.
 pub(super) fn write(
     on: &Canvas<'_>,
     text: &str,
@@ -85,7 +85,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes `text` upwards, its middle at the place.
+/// Writes `text` upwards; the place is that of its middle.
 pub(super) fn write_up(on: &Canvas<'_>, text: &str, place: (i32, i32), size: u32) -> Drawn {
     let font = ("sans-serif", size).into_font().transform(FontTransform::Rotate270);
     let style = font.color(&INK).pos(Pos::new(HPos::Center, VPos::Center));
@@ -93,7 +93,7 @@ pub(super) fn write_up(on: &Canvas<'_>, text: &str, place: (i32, i32), size: u32
     Ok(())
 }
 
-/// A straight line.
+/// Draws a straight line.
 pub(super) fn line(
     on: &Canvas<'_>,
     from: (i32, i32),
@@ -105,7 +105,7 @@ pub(super) fn line(
     Ok(())
 }
 
-/// An empty white picture, given to `draw`.
+/// Makes an empty white picture and passes it to `draw`.
 pub(super) fn picture(
     size: (u32, u32),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
@@ -122,12 +122,12 @@ pub(super) fn picture(
     Ok(text)
 }
 
-/// The geometric mean of values that are not none.
+/// Returns the geometric mean of `values`, which must not be empty.
 pub(super) fn mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Where and when: the last line of a picture.
+/// Returns the last line of a picture: where and when the record was made.
 pub(super) fn origin(machine: &[String]) -> String {
     let fact = |name: &str| machine.iter().find_map(|line| line.strip_prefix(name));
     let parts = [fact("cpu: "), fact("date: "), fact("commit: ")];

@@ -1,8 +1,8 @@
-//! Bandwidth against packed size, one panel per class of layouts.
+//! Draws bandwidth against packed size, one panel per class of layouts.
 //!
-//! A point is the geometric mean over the layouts of the panel, which are those of the class that
-//! were measured at the most sizes: with other layouts at every size a line would show the choice
-//! of layouts. Who has no figure for one of them has no line in the panel.
+//! A point is the geometric mean over the layouts of the panel. A panel holds those layouts of its
+//! class that were measured at the most sizes: with other layouts at every size, a line would show the
+//! choice of layouts. A competitor without a figure for one of them has no line in the panel.
 
 use super::axis::{
     Canvas, Drawn, FAINT, INK, Log, Stand, colour, line, mean, origin, picture, write, write_up,
@@ -19,10 +19,10 @@ const CLASSES: [(&str, &str); 4] = [
     ("bytes", "blocks of 1 and 2 bytes"),
     ("transpose", "columns one after the other"),
 ];
-/// Layouts that a panel names before it counts them.
+/// The number of layouts that a panel names before it counts the rest.
 const NAMED: usize = 5;
 
-/// One panel's layouts, sizes, and lines: competitor, and bandwidth per size.
+/// The layouts and sizes of one panel, and its lines: competitor, and bandwidth per size.
 struct Panel {
     title: String,
     sizes: Vec<f64>,

@@ -1,9 +1,9 @@
-//! After how many uses a type has repaid what making it cost.
+//! Draws after how many uses a type has repaid the cost of making it.
 //!
-//! From the table `regret`: totals of a commit and 1 to 1000 packs, never compiled and compiled at
-//! commit. A compilation costs the difference of the totals of one use and saves the difference of
-//! the times per use. Against the best peer, commit and compilation are paid and the peer's own
-//! commit is not counted; its time per use is that of the table of `peers`.
+//! Reads the table `regret`: total times of a commit and 1 to 1000 packs, never compiled and compiled
+//! at commit. The cost of a compilation is the difference of the totals of one use; its saving is the
+//! difference of the times per use. Against the best peer, typepack pays commit and compilation, and
+//! the peer's own commit is not counted. The peer's time per use is that of the table of `peers`.
 
 use super::axis::{Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, origin, picture, write};
 use crate::record::{PEERS, Record, Table};
@@ -15,8 +15,9 @@ const ROW: i32 = 24;
 const TOP: i32 = 104;
 const ENDS: [f64; 2] = [1.0, 1e6];
 
-/// One layout: uses that repay the compilation, commit with compilation, commit without. None of
-/// the last two without a peer; infinite if never.
+/// The numbers of uses of one layout that repay: the compilation; commit with compilation; commit
+/// without compilation. The last two are `None` without a peer. A number is infinite if the cost is
+/// never repaid.
 struct Repaid {
     name: String,
     uses: [Option<f64>; 3],

@@ -1,10 +1,10 @@
-//! A record as pictures (SVG): what the README shows.
+//! Draws a record as SVG pictures.
 //!
-//! After `record.rs`, which has read the record. `bandwidth.rs` draws bandwidth against size,
-//! `speedup.rs` the ratios to the best peer and to the best hand loop with every layout that loses,
-//! `break_even.rs` the uses that repay a compilation. `axis.rs` has what they share. The same record
-//! gives the same bytes. Pictures have a white ground of their own, so that they are read on dark
-//! pages too.
+//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `speedup.rs` draws the
+//! ratios to the best peer and to the best hand loop, with every layout that loses. `break_even.rs`
+//! draws the number of uses that repay a compilation. `axis.rs` has what the others share. One record
+//! always gives the same bytes. The pictures have a white background of their own, so that they are
+//! readable on dark pages.
 
 mod axis;
 mod bandwidth;
@@ -15,20 +15,20 @@ use crate::record::{PEERS, Record};
 
 /// One picture.
 pub struct Picture {
-    /// File name.
+    /// The name of the file.
     pub name: String,
-    /// SVG.
+    /// The SVG text.
     pub text: String,
 }
 
-/// Name of the second table of layouts in records.
+/// The name of the table of DDTBench in records.
 pub const DDTBENCH: &str = "peers --set ddtbench";
 
-/// All pictures that `record` has figures for.
+/// Draws all pictures for which `record` has figures.
 ///
 /// # Errors
 ///
-/// One line: what the drawing library says.
+/// Returns one line with the error of the drawing library.
 pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
     let mut list = Vec::new();
     let mut add = |name: String, drawn: Result<Option<String>, String>| {
@@ -93,7 +93,7 @@ mod tests {
             assert!(one.text.starts_with("<svg") && one.text.len() < 150_000, "{}", one.name);
             assert_eq!(one.text, other.text, "{}", one.name);
         }
-        // A loss is told in words, too.
+        // The picture also states a loss as a number.
         assert!(list[1].text.contains("0.80"), "{}", list[1].text);
     }
 
@@ -104,7 +104,7 @@ mod tests {
             .to_owned();
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
         let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
-        // One size is no line, and there is nobody to compare with.
+        // A single size makes no line, and without peers there is no ratio.
         assert!(names.is_empty(), "{names:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! How much faster or slower typepack is, layout by layout: against the best peer of each row, and
+//! Draws how much faster or slower typepack is for each layout, against the best peer of each row and
 //! against the best hand loop.
 //!
-//! A bar is the geometric mean over the sizes at which the rounds agreed, from 1 to the right for
-//! faster and to the left for slower; the thin line goes from the least to the greatest size's
-//! ratio. What falls below a tie is red, and its number is written.
+//! A bar is the geometric mean over the sizes with steady figures. It goes from 1 to the right if
+//! typepack is faster, and to the left if typepack is slower. The thin line goes from the least to the
+//! greatest ratio of the sizes. Ratios below a tie are red and have their number beside them.
 
 use super::DDTBENCH;
 use super::axis::{
@@ -17,10 +17,10 @@ use plotters::prelude::*;
 const WIDTH: u32 = 960;
 const ROW: i32 = 13;
 const TOP: i32 = 92;
-/// Ends of both axes; what lies beyond is drawn at the end, with its number.
+/// The ends of both axes. A ratio beyond an end is drawn at the end, with its number.
 const ENDS: [f64; 2] = [0.25, 64.0];
 
-/// Least, mean and greatest ratio of a layout's sizes.
+/// The least, the mean and the greatest ratio of a layout's sizes.
 type Ratios = Option<[f64; 3]>;
 
 pub(super) fn svg(
@@ -47,11 +47,11 @@ pub(super) fn svg(
     if bars.is_empty() {
         return Ok(None);
     }
-    // Stable: equal ones stay in the record's order.
+    // The sort is stable: equal layouts stay in the order of the record.
     let key = |bar: &(&str, [Ratios; 2])| bar.1[0].or(bar.1[1]).map_or(0.0, |[_, mean, _]| mean);
     bars.sort_by(|a, b| key(b).total_cmp(&key(a)));
     let bottom = TOP + ROW * bars.len() as i32;
-    // Names are written before the first axis, some 7 pixels a character.
+    // The names stand before the first axis and take about 7 pixels per character.
     let longest = bars.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let margin = 20 + (7 * longest as i32).max(110);
     let width = (WIDTH as i32 - margin) / 2 - 50;

@@ -5,7 +5,7 @@ use super::{files, markdown, none, repository, text};
 use std::path::{Component, Path, PathBuf};
 
 /// Files that links may name before they exist.
-const COMING: &[&str] = &["bench-suite/RESULTS.md"];
+const COMING: &[&str] = &[];
 
 /// Returns `path` without `.` and `..`; `None` if the path leaves the repository.
 fn normal(path: &Path) -> Option<PathBuf> {
