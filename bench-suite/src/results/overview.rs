@@ -22,14 +22,15 @@ const HEAD: &str = "# Results
 
 <!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->
 
-This page holds every figure of the records in the tree, machine by machine, losses included. A test fails when the
+This page holds the figures of the records in the tree, machine by machine, losses included. Guidelines and the
+regret of the compilation policy stand as sums; the records have their rows. A test fails when the
 page does not match the records. A record belongs to its commit: it says nothing about later ones.
 
 - A ratio to a peer is typepack's speed divided by the speed of the fastest peer of that row: below 1 typepack is
   slower. Ratios below 0.97 are **bold**. The best hand loop is the faster one of a loop in Rust and a loop in C.
 - A figure is the median of interleaved rounds. A `~` marks a figure or a ratio whose rounds differ by more than
   1.25x: it is unsteady. Only steady rows decide about a bar. Each summary stands twice, over the steady rows and over
-  all rows, each with its number of rows: `3.22 of 96` is 3.22 over 96 rows.
+  all rows, each with its number of rows: `3.22 of 103` is 3.22 over 103 rows.
 - A bar is what the project requires. Values that miss their bar are **bold**. The bars are those of the tree, not those
   of the day of the record. Means are geometric. In a row of messages that touches more than 8 MiB of cache lines,
   ratios from 0.67 on count as ties; in other rows of messages, ratios from 0.97 on.
@@ -275,10 +276,15 @@ pub(super) fn not_measured(own: &[&Source]) -> String {
     for (text, command, name) in KINDS {
         let with = own.iter().filter(|source| source.record.table(name).is_some());
         let with: Vec<&str> = with.map(|source| source.name.as_str()).collect();
-        let found = if with.is_empty() { "**not measured**".to_owned() } else { with.join(", ") };
+        let found = if with.is_empty() {
+            "**not measured** in a record".to_owned()
+        } else {
+            with.join(", ")
+        };
         rows.push(vec![text.to_owned(), format!("`typepack-bench {command}`"), found]);
     }
-    let face = "**not measured** (the command writes no record)";
+    let face =
+        "**not measured** in a record (the command writes none; see Figures without a record)";
     let what = format!("what the C functions cost over the Rust calls ({TYPEPACK} against itself)");
     rows.push(vec![what, "`typepack-bench pack`".to_owned(), face.to_owned()]);
     format!(

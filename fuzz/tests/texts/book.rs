@@ -2,6 +2,7 @@
 //! the guide without dead links. The second test is skipped if mdBook is not installed (`cargo
 //! install mdbook`).
 
+use super::skipped::skipped;
 use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,9 +36,7 @@ fn the_guide_renders() {
     let done = match mdbook.output() {
         Ok(done) => done,
         Err(error) => {
-            println!(
-                "skipped: rendering the guide: mdbook cannot be run ({error}); cargo install mdbook"
-            );
+            skipped(format_args!("mdbook cannot be run ({error}); cargo install mdbook"));
             return;
         }
     };

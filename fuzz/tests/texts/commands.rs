@@ -13,6 +13,7 @@
 //! the example of the same name.
 
 use super::programs::{Scratch, built, shell};
+use super::skipped::skipped;
 use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -76,7 +77,7 @@ fn matches(pattern: &str, line: &str) -> bool {
 }
 
 /// Runs the commands of one page and adds each difference to `faults`.
-fn run(page: &str, skipped: &mut BTreeSet<String>, faults: &mut Vec<String>) {
+fn run(page: &str, not_run: &mut BTreeSet<String>, faults: &mut Vec<String>) {
     let read = markdown::read(&text(page));
     if !read.blocks.iter().any(|block| block.language == "sh") {
         return;
@@ -84,10 +85,12 @@ fn run(page: &str, skipped: &mut BTreeSet<String>, faults: &mut Vec<String>) {
     let scratch = Scratch::new();
     let folder = &scratch.0;
     prepare(folder);
+    // The output of the commands in the last `sh` block, if one of them ran.
+    let mut ran = false;
     let mut said = String::new();
     for block in &read.blocks {
         let place = format!("{page}:{}", block.line);
-        if block.language == "text" && !said.is_empty() {
+        if block.language == "text" && ran {
             for pattern in block.text.lines().filter(|line| !line.trim().is_empty()) {
                 if !said.lines().any(|line| matches(pattern, line)) {
                     faults.push(format!("{place}: no line of the output is `{pattern}`:\n{said}"));
@@ -98,13 +101,15 @@ fn run(page: &str, skipped: &mut BTreeSet<String>, faults: &mut Vec<String>) {
             continue;
         }
         said.clear();
+        ran = false;
         for line in lines(&block.text) {
             if let Some((what, why)) = NOT_RUN.iter().find(|(what, _)| line.starts_with(what)) {
-                skipped.insert(format!("commands that begin with `{}`: {why}", what.trim_end()));
+                not_run.insert(format!("commands that begin with `{}`: {why}", what.trim_end()));
                 continue;
             }
             own_program(folder, &line, &read.blocks);
             let done = shell(folder, &line);
+            ran = true;
             if done.code != wanted_code(&line) {
                 faults.push(format!(
                     "{place}: `{line}` ended with code {}:\n{}",
@@ -143,14 +148,14 @@ fn own_program(folder: &Path, line: &str, blocks: &[markdown::Block]) {
 
 #[test]
 fn every_command_of_readme_and_guide_runs() {
-    let (mut skipped, mut faults) = (BTreeSet::new(), Vec::new());
+    let (mut not_run, mut faults) = (BTreeSet::new(), Vec::new());
     let mut pages = files(GUIDE, ".md");
     pages.extend(["README.md".into(), "runtime/examples/README.md".into()]);
     for page in pages {
-        run(&page, &mut skipped, &mut faults);
+        run(&page, &mut not_run, &mut faults);
     }
-    for what in skipped {
-        println!("skipped: {what}");
+    for what in not_run {
+        skipped(what);
     }
     none("commands of the texts", &faults);
 }

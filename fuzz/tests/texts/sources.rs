@@ -8,9 +8,6 @@ use std::collections::BTreeMap;
 /// Maximum number of places in the tree that may have one text.
 const TIMES: usize = 5;
 
-/// Texts that may stand more often until they are rewritten, each with its number of places.
-const LEFT: &[(&str, usize)] = &[];
-
 /// Returns the `SAFETY` texts of a source, each with its line.
 fn safety(source: &str) -> Vec<(usize, String)> {
     let comments = source_texts::read(source).comments;
@@ -31,11 +28,7 @@ fn no_safety_text_stands_too_often() {
             places.entry(words).or_default().push(format!("{file}:{line}"));
         }
     }
-    let allowed = |words: &str| {
-        LEFT.iter().find(|(left, _)| *left == words).map_or(TIMES, |(_, places)| *places)
-    };
-    let mut often: Vec<_> =
-        places.iter().filter(|(words, places)| places.len() > allowed(words)).collect();
+    let mut often: Vec<_> = places.iter().filter(|(_, places)| places.len() > TIMES).collect();
     often.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
     let faults: Vec<String> = often
         .iter()

@@ -1,6 +1,7 @@
 //! Tests that the top level of the repository has exactly the entries that the design lists, and that
 //! the README is short.
 
+use super::skipped::skipped;
 use super::{none, repository, text};
 use std::process::Command;
 
@@ -32,9 +33,7 @@ fn the_top_level_is_that_of_the_design() {
     let listed = match listed {
         Ok(done) if done.status.success() && !done.stdout.is_empty() => done.stdout,
         _ => {
-            println!(
-                "skipped: this folder is not a git repository, so the list of its files is unknown"
-            );
+            skipped("this folder is not a git repository, so the list of its files is unknown");
             return;
         }
     };

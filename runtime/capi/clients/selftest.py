@@ -14,7 +14,8 @@ UNBUILT = (
     "(MPI_ERR_UNSUPPORTED_OPERATION: not supported)\nmpiexec: rank 0 (pid 7) exited with code 55\n"
 )
 CRASH = "mpiexec: rank 1 (pid 8) killed by signal 11 (SIGSEGV)\n"
-HANG = "mpiexec: the job was ended after its 180 s\n"
+HANG = "mpiexec: the job exceeded its time limit of 180 s\n"
+ENDING = Path(__file__).parents[2] / "launcher/src/ending.rs"
 
 
 class Judge(unittest.TestCase):
@@ -32,7 +33,10 @@ class Judge(unittest.TestCase):
         for wanted in ("", "TestStatus", "TestErrFatal"):
             for output in (CRASH, " No Errors\n" + CRASH, UNBUILT + CRASH):
                 self.assertEqual(self.ends(139, output, wanted), "crashes: signal 11 (SIGSEGV)")
-            self.assertEqual(self.ends(124, UNBUILT + HANG, wanted), "hangs")
+            self.assertEqual(self.ends(124, UNBUILT, wanted), "hangs")
+            self.assertEqual(self.ends(1, UNBUILT + HANG, wanted), "hangs")
+        # The launcher's own words.
+        self.assertIn("the job exceeded its time limit of", ENDING.read_text())
         self.assertIn("bug", self.ends(1, "typepack bug: ...\n", "TestStatus"))
 
     def test_only_functions_that_are_missing_are_not_built(self):
