@@ -10,6 +10,9 @@ use super::{GUIDE, files, none, source_texts, text};
 const FOLDERS: &[&str] =
     &["engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
 
+/// The minimum number of letters of a quoted line that are equal in all jobs. With fewer, almost any line matches.
+const FIXED: usize = 12;
+
 /// Returns the parts of a quoted line that are equal in all jobs.
 fn parts(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
@@ -45,6 +48,10 @@ fn quoted_lines_are_printed() {
             continue;
         };
         quoted += 1;
+        let fixed: usize = parts(quote).iter().map(String::len).sum();
+        if fixed < FIXED {
+            faults.push(format!("{page}:{}: only {fixed} letters are fixed", number + 1));
+        }
         let missing: Vec<String> =
             parts(quote).into_iter().filter(|part| !literals.contains(part.as_str())).collect();
         if !missing.is_empty() {
