@@ -19,11 +19,11 @@ use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Maximum number of runs that one question may sort (16 MiB of them).
+/// Maximum number of runs that one question may sort. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;
 
-/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, a list of
-/// 1.3 million entries.
+/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, which is
+/// enough for a list of 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
 /// Returns whether a byte occurs twice in `count` elements.
@@ -72,7 +72,7 @@ struct Question<'a> {
     words: usize,
 }
 
-/// A level of a nest with more than one iteration.
+/// A level with more than one iteration, in a nest.
 #[derive(Clone, Copy)]
 enum Dimension<'a> {
     Loop { count: u64, stride: i64 },

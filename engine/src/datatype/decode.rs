@@ -89,8 +89,7 @@ pub enum Form {
 pub struct Envelope {
     /// The call.
     pub combiner: Combiner,
-    /// Its form. The queries of MPI that have no room for large counts are erroneous for
-    /// [`Form::Large`].
+    /// The form of the call. Queries of MPI without large counts are erroneous for [`Form::Large`].
     pub form: Form,
     /// Number of integers.
     pub integers: usize,

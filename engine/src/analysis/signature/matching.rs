@@ -1,6 +1,6 @@
 //! Decides whether a message may be received into a buffer (MPI-5.0 sections 3.3.1 and 3.2.4).
 //!
-//! This is the last file of the signature. The rules:
+//! This file compares the signatures of a message and of a receive buffer. The rules:
 //!
 //! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
 //!   message may be shorter than the buffer, even empty, and may end inside an element.

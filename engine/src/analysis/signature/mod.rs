@@ -160,7 +160,7 @@ impl Signature {
         Ok(self.root(count)?.map_or(0, |root| root.count * self.node(root.node).elements))
     }
 
-    /// Returns the signature of `count` elements, after a check that their bytes fit.
+    /// Checks that the bytes of `count` elements fit, and returns the signature of these elements.
     fn root(&self, count: u64) -> Result<Option<Repeated>> {
         let bytes = u128::from(self.bytes()) * u128::from(count);
         if i64::try_from(bytes).is_err() {

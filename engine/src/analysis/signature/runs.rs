@@ -74,7 +74,7 @@ impl Signature {
 pub struct SignatureRuns<'a> {
     signature: &'a Signature,
     frames: Vec<Frame>,
-    /// A run that the next part may extend.
+    /// A run that has not been returned yet, because the next part may extend it.
     held: Option<SignatureRun>,
 }
 
