@@ -1,10 +1,11 @@
 //! Converts x87's 80-bit floating point to and from IEEE 754 binary128, on bit patterns. `kind.rs`
 //! uses this file.
 //!
-//! external32 has `MPI_LONG_DOUBLE` as 16 bytes with 15 bits of exponent and 112 bits of fraction
-//! (MPI-5.0 section 14.5.2). The long double of a C compiler on x86 is x87's: it has 15 bits of
-//! exponent too, but only 63 bits of fraction, below an explicit integer bit. Widening is exact.
-//! Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic does.
+//! external32 stores `MPI_LONG_DOUBLE` in 16 bytes with 15 bits of exponent and 112 bits of
+//! fraction (MPI-5.0 section 14.5.2). The `long double` of a C compiler on x86 has the x87 format:
+//! also 15 bits of exponent, but only 63 bits of fraction, below an explicit integer bit. Widening
+//! is exact. Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic
+//! does.
 
 /// The exponent of infinities and NaNs in both formats.
 const SPECIAL: u16 = 0x7fff;

@@ -179,7 +179,8 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(flat)
 }
 
-/// Makes a loop of a sequence of equal parts, or a table if the sequence is too long for a window.
+/// Turns a sequence of equal parts into a loop, or into a table if the sequence is too long for a
+/// window.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };
