@@ -27,7 +27,8 @@ use std::ops::Range;
 /// - [`ErrorKind::Conversion`] for `src` if a value does not fit its size in external32. Then the
 ///   bytes of `dst` from `position` on are unspecified.
 ///
-/// All errors but the last write nothing. `position` advances only without an error.
+/// A call that returns any error but the last writes nothing. `position` advances only if the call
+/// succeeds.
 #[doc(alias = "MPI_Pack_external")]
 pub fn pack_external<T: NoUninit>(
     external: &External32,
@@ -63,7 +64,7 @@ pub fn pack_external<T: NoUninit>(
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
 /// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack_external")]
 pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     external: &External32,

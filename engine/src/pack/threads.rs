@@ -43,8 +43,7 @@ impl Threads {
     /// Minimum number of packed bytes of a call that several threads share.
     pub const LEAST: u64 = 4 << 20;
 
-    /// Makes a pool of `wanted` threads, or of as many as this process may use CPUs if that is
-    /// less.
+    /// Makes a pool of `wanted` threads, but at most one thread per CPU that this process may use.
     ///
     /// # Errors
     ///
@@ -227,7 +226,7 @@ struct Sides {
 // SAFETY: the struct holds two addresses and does not access them. The caller of `pack_raw` or
 // `unpack_raw` guarantees the memory for any thread.
 unsafe impl Send for Sides {}
-// SAFETY: a shared `Sides` only copies its two addresses; accesses through them are the caller's.
+// SAFETY: a shared `Sides` only copies its two addresses and accesses no memory through them.
 unsafe impl Sync for Sides {}
 
 impl Sides {
