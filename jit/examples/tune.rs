@@ -1,8 +1,8 @@
 //! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
-//! For tuning `translate/`: `cargo run --release -p typepack-jit --example tune`. The bench suite
-//! makes the official measurements. The competitors run in turns; each figure is the median of its
-//! turns.
+//! This example helps to tune `translate/`: `cargo run --release -p typepack-jit --example tune`.
+//! The bench suite makes the official measurements. The competitors run in turns; each figure is
+//! the median of its turns.
 
 #[path = "../tests/agree/reference.rs"]
 #[expect(dead_code, reason = "only the tests use the copies")]

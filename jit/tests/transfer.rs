@@ -143,7 +143,7 @@ fn eager(memory_max: u64) -> Jit {
     Jit::new(Settings { mode: Mode::Eager, memory_max, ..Settings::default() })
 }
 
-/// One test, because the counters belong to the whole process.
+/// All cases are in one test, because the counters belong to the whole process.
 #[test]
 fn pairs_of_layouts() {
     let jit = eager(Settings::MEMORY_MAX);

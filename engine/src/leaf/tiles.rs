@@ -265,7 +265,8 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: `squares` passes 8 by 8 elements of `t`; each load and store is one row of 8.
+            // SAFETY: `squares` passes squares of 8 by 8 elements of `t`. Each load or store
+            // accesses one row of 8 elements.
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
                     M::swapped(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
@@ -318,8 +319,8 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: `squares` passes 16 by 16 elements of `t`; each load and store is one row of
-            // 16.
+            // SAFETY: `squares` passes squares of 16 by 16 elements of `t`. Each load or store
+            // accesses one row of 16 elements.
             unsafe {
                 let columns = network_16(each_of_16!(|I| M::swapped(_mm512_loadu_si512(
                     row!(t.from, I, t.from_pitch).cast()
@@ -365,8 +366,8 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_8<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 4 by 4 elements, of which each load and store is
-        // one row of 4, and edges for `scalar`.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 4 by 4 elements, and each
+        // load or store accesses one row of four 8-byte elements. `scalar` handles the edges.
         unsafe {
             squares::<8, 4>(
                 t,
@@ -400,8 +401,8 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_4<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
-        // one row of eight 4-byte elements, and edges for `scalar`.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 8 by 8 elements, and each
+        // load or store accesses one row of eight 4-byte elements. `scalar` handles the edges.
         unsafe {
             squares::<4, 8>(
                 t,
@@ -449,8 +450,9 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
-        // one row of eight 2-byte elements, and edges for `scalar`. SSE2 is part of every x86-64.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 8 by 8 elements, and each
+        // load or store accesses one row of eight 2-byte elements. `scalar` handles the edges. SSE2
+        // is part of every x86-64.
         unsafe {
             squares::<2, 8>(
                 t,
@@ -497,8 +499,9 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_1(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 16 by 16 elements, of which each load and store is
-        // one row of 16 bytes, and edges for `scalar`. SSE2 is part of every x86-64.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 16 by 16 elements, and each
+        // load or store accesses one row of 16 bytes. `scalar` handles the edges. SSE2 is part of
+        // every x86-64.
         unsafe {
             squares::<1, 16>(
                 t,

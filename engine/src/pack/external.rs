@@ -41,9 +41,11 @@ pub fn pack_external<T: NoUninit>(
     let room = room(external, count, memory, *position, packed)?;
     let bytes = room.len() as u64;
     let base = src.as_ptr().cast::<u8>().cast_mut();
-    // SAFETY:
-    // - `bytes` is the external size of `count` elements (`room`);
-    // - every element's data lies within `src` (`room`) and is initialised (NoUninit);
+    // `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    // elements;
+    // - every element's data lies within `src` (`room()` checked this) and is initialised
+    //   (NoUninit);
+    // - the range has `bytes` bytes and lies within `dst`;
     // - `room` is a range of `dst` with that many bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
@@ -77,10 +79,11 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     let room = room(external, count, memory, *position, packed)?;
     let bytes = room.len() as u64;
     let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
-    // SAFETY:
-    // - `bytes` is the external size of `count` elements (`room`);
-    // - every element's data lies within `dst` (`room`), is initialised (NoUninit) and may take any
-    //   value (AnyBitPattern);
+    // `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    // elements;
+    // - every element's data lies within `dst` (`room()` checked this), is initialised (NoUninit)
+    //   and may take any value (AnyBitPattern);
+    // the range has `bytes` bytes and lies within `src`;
     // - `room` is a range of `src` with that many bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { external32::run_all::<false>(external, count, base, bytes, ext)? };
