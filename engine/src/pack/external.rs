@@ -41,12 +41,12 @@ pub fn pack_external<T: NoUninit>(
     let room = room(external, count, memory, *position, packed)?;
     let bytes = room.len() as u64;
     let base = src.as_ptr().cast::<u8>().cast_mut();
-    // `bytes`, the length of the range that `room()` returned, is the external size of `count`
-    // elements;
+    // SAFETY:
+    // - `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    //   elements;
     // - every element's data lies within `src` (`room()` checked this) and is initialised
     //   (NoUninit);
-    // - the range has `bytes` bytes and lies within `dst`;
-    // - `room` is a range of `dst` with that many bytes;
+    // - the range `room` lies within `dst` and has `bytes` bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         external32::run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())?
@@ -79,12 +79,12 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     let room = room(external, count, memory, *position, packed)?;
     let bytes = room.len() as u64;
     let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
-    // `bytes`, the length of the range that `room()` returned, is the external size of `count`
-    // elements;
+    // SAFETY:
+    // - `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    //   elements;
     // - every element's data lies within `dst` (`room()` checked this), is initialised (NoUninit)
     //   and may take any value (AnyBitPattern);
-    // the range has `bytes` bytes and lies within `src`;
-    // - `room` is a range of `src` with that many bytes;
+    // - the range `room` lies within `src` and has `bytes` bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { external32::run_all::<false>(external, count, base, bytes, ext)? };
     *position = room.end;
@@ -151,8 +151,8 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
-/// Returns the place of the packed bytes of `count` elements, from `position` on. Each side is its
-/// length in bytes and the name of its argument.
+/// Returns the place of the packed bytes of `count` elements, from `position` on. `memory` and
+/// `packed` each contain the length of one side in bytes and the name of its argument.
 #[inline]
 fn room(
     external: &External32,
