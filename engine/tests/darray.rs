@@ -16,7 +16,7 @@ fn owner(i: i64, (size, distribution, argument, processes): Dimension) -> i64 {
     match distribution {
         None => 0,
         Block if argument == DEFAULT_ARGUMENT => {
-            // The smallest block length with which the processes cover the dimension.
+            // This is the smallest block length with which the processes cover the dimension.
             let block = (1..).find(|block| block * processes >= size).unwrap();
             i / block
         }

@@ -57,8 +57,8 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// The rows of the `int` form in `shared/abi/combiners.csv`, which equal those of MPI-2.2 section
-/// 4.1.13 (mission text on decoding): positions and numbers of all arguments.
+/// Tests the rows of the `int` form in `shared/abi/combiners.csv`. They equal those of MPI-2.2
+/// section 4.1.13 (mission text on decoding) and state the positions and numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -108,7 +108,7 @@ fn darray(old: &Datatype) -> Datatype {
     .unwrap()
 }
 
-/// The rows of the large-count form (`c` in the table).
+/// Tests the rows of the large-count form (`c` in the table).
 #[test]
 fn large_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);

@@ -520,7 +520,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let expected = pieces.concat();
     assert_eq!(packed, expected, "{ty:?} x {count}\n{}", external.program().program());
 
-    // All ranges if there are few of them, else random ranges.
+    // The test takes all ranges if there are few of them, else random ranges.
     let ranges: Vec<(u64, u64)> = if bytes <= 40 {
         (0..=bytes).flat_map(|from| (from..=bytes).map(move |to| (from, to))).collect()
     } else {

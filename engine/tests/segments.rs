@@ -41,8 +41,8 @@ fn proposed_pieces_make_the_packed_form_both_ways() {
     }
 }
 
-/// No segment ends inside a basic element: nodes of at most 64 bytes stay whole, and long runs are cut
-/// every 64 bytes.
+/// Tests that no segment ends inside a basic element: nodes of at most 64 bytes stay whole, and
+/// long runs are cut every 64 bytes.
 #[test]
 fn basic_elements_are_not_cut() {
     for (name, ty) in layouts::small() {

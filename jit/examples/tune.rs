@@ -218,7 +218,7 @@ fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], 
     }
 }
 
-// The loops that a person would write, with all numbers known to the compiler.
+// These are the loops that a person would write, with all numbers known to the compiler.
 
 fn columns<const N: usize, const STRIDE: usize>(mem: &[u8], packed: &mut [u8]) {
     for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.as_chunks::<STRIDE>().0) {

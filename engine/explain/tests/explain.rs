@@ -241,7 +241,7 @@ fn an_svg_has_every_element_and_balances() {
     assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
 }
 
-/// Types with far more data than a drawing or a text can show.
+/// Tests types with far more data than a drawing or a text can show.
 #[test]
 fn hostile_types_are_explained_in_little_space() {
     let mut gapped = parse("resized(0, 2, byte)").unwrap();

@@ -11,9 +11,8 @@
 //! continue each other. Runs are as long as the passes could make them inside the program. Runs are
 //! *not* merged across iterations of a loop or across elements, even if the last run of one
 //! iteration touches the first run of the next. So the number of runs is a product, and every run
-//! can be addressed by number (MPICH likewise returns the segments of its own representation).
-//! There is one exception: elements that continue each other without a gap are one run, for any
-//! count.
+//! can be addressed by number (MPICH, too, returns the segments of its own representation). There
+//! is one exception: elements that continue each other without a gap are one run, for any count.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};

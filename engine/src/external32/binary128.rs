@@ -34,7 +34,7 @@ pub(crate) fn from_extended(number: Extended) -> u128 {
     let (sign, exponent) = (u128::from(head >> 15) << 127, head & SPECIAL);
     let fraction = u128::from(significand & !INTEGER) << EXTRA;
     let exponent = match (exponent, significand & INTEGER != 0) {
-        // Zero, and numbers below the normal range, which have the same scale in both formats.
+        // Zero and the numbers below the normal range have one scale in both formats.
         (0, false) => 0,
         // Pseudo-denormal: the integer bit is set, as it would be with an exponent of 1.
         (0, true) => 1,

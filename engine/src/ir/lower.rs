@@ -428,10 +428,10 @@ mod tests {
     #[test]
     fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
         let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-        // 0..1 and 4..16: two runs and the sequence, so 3 nodes.
+        // The two runs 0..1 and 4..16, and the sequence, are 3 nodes.
         let members = [char, int.clone(), double.clone()];
         assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
-        // Doubles and ints alternate, with gaps: still two runs and the sequence.
+        // Doubles and ints alternate, with gaps. The program still has two runs and the sequence.
         let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
         let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
         assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);

@@ -54,9 +54,9 @@ use std::sync::Arc;
 /// The direction of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// From the described layout into consecutive bytes.
+    /// Moves bytes from the described layout into consecutive bytes.
     Pack,
-    /// From consecutive bytes into the described layout.
+    /// Moves consecutive bytes into the described layout.
     Unpack,
 }
 

@@ -353,7 +353,7 @@ fn tiles_of_every_element_and_shape() {
                     check(&nest, shift, &mut memory, &mut bytes);
                     let nest = loops(&[plane, near, (rows, -pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
-                    // Blocks that overlap: the order of stores matters.
+                    // These blocks overlap, so the order of stores matters.
                     let nest = loops(&[near, (rows, element as i64 * 2)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                 }

@@ -151,7 +151,7 @@ fn squares<const B: usize, const N: usize>(
             }
         }
     }
-    // The columns right of the squares, and the rows below them.
+    // The edges are the columns right of the squares and the rows below them.
     if width < t.width {
         edge(part(width, 0, t.width - width, height));
     }
@@ -209,8 +209,8 @@ unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Squares in registers, with the textbook networks: interleave neighbours of one element, then
-    //! of two, four and eight.
+    //! Transposes squares in registers with the textbook networks, which interleave neighbours of
+    //! one element, then of two, four and eight elements.
 
     use super::{Machine, Portable, Transpose, parts_of, scalar, squares};
     use std::arch::x86_64::*;
@@ -244,7 +244,7 @@ mod x86 {
         };
     }
 
-    /// An array of 16 values: an expression in `i` for `i` from 0 to 15.
+    /// Makes an array of 16 values: the values of an expression in `i`, for `i` from 0 to 15.
     macro_rules! each_of_16 {
         (|$i:ident| $value:expr) => {
             each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -460,7 +460,7 @@ mod x86 {
                     let mut r: [__m128i; 8] = std::array::from_fn(|i| {
                         M::swapped(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
                     });
-                    // Three rounds of a perfect shuffle of rows i and i + 4.
+                    // Three rounds of a perfect shuffle of rows i and i + 4 transpose the square.
                     for _ in 0..3 {
                         r = std::array::from_fn(|i| {
                             let (a, b) = (r[i / 2], r[i / 2 + 4]);

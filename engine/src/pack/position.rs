@@ -374,7 +374,7 @@ mod tests {
             check(unpacked, at, before, &text("insize"));
             assert_eq!((unit, back), ([7; 10], [9; 3]));
         }
-        // Element buffers that are too small, and counts beyond all bounds.
+        // The next calls have element buffers that are too small, or counts beyond all bounds.
         let mut at = 2;
         let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);

@@ -1,6 +1,7 @@
 //! Removes levels that do nothing, and merges levels that continue each other.
 //!
-//! This pass comes after `tables.rs` and before `coalesce.rs`. `README.md` lists the rules by number.
+//! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
+//! rules by number.
 
 use super::{Builder, moved, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Strategy {
     /// All elements are one run of memory.
     Memcpy,
-    /// Long rows, one memcpy each.
+    /// Executes each long row with one memcpy.
     Rows,
     /// A leaf kernel: precompiled loops for the inner levels, by instruction set.
     Leaf,

@@ -143,7 +143,7 @@ impl fmt::Display for Signature {
     /// ends in `…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
-        // The open sequences: the node and the index of the next part.
+        // For each open sequence, the list holds its node and the index of the next part.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         let mut shown = 0;
         let mut next = Some(root);
