@@ -139,9 +139,9 @@ fn three_and_four_dimensions() {
     }
 }
 
-/// The example of MPI-5.0 section 5.1.4, the HPF distribution `REAL FILEARRAY(100, 200, 300)`,
-/// `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO PROCESSES`, with
-/// the grid (2, 1, 3).
+/// Tests the example of MPI-5.0 section 5.1.4: the HPF distribution `REAL FILEARRAY(100, 200,
+/// 300)`, `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO
+/// PROCESSES`, with the grid (2, 1, 3).
 #[test]
 fn the_standards_example() {
     let real = Datatype::named(Named::FLOAT);

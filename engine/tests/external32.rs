@@ -227,8 +227,8 @@ fn any_byte_of_a_truth_value_counts() {
     assert_eq!(back, [1, 0]);
 }
 
-/// The examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32: successive
-/// calls make one packing unit, which is unpacked in parts.
+/// Tests the examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32:
+/// successive calls make one packing unit, which is unpacked in parts.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));

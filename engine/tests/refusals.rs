@@ -117,7 +117,8 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// The error names the largest number of a regular call, or the entry that lies too far away.
+/// Tests that the error names the largest number of a regular call, or the entry that lies too far
+/// away.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;

@@ -103,7 +103,7 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     assert_eq!(position, end);
 }
 
-/// A review found that the bytes of a tile of columns overflowed.
+/// Tests tiles of gigantic columns. A review found that the bytes of such a tile overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [

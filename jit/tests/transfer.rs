@@ -69,7 +69,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
             "lists in a nest",
             nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
         ),
-        // For overlapping destinations, the last byte written to a place stays.
+        // In this overlapping destination, the last byte written to a place stays.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
     ]
 }

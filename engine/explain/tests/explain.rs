@@ -305,7 +305,8 @@ fn a_report_has_its_sections_in_order() {
     );
 }
 
-/// Without a stride only the numbers show the order, so the drawing has rows for them.
+/// Tests a list without a stride: only the numbers show its order, so the drawing has rows for
+/// them.
 #[test]
 fn an_unordered_list_is_numbered() {
     let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");

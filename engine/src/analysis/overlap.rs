@@ -459,8 +459,8 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// If the budget has too few words to sort the tables, the answer is "unknown" and not a wrong
-    /// answer.
+    /// Tests a budget with too few words to sort the tables: the answer is "unknown" and not a
+    /// wrong answer.
     #[test]
     fn without_words_a_table_proves_nothing() {
         let double = crate::Datatype::named(crate::Named::DOUBLE);

@@ -552,7 +552,8 @@ mod tests {
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
     }
 
-    /// A review found that the unused displacement of an empty block overflowed.
+    /// Tests empty blocks at any displacement. A review found that their unused displacement
+    /// overflowed.
     #[test]
     fn empty_blocks_may_lie_anywhere() {
         let double = crate::Datatype::named(Named::DOUBLE);

@@ -87,8 +87,8 @@ impl Datatype {
     ///
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
     /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker.
-    /// Without a marker, the data decide. Only [`Datatype::resized`] can move a marker inwards again,
-    /// because it erases the markers inside.
+    /// Without a marker, the data determine the bound. Only [`Datatype::resized`] can move a marker
+    /// inwards again, because it erases the markers inside.
     ///
     /// # Errors
     ///

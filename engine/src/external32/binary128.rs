@@ -89,7 +89,8 @@ mod tests {
         (0x3fff, 0x8000_0000_0000_0000, 0x3fff << 112),
         (0xc000, 0x8000_0000_0000_0000, 0xc000 << 112),
         (0x3fff, 0xc000_0000_0000_0000, (0x3fff << 112) | (1 << 111)),
-        // The smallest and the largest number below the normal range, and of the normal range.
+        // These are the smallest and the largest number below the normal range, and the smallest
+        // and the largest number of the normal range.
         (0x0000, 1, 1 << 49),
         (0x0000, 0x7fff_ffff_ffff_ffff, ((1 << 63) - 1) << 49),
         (0x0001, 0x8000_0000_0000_0000, 1 << 112),
@@ -114,10 +115,10 @@ mod tests {
 
     #[test]
     fn patterns_that_only_x87_has() {
-        // Pseudo-denormal: the least normal, with the same fraction.
+        // A pseudo-denormal becomes a number with the least normal exponent and an equal fraction.
         assert_eq!(from_extended(x(0, INTEGER | 5)), (1 << 112) | (5 << 49));
         let nan = (0x7fff << 112) | (1 << 111);
-        // Unnormal, pseudo-infinity, pseudo-NaN.
+        // An unnormal, a pseudo-infinity and a pseudo-NaN become quiet NaNs.
         assert_eq!(from_extended(x(0x3fff, 0x4000_0000_0000_0000)), nan);
         assert_eq!(from_extended(x(0x7fff, 0)), nan);
         assert_eq!(from_extended(x(0xffff, 7)), nan | (1 << 127));
@@ -165,7 +166,7 @@ mod tests {
         };
         let mut state = 1u64;
         let mut random = || {
-            // Marsaglia's xorshift64.
+            // This generator is Marsaglia's xorshift64.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -17,7 +17,7 @@ use crate::Table;
 use crate::kernel::Run;
 use crate::kernel::interpreter;
 
-/// The tests of this file run what this CPU can execute.
+/// Names the instruction sets that the tests of this file do not run because this CPU lacks them.
 #[test]
 fn instruction_sets_that_this_cpu_lacks_are_named() {
     if cfg!(target_arch = "x86_64") {

@@ -256,8 +256,8 @@ mod tests {
             ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
             ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
             ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
-            // In the first of these types, runs overlap inside one element. In the others, an
-            // element overlaps only the next element.
+            // In the next type, runs overlap inside one element. In the type after it, an element
+            // overlaps only the next element.
             ("vector(900000, 2, 1, double)", 1),
             ("resized(0, 8, contiguous(2, double))", 500_000),
             ("hvector(700000, 1, -8, double)", 1),

@@ -124,8 +124,8 @@ fn straight(
     match direction {
         Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
-            // One load for each store. Splitting wider loads would save loads, but unpacking does
-            // not wait for loads, and each split would cost a shuffle or a shift.
+            // Each store gets a separate load. Splitting wider loads would save loads, but
+            // unpacking does not wait for loads, and each split would cost a shuffle or a shift.
             for each in placed {
                 let ty = move_type(each.bytes);
                 let value = b.ins().load(ty, super::flags(), packed, each.packed);
