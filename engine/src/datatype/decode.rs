@@ -79,8 +79,8 @@ pub enum Form {
     Int,
     /// Counts and displacements are large counts: the call's name ends in `_c`.
     Large,
-    /// Like [`Form::Int`], with an `_INTEGER` combiner: the type was made by a Fortran call of MPI-1
-    /// ([`Binding::Fortran`](super::Binding::Fortran)).
+    /// The form [`Form::Int`] with an `_INTEGER` combiner: the type was made by a Fortran call of
+    /// MPI-1 ([`Binding::Fortran`](super::Binding::Fortran)).
     Fortran,
 }
 

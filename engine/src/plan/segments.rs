@@ -72,10 +72,10 @@ impl Plan {
         }
     }
 
-    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start` of
-    /// `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as many if
-    /// columns are packed in tiles). It ends at the end of a whole element, row or block if there is
-    /// one near. Runs of memory much longer than the wish are cut.
+    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start`
+    /// of `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as
+    /// many if columns are packed in tiles). It ends at the end of a whole element, row or block if
+    /// there is one near. A run of memory that is much longer than the wish is cut.
     ///
     /// This function is for callers that keep their own position; [`Plan::segments`] makes the
     /// list. A call costs about as much as finding a position: O(depth + log list).

@@ -236,7 +236,7 @@ fn leaf(
     Some((runs?, short))
 }
 
-/// Returns whether the innermost level is a loop that can be cut into groups of `times`.
+/// Returns whether the innermost level is a loop that can be cut into groups of `times` iterations.
 fn unrollable(side: &SideLevels, times: u64) -> bool {
     side.last().is_some_and(
         |level| matches!(level, SideLevel::Loop { count, .. } if count.is_multiple_of(times)),
