@@ -506,7 +506,8 @@ mod x86 {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    // The 16 loads are written out: for a loop over the array, the compiler would keep the array in memory.
+                    // The 16 loads are written out: for a loop over the array, the compiler would keep
+                    // the array in memory.
                     let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
                     let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {
