@@ -1,4 +1,4 @@
-//! Commit: from a tree to a plan.
+//! Commits a datatype: turns its tree into a plan.
 //!
 //! The flow: `ir/lower.rs` lowers the tree, the passes run and the result is verified
 //! (`passes/pipeline.rs`), and `plan/` makes the plan. `exec/` and the folders after it execute the

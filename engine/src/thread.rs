@@ -75,16 +75,17 @@ fn of_variable() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Entries of a table by [`slot`].
+/// Number of entries in a table that is indexed by [`slot`].
 pub const SLOTS: usize = 256;
 
 /// Returns the entry of a thread in a table of [`SLOTS`] entries. Two threads may share an entry, so
 /// each entry must record its owner.
 #[inline(always)]
 pub const fn slot(key: usize) -> usize {
-    // Control blocks lie pages or stacks apart: the upper bits of a product with the golden ratio
-    // spread both distances. If the bits below a page took part, distances like 0x880_0000 would fill
-    // only 48 slots of 128.
+    // The distance between two control blocks is a whole number of pages or of stacks. The
+    // multiplication by the golden ratio spreads both kinds of distances over the upper bits of the
+    // product, which are the slot. The shift by 12 removes the bits below a page: with these bits,
+    // distances like 0x880_0000 would fill only 48 slots of 128.
     ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 

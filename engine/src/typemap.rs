@@ -115,7 +115,7 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
             Call::F90(F90::Real { .. } | F90::Complex { .. } | F90::Integer { .. }) => {
                 walk(layout, at, out);
             }
-            // The layout of a C struct of the two types.
+            // A pair has the layout of a C struct of the two types.
             Call::ValueIndex { value, index } => {
                 let align = i64::from(index.align());
                 walk(value, at, out);

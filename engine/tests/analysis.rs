@@ -91,7 +91,7 @@ fn proofs_for_types_too_large_to_sort() {
     let face =
         Datatype::subarray(&[n, n, 64], &[n / 2, n / 2, 3], &[9, 9, 9], Order::Fortran, &double)
             .unwrap();
-    // Two fields of a record, read one after another.
+    // These are the two fields of a record, read one after another.
     let fields = [
         Datatype::hvector(1 << 30, 1, 24, &float).unwrap(),
         Datatype::hvector(1 << 29, 1, 24, &double).unwrap(),
@@ -166,8 +166,8 @@ fn deep_and_shared_programs_are_summed_up_once() {
     assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (100_000, Answer::No));
 }
 
-/// In a tower of structs, each struct interleaves with the struct inside. Runs are sorted once, at the
-/// top.
+/// Tests a tower of structs in which each struct interleaves with the struct inside. Runs are
+/// sorted once, at the top.
 #[test]
 fn an_interleaved_tower_is_sorted_once() {
     let byte = Datatype::named(Named::BYTE);
@@ -183,8 +183,8 @@ fn an_interleaved_tower_is_sorted_once() {
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
 
-/// The types of `random_types`, with too many elements to sort. The elements are disjoint, so the
-/// answer for one element is the answer for all.
+/// Tests the types of `random_types` with too many elements to sort. The elements are disjoint, so
+/// the answer for one element is the answer for all.
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];

@@ -16,7 +16,7 @@ fn owner(i: i64, (size, distribution, argument, processes): Dimension) -> i64 {
     match distribution {
         None => 0,
         Block if argument == DEFAULT_ARGUMENT => {
-            // The smallest block length with which the processes cover the dimension.
+            // This is the smallest block length with which the processes cover the dimension.
             let block = (1..).find(|block| block * processes >= size).unwrap();
             i / block
         }
@@ -139,9 +139,9 @@ fn three_and_four_dimensions() {
     }
 }
 
-/// The example of MPI-5.0 section 5.1.4, the HPF distribution `REAL FILEARRAY(100, 200, 300)`,
-/// `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO PROCESSES`, with
-/// the grid (2, 1, 3).
+/// Tests the example of MPI-5.0 section 5.1.4: the HPF distribution `REAL FILEARRAY(100, 200,
+/// 300)`, `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO
+/// PROCESSES`, with the grid (2, 1, 3).
 #[test]
 fn the_standards_example() {
     let real = Datatype::named(Named::FLOAT);

@@ -57,8 +57,8 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// The rows of the `int` form in `shared/abi/combiners.csv`, which equal those of MPI-2.2 section
-/// 4.1.13 (mission text on decoding): positions and numbers of all arguments.
+/// Tests the rows of the `int` form in `shared/abi/combiners.csv`. They equal those of MPI-2.2
+/// section 4.1.13 (mission text on decoding) and state the positions and numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -108,7 +108,7 @@ fn darray(old: &Datatype) -> Datatype {
     .unwrap()
 }
 
-/// The rows of the large-count form (`c` in the table).
+/// Tests the rows of the large-count form (`c` in the table).
 #[test]
 fn large_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -142,7 +142,7 @@ fn large_rows() {
     assert_eq!(large(int).form(), Form::Int);
 }
 
-/// A type without a recorded form decodes in the `int` form if its arguments fit.
+/// Tests that a type without a recorded form decodes in the `int` form if its arguments fit.
 #[test]
 fn the_default_form() {
     let byte = named(Named::BYTE);
@@ -174,8 +174,8 @@ fn the_default_form() {
     assert_eq!(ty.form(), Form::Int);
 }
 
-/// MPI-2.2 section 4.1.13 (mission text): only the MPI-1 call from Fortran has a combiner of its own,
-/// with the argument positions of the other call.
+/// Tests MPI-2.2 section 4.1.13 (mission text): only the MPI-1 call from Fortran has a combiner of
+/// its own, with the argument positions of the other call.
 #[test]
 fn the_integer_combiners() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -205,7 +205,7 @@ fn named_types_are_what_they_are() {
     assert_eq!(Combiner(7).to_string(), "combiner 7");
 }
 
-/// MPI-5.0 section 19.1.5: equal arguments return one type, which is predefined and unnamed.
+/// Tests MPI-5.0 section 19.1.5: equal arguments return one type, which is predefined and unnamed.
 #[test]
 fn fortran_kinds() {
     let real = || Datatype::f90_real(Some(15), Some(307)).unwrap();

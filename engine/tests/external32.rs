@@ -227,8 +227,8 @@ fn any_byte_of_a_truth_value_counts() {
     assert_eq!(back, [1, 0]);
 }
 
-/// The examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32: successive
-/// calls make one packing unit, which is unpacked in parts.
+/// Tests the examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32:
+/// successive calls make one packing unit, which is unpacked in parts.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));
@@ -352,13 +352,13 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     external
 }
 
-/// On these machines long double is binary128.
+/// Converts the number in `memory`. On these machines `long double` is already binary128.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
 }
 
-/// The inverse, for external bytes that [`naive_pack`] made.
+/// Computes the inverse of [`naive_pack`], for external bytes that [`naive_pack`] made.
 fn naive_unpack(n: Named, external: &[u8]) -> Vec<u8> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();
@@ -520,7 +520,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let expected = pieces.concat();
     assert_eq!(packed, expected, "{ty:?} x {count}\n{}", external.program().program());
 
-    // All ranges if there are few of them, else random ranges.
+    // The test takes all ranges if there are few of them, else random ranges.
     let ranges: Vec<(u64, u64)> = if bytes <= 40 {
         (0..=bytes).flat_map(|from| (from..=bytes).map(move |to| (from, to))).collect()
     } else {
@@ -601,8 +601,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Types for which only the byte order changes have plans: tests every instruction set, lists and
-/// windows.
+/// Tests types that have plans, because only the byte order of their elements changes: every
+/// instruction set, lists and windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -629,7 +629,8 @@ fn random_trees_that_keep_their_widths() {
     }
 }
 
-/// Loops long enough for windows of lines, tiles and joined blocks, with all remainders.
+/// Tests loops that are long enough for windows of lines, tiles and joined blocks, with all
+/// remainders.
 #[test]
 fn long_regular_layouts() {
     let mut random = Random(17);
@@ -690,7 +691,7 @@ fn doubles_are_one_run_and_deep_towers_work() {
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
 }
 
-/// One run of every length, from any address to any address, by every instruction set.
+/// Tests one run of every length, from any address to any address, by every instruction set.
 #[test]
 fn runs_of_any_length_and_alignment() {
     for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {

@@ -39,8 +39,8 @@ struct Longer {
     d: f32,
 }
 
-/// Slide "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}. The displacements are
-/// illustrative; a C compiler places the int at 4 and the double at 8.
+/// Tests the slide "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}. The
+/// displacements are illustrative; a C compiler places the int at 4 and the double at 8.
 #[test]
 fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE];
@@ -53,7 +53,8 @@ fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     }
 }
 
-/// Slide "Our previous example looks like follows": displacements are differences of addresses.
+/// Tests the slide "Our previous example looks like follows": displacements are differences of
+/// addresses.
 #[test]
 fn displacements_by_address() {
     let data = MyStruct { a: b'x', b: -5, c: 2.5 };
@@ -72,8 +73,8 @@ fn displacements_by_address() {
     assert_eq!(packed[5..], data.c.to_ne_bytes());
 }
 
-/// Slides on contiguous, vector (count 3, block length 2, stride 3), hvector and indexed (blocks of
-/// 2, 1 and 4 at 0, 3 and 5).
+/// Tests the slides on contiguous, vector (count 3, block length 2, stride 3), hvector and indexed
+/// (blocks of 2, 1 and 4 at 0, 3 and 5).
 #[test]
 fn constructors_of_the_slides() {
     let int = named(Named::INT);
@@ -89,7 +90,8 @@ fn constructors_of_the_slides() {
     assert_eq!(elements(&bytes), elements(&indexed));
 }
 
-/// Slide "Example using MPI_Type_vector": a column of an 8 x 8 matrix; the pointer selects the column.
+/// Tests the slide "Example using MPI_Type_vector": a column of an 8 x 8 matrix; the pointer
+/// selects the column.
 #[test]
 fn any_column_of_a_matrix() {
     let column = Datatype::vector(8, 1, 8, &named(Named::DOUBLE)).unwrap().commit().unwrap();
@@ -102,7 +104,7 @@ fn any_column_of_a_matrix() {
     }
 }
 
-/// Slide on subarrays: sizes 8 x 8, subsizes 4 x 2, starts 2, 4.
+/// Tests the slide on subarrays: sizes 8 x 8, subsizes 4 x 2, starts 2, 4.
 #[test]
 fn the_subarray_of_the_slide() {
     let double = named(Named::DOUBLE);
@@ -112,8 +114,8 @@ fn the_subarray_of_the_slide() {
     assert_eq!((ty.lb(), ty.extent(), ty.size()), (0, 512, 64));
 }
 
-/// Slides "A problem with the specification up to now" to "Correct description of the structure
-/// would be": two members of a struct of four, several elements of it.
+/// Tests the slides "A problem with the specification up to now" to "Correct description of the
+/// structure would be": two members of a struct of four, several elements of it.
 #[test]
 fn two_members_of_many_structs_need_the_markers() {
     let (b, c) = (offset_of!(Longer, b) as i64, offset_of!(Longer, c) as i64);
@@ -150,8 +152,8 @@ fn two_members_of_many_structs_need_the_markers() {
     }
 }
 
-/// The markers are sticky (slides "The MPI-2 view of the same problem"): they act from inside other
-/// types, the extreme markers win, and only `resized` erases them.
+/// Tests that the markers are sticky (slides "The MPI-2 view of the same problem"): they act from
+/// inside other types, the extreme markers win, and only `resized` erases them.
 #[test]
 fn markers_are_sticky() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -182,8 +184,8 @@ fn markers_are_sticky() {
     assert_eq!(bounds(&Datatype::contiguous(3, &erased).unwrap()), (0, 12, 12, 12));
 }
 
-/// A single marker: the data decide the other side, with the padding of a struct. Without data, the
-/// other bound is at the same position.
+/// Tests a single marker: the data determine the other bound, with the padding of a struct. Without
+/// data, the other bound is at the position of the marker.
 #[test]
 fn one_marker() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -208,8 +210,8 @@ fn one_marker() {
     }
 }
 
-/// Slide "Examples using MPI_Type_get_contents": the positions of the arguments of struct and
-/// contiguous.
+/// Tests the slide "Examples using MPI_Type_get_contents": the positions of the arguments of struct
+/// and contiguous.
 #[test]
 fn contents_of_the_slides() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -227,8 +229,8 @@ fn contents_of_the_slides() {
     assert_eq!((contents.integers[0], contents.datatypes[0].as_named()), (4, Some(Named::INT)));
 }
 
-/// Slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran. The column
-/// of the C matrix is a row of the Fortran matrix, and vice versa.
+/// Tests the slide "Derived Datatype examples": a column and a row of a matrix, in C and in
+/// Fortran. The column of the C matrix is a row of the Fortran matrix, and vice versa.
 #[test]
 fn columns_and_rows_in_c_and_in_fortran() {
     let double = named(Named::DOUBLE);
@@ -254,8 +256,8 @@ fn columns_and_rows_in_c_and_in_fortran() {
     assert_eq!(box_of([5, 4], [1, 4], [3, 0], Order::Fortran), values(&across, 3));
 }
 
-/// Slide "How to describe noncontiguous data structures": the list of `<address, size>` for a list-I/O
-/// interface, with the gaps between the members.
+/// Tests the slide "How to describe noncontiguous data structures": the list of `<address, size>`
+/// for a list-I/O interface, with the gaps between the members.
 #[test]
 fn a_struct_as_a_list_of_addresses_and_sizes() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -270,8 +272,8 @@ fn a_struct_as_a_list_of_addresses_and_sizes() {
     }
 }
 
-/// Slide "...or in MPI terminology...": `MPI_Type_struct` and `MPI_Type_create_struct` take equal lists
-/// and make equal types.
+/// Tests the slide "...or in MPI terminology...": `MPI_Type_struct` and `MPI_Type_create_struct`
+/// take equal lists and make equal types.
 #[test]
 fn the_two_struct_calls_are_one() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -281,8 +283,8 @@ fn the_two_struct_calls_are_one() {
     assert_eq!((old.lb(), old.extent(), old.combiner()), (new.lb(), new.extent(), new.combiner()));
 }
 
-/// Slide "MPI_Type_struct/MPI_Type_create_struct": "displacements are not required to be positive,
-/// distinct or in increasing order".
+/// Tests the slide "MPI_Type_struct/MPI_Type_create_struct": "displacements are not required to be
+/// positive, distinct or in increasing order".
 #[test]
 fn displacements_of_any_kind() {
     let (int, double) = (named(Named::INT), named(Named::DOUBLE));
@@ -301,8 +303,8 @@ fn displacements_of_any_kind() {
     assert_eq!(plan.overlaps(1), Answer::Yes);
 }
 
-/// Slide "Type map vs. Type signature": signatures must match after the counts are unrolled; a receive
-/// buffer must not overlap itself; a message need not fill the receive buffer.
+/// Tests the slide "Type map vs. Type signature": signatures must match after the counts are
+/// unrolled; a receive buffer must not overlap itself; a message need not fill the receive buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -333,8 +335,8 @@ fn matching_by_the_signature_with_the_counts_unrolled() {
     assert_eq!(ints.commit().unwrap().overlaps(2), Answer::No);
 }
 
-/// Slide on contiguous: `int myvec[4]` is sent as one element. An element of a derived type begins
-/// exactly at the end of the element before, including gaps at that end.
+/// Tests the slide on contiguous: `int myvec[4]` is sent as one element. An element of a derived
+/// type begins exactly at the end of the element before, including gaps at that end.
 #[test]
 fn contiguous_of_a_named_and_of_a_derived_type() {
     let (int, mut packed, mut back) = (named(Named::INT), [0; 16], [0i32; 4]);
@@ -352,8 +354,8 @@ fn contiguous_of_a_named_and_of_a_derived_type() {
     assert_eq!((padded.extent(), three.extent()), (16, 48));
 }
 
-/// Slide "...simple description..." and the next slide: with the simple type only the first of five
-/// elements is right.
+/// Tests the slide "...simple description..." and the next slide: with the simple type only the
+/// first of five elements is right.
 #[test]
 fn without_markers_only_the_first_element_is_right() {
     let (b, c) = (offset_of!(Longer, b) as i64, offset_of!(Longer, c) as i64);
@@ -376,8 +378,8 @@ fn without_markers_only_the_first_element_is_right() {
     assert_eq!([0, 1, 2, 3, 4].map(right), [true, false, false, false, false]);
 }
 
-/// Slide "Duplicating a datatype": the duplicate is a separate type with equal properties, and it
-/// commits to an equal plan.
+/// Tests the slide "Duplicating a datatype": the duplicate is a separate type with equal
+/// properties, and it commits to an equal plan.
 #[test]
 fn a_duplicate_commits_to_the_same() {
     let ty = Datatype::vector(3, 2, 3, &named(Named::INT)).unwrap();
@@ -392,7 +394,7 @@ fn a_duplicate_commits_to_the_same() {
     assert_eq!(copy.commit().unwrap().packed_bytes(1).unwrap(), 24);
 }
 
-/// Slide "More datatype constructors": indexed_block is "a further simplification of
+/// Tests the slide "More datatype constructors": indexed_block is "a further simplification of
 /// MPI_Type_indexed"; darray describes HPF distributions (all of them: `darray.rs`).
 #[test]
 fn indexed_block_and_darray() {
@@ -410,8 +412,8 @@ fn indexed_block_and_darray() {
     assert_eq!([share(0), share(1), share(2)], [vec![0, 1, 6, 7], vec![2, 3], vec![4, 5]]);
 }
 
-/// Slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners with the sizes of the
-/// arrays; and that returned derived types are equivalent copies.
+/// Tests the slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners with the
+/// sizes of the arrays; and that returned derived types are equivalent copies.
 #[test]
 fn envelopes_of_the_slides() {
     let int = named(Named::INT);

@@ -22,8 +22,8 @@ fn address<T>(of: &T) -> i64 {
     (&raw const *of).addr() as i64
 }
 
-/// MPI-2.2 section 4.1.13: a program that prints a type by decoding it must know every combiner. (The
-/// mission text on packing contains the end of that program.)
+/// Tests MPI-2.2 section 4.1.13: a program that prints a type by decoding it must know every
+/// combiner. (The mission text on packing contains the end of that program.)
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
@@ -47,7 +47,8 @@ fn a_printing_program_decodes_to_the_leaves() {
     assert_eq!(text, "struct[2, 1, 2][0, 64](dup[][](vector[8, 1, 8][](MPI_DOUBLE)), MPI_INT)");
 }
 
-/// MPI-2.2 section 4.1.12 and example 4.22: a type of absolute addresses, used with `MPI_BOTTOM`.
+/// Tests MPI-2.2 section 4.1.12 and example 4.22: a type of absolute addresses, used with
+/// `MPI_BOTTOM`.
 #[test]
 fn absolute_addresses_from_bottom() {
     let i = 3i32;
@@ -72,8 +73,8 @@ fn absolute_addresses_from_bottom() {
     }
 }
 
-/// MPI-2.2 example 16.16: the absolute type of a Fortran array `REAL R(5)`, in a struct after a count:
-/// "the message sent contains an int count of 5, followed by the 5 REAL entries".
+/// Tests MPI-2.2 example 16.16: the absolute type of a Fortran array `REAL R(5)`, in a struct after
+/// a count: "the message sent contains an int count of 5, followed by the 5 REAL entries".
 #[test]
 fn a_type_from_another_language() {
     let (count, r) = (5i32, [1.0f32, 2.0, 3.0, 4.0, 5.0]);
@@ -91,8 +92,8 @@ fn a_type_from_another_language() {
     assert_eq!(packed[4..], *r.map(f32::to_ne_bytes).as_flattened());
 }
 
-/// MPI-2.2 section 13.4.1: `elements(X)` is the number of predefined datatypes in the typemap of X,
-/// and a file pointer moves by `elements(datatype) * count / elements(etype)`.
+/// Tests MPI-2.2 section 13.4.1: `elements(X)` is the number of predefined datatypes in the typemap
+/// of X, and a file pointer moves by `elements(datatype) * count / elements(etype)`.
 #[test]
 fn elements_move_a_file_pointer() {
     let etype = Datatype::contiguous(2, &named(Named::INT)).unwrap();
@@ -101,7 +102,7 @@ fn elements_move_a_file_pointer() {
     assert_eq!(old + datatype.elements() * count / etype.elements(), 7 + 6 * 4 / 2);
 }
 
-/// Section 4.1.12, rule 3: `v + i` is a valid address in the same storage. Displacements from
+/// Tests section 4.1.12, rule 3: `v + i` is a valid address in the same storage. Displacements from
 /// `MPI_BOTTOM` and displacements from a variable reach equal bytes.
 #[test]
 fn absolute_and_relative_displacements_agree() {
@@ -124,8 +125,8 @@ fn absolute_and_relative_displacements_agree() {
     assert_eq!(one, *[4.5f64, 5.5, 1.5].map(f64::to_ne_bytes).as_flattened());
 }
 
-/// Section 4.1.13, the program with `LARGE` = 1000, for a type of every combiner in the section: the
-/// envelope states the sizes of the arrays, and the contents fill exactly these sizes.
+/// Tests section 4.1.13, the program with `LARGE` = 1000, for a type of every combiner in the
+/// section: the envelope states the sizes of the arrays, and the contents fill exactly these sizes.
 #[test]
 fn arrays_of_1000_are_large_enough() {
     const LARGE: usize = 1000;
@@ -170,8 +171,8 @@ fn arrays_of_1000_are_large_enough() {
     assert!(int.contents().is_err(), "erroneous for a named type");
 }
 
-/// Section 4.1.13, rationale: a duplicate differs from the predefined type it copies, and a returned
-/// predefined type compares equal.
+/// Tests section 4.1.13, rationale: a duplicate differs from the predefined type it copies, and a
+/// returned predefined type compares equal.
 #[test]
 fn predefined_types_come_back_as_themselves() {
     let (int, dup) = (named(Named::INT), named(Named::INT).dup());
@@ -179,8 +180,8 @@ fn predefined_types_come_back_as_themselves() {
     assert!(dup.contents().unwrap().datatypes[0].is_same(&int));
 }
 
-/// Section 4.2: "a message can be received in several parts, where the receive operation done on a
-/// later part may depend on the content of a former part".
+/// Tests section 4.2: "a message can be received in several parts, where the receive operation done
+/// on a later part may depend on the content of a former part".
 #[test]
 fn a_later_part_depends_on_a_former_one() {
     // The unit has messages of two numbers (a kind and a count), and then that many ints or doubles.
@@ -207,7 +208,8 @@ fn a_later_part_depends_on_a_former_one() {
     assert_eq!((seen.as_str(), position, end), ("[0.5, 1.5, 2.5] [70, 80] ", 48, 48));
 }
 
-/// Section 4.2: the columns of a matrix, unpacked one by one, equal the data that one call packs.
+/// Tests section 4.2: the columns of a matrix, unpacked one by one, equal the data that one call
+/// packs.
 #[test]
 fn a_message_in_parts() {
     let column = Datatype::vector(4, 1, 3, &named(Named::INT)).unwrap().commit().unwrap();
@@ -227,10 +229,10 @@ fn a_message_in_parts() {
     assert_eq!((position, back), (32, [0, 1, -1, 3, 4, -1, 6, 7, -1, 9, 10, -1]));
 }
 
-/// Section 4.2: a packing unit holds "the equivalent information that would have been stored in a
-/// message by one send call with a send buffer that is the concatenation of the individual send
-/// buffers". A packing unit can be received with any datatype, and any message can be received as
-/// `MPI_PACKED`.
+/// Tests section 4.2: a packing unit holds "the equivalent information that would have been stored
+/// in a message by one send call with a send buffer that is the concatenation of the individual
+/// send buffers". A packing unit can be received with any datatype, and any message can be received
+/// as `MPI_PACKED`.
 #[test]
 fn a_unit_is_the_message_of_the_concatenation() {
     let (ints, doubles) = ([1i32, 2, 3, 4], [0.25f64, 0.5]);
@@ -256,9 +258,9 @@ fn a_unit_is_the_message_of_the_concatenation() {
     assert!(sent.matches(1, &packed, 23).unwrap().is_err());
 }
 
-/// Section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and the size of
-/// the message is the increment of the position. `MPI_PACK_SIZE` bounds the increment (here the two are
-/// equal).
+/// Tests section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and
+/// the size of the message is the increment of the position. `MPI_PACK_SIZE` bounds the increment
+/// (here the two are equal).
 #[test]
 fn positions_grow_by_the_pack_size() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -276,8 +278,8 @@ fn positions_grow_by_the_pack_size() {
     }
 }
 
-/// Example 4.21: `i` and `j` are packed one after the other into 1000 bytes, sent as `MPI_PACKED` and
-/// received as two ints.
+/// Tests example 4.21: `i` and `j` are packed one after the other into 1000 bytes, sent as
+/// `MPI_PACKED` and received as two ints.
 #[test]
 fn example_4_21() {
     let int = plan(Named::INT);
@@ -291,8 +293,9 @@ fn example_4_21() {
     assert_eq!(a, [5, -6]);
 }
 
-/// Example 4.22: `i` followed by `a[0] ... a[i-1]`, packed with one type of absolute addresses from
-/// `MPI_BOTTOM` and unpacked by two calls. A send with the type itself carries equal bytes.
+/// Tests example 4.22: `i` followed by `a[0] ... a[i-1]`, packed with one type of absolute
+/// addresses from `MPI_BOTTOM` and unpacked by two calls. A send with the type itself carries equal
+/// bytes.
 #[test]
 fn example_4_22() {
     let i = 4i32;
@@ -321,8 +324,8 @@ fn example_4_22() {
     assert_eq!((&b[..4], b[4]), (&a[..4], 0.0));
 }
 
-/// Example 4.23: each process packs a count and count characters into a buffer of exactly the pack
-/// sizes. The root gathers the units one after another and concatenates the characters.
+/// Tests example 4.23: each process packs a count and count characters into a buffer of exactly the
+/// pack sizes. The root gathers the units one after another and concatenates the characters.
 #[test]
 fn example_4_23() {
     let (int, char) = (plan(Named::INT), plan(Named::CHAR));
@@ -359,9 +362,9 @@ fn example_4_23() {
     assert_eq!(cbuf[..concat_pos], *strings.concat().as_bytes());
 }
 
-/// Section 13.4.1, data access conventions: the signature of the datatype equals that of some number of
-/// copies of the etype; an overlapping datatype is not used for reading; `MPI_GET_COUNT` and
-/// `MPI_GET_ELEMENTS` return how much was accessed.
+/// Tests section 13.4.1, data access conventions: the signature of the datatype equals that of some
+/// number of copies of the etype; an overlapping datatype is not used for reading; `MPI_GET_COUNT`
+/// and `MPI_GET_ELEMENTS` return how much was accessed.
 #[test]
 fn what_a_file_access_asks_of_its_datatype() {
     let (int, double) = (named(Named::INT), named(Named::DOUBLE));
@@ -380,8 +383,8 @@ fn what_a_file_access_asks_of_its_datatype() {
     assert_eq!((etype.get_count(24), etype.get_elements(24)), (Some(2), Some(4)));
 }
 
-/// Section 13.4, first page: a copy of a datatype (such as `MPI_FILE_GET_VIEW` returns) has an equal
-/// typemap.
+/// Tests section 13.4, first page: a copy of a datatype (such as `MPI_FILE_GET_VIEW` returns) has
+/// an equal typemap.
 #[test]
 fn a_view_returns_types_with_equal_typemaps() {
     let filetype = Datatype::vector(3, 2, 5, &named(Named::FLOAT)).unwrap();
@@ -390,8 +393,8 @@ fn a_view_returns_types_with_equal_typemaps() {
     assert_eq!((returned.lb(), returned.extent()), (filetype.lb(), filetype.extent()));
 }
 
-/// Section 16.3.6, "Datatypes": an accessor returns the same value, whatever language made the type.
-/// The MPI-1 call from Fortran differs from the call from C only in its combiner.
+/// Tests section 16.3.6, "Datatypes": an accessor returns the same value, whatever language made
+/// the type. The MPI-1 call from Fortran differs from the call from C only in its combiner.
 #[test]
 fn types_are_the_same_in_all_languages() {
     let int = named(Named::INTEGER);

@@ -1,5 +1,5 @@
-//! Every rule that makes a call erroneous, one row each: the call, the error's kind, its MPI class and
-//! its text, which names the argument and the value.
+//! Tests every rule that makes a call erroneous. Each row contains the call, the error's kind, its
+//! MPI class and its text, which names the argument and the value.
 
 use typepack_engine::Distribution::{Block, Cyclic, None as Whole};
 use typepack_engine::{
@@ -64,8 +64,8 @@ fn counts_and_lengths() {
     refused(Datatype::structured(&[1], &[0], &[t.clone(), t.clone()]), COUNT, text);
 }
 
-/// Calls that look erroneous but are not (MPI-5.0 section 5.1): zero counts and lengths, any stride and
-/// displacement, negative and zero extents.
+/// Tests calls that look erroneous but are not (MPI-5.0 section 5.1): zero counts and lengths, any
+/// stride and displacement, negative and zero extents.
 #[test]
 fn what_is_not_refused() {
     let t = int();
@@ -117,7 +117,8 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// The error names the largest number of a regular call, or the entry that lies too far away.
+/// Tests that the error names the largest number of a regular call, or the entry that lies too far
+/// away.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;

@@ -41,8 +41,8 @@ fn proposed_pieces_make_the_packed_form_both_ways() {
     }
 }
 
-/// No segment ends inside a basic element: nodes of at most 64 bytes stay whole, and long runs are cut
-/// every 64 bytes.
+/// Tests that no segment ends inside a basic element: nodes of at most 64 bytes stay whole, and
+/// long runs are cut every 64 bytes.
 #[test]
 fn basic_elements_are_not_cut() {
     for (name, ty) in layouts::small() {
@@ -103,7 +103,7 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     assert_eq!(position, end);
 }
 
-/// A review found that the bytes of a tile of columns overflowed.
+/// Tests tiles of gigantic columns. A review found that the bytes of such a tile overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [

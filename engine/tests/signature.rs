@@ -156,8 +156,8 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(mixed.matches(1, &mixed, 1).unwrap().is_ok());
 }
 
-/// The rule of the lecture: signatures match after the counts are multiplied out, and a message need
-/// not fill the receive buffer.
+/// Tests the rule of the lecture: signatures match after the counts are multiplied out, and a
+/// message need not fill the receive buffer.
 #[test]
 fn a_message_may_be_shorter() {
     let members = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];

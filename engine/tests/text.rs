@@ -4,7 +4,7 @@
 use typepack_engine::text::{abridge, parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Texts, and their printed form.
+/// Accepted texts, each with its printed form.
 const ACCEPTED: &[(&str, &str)] = &[
     ("double", "double"),
     ("MPI_DOUBLE", "double"),
@@ -206,7 +206,7 @@ fn long_arrays_are_abridged_for_people_only() {
     assert!(abridge(&wide).ends_with("… 7 in all])"), "{}", abridge(&wide));
 }
 
-/// Mutations of accepted texts: every text gets an answer, and none causes a panic.
+/// Tests mutations of accepted texts: every text gets an answer, and none causes a panic.
 #[test]
 fn no_text_makes_the_parser_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

@@ -85,7 +85,7 @@ fn every_range_of_a_few_pairs() {
     }
 }
 
-/// Block lengths that each have their own loop, over one row and over two levels.
+/// Tests the block lengths that have separate loops, over one row and over two levels.
 #[test]
 fn every_block_length() {
     let byte = Datatype::named(Named::BYTE);
@@ -105,7 +105,7 @@ fn every_block_length() {
     }
 }
 
-/// Ranges longer than the buffer, with runs on both sides of each threshold.
+/// Tests ranges longer than the buffer, with runs on both sides of each threshold.
 #[test]
 fn large_layouts_through_every_rule() {
     let byte = Datatype::named(Named::BYTE);
@@ -141,8 +141,9 @@ fn large_layouts_through_every_rule() {
     assert!(stats::bytes().fused > before);
 }
 
-/// Transposes and other orders that cross, dense and with gaps, forwards and backwards, in two and
-/// three dimensions. Also destinations that overlap themselves, where the order matters.
+/// Tests transposes and other copies in which the orders of the two sides differ: dense and with
+/// gaps, forwards and backwards, in two and three dimensions. Also tests destinations that overlap
+/// themselves, where the order matters.
 #[test]
 fn layouts_across_each_other() {
     let byte = Datatype::named(Named::BYTE);
@@ -212,7 +213,7 @@ fn lengths_may_differ_only_for_ranges() {
     assert_eq!(copy(&int, 0, &src, &vector, 0, &mut dst).unwrap(), 0);
 }
 
-/// The runs of a cursor, taken one by one, are the typemap.
+/// Tests that the runs of a cursor, taken one by one, are the typemap.
 #[test]
 fn cursors_from_every_position() {
     for (name, ty) in small() {

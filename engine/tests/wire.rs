@@ -91,7 +91,7 @@ fn equal_layouts_have_one_identity() {
     assert_ne!(identity(&vector), identity(&other));
 }
 
-/// The bytes of each kind of node, and their identity. They change only with `wire::VERSION`.
+/// Tests the bytes of each kind of node, and their identity. Both change only with `wire::VERSION`.
 #[test]
 fn the_format_is_fixed() {
     let mut table = node(3, 0, &[3, 4, 0, 0x2_0000_0001, 0]);
@@ -162,7 +162,7 @@ fn every_changed_byte() {
     let mut decoded = 0;
     for (name, ty) in small() {
         let bytes = wire::encode(&ty.commit().unwrap());
-        // All values for some types, a few values for the others.
+        // The test tries all values for some types, and a few values for the others.
         let values: Vec<u8> = match name {
             "ragged of ragged" | "table of windows" | "struct of nests" => (1..=255).collect(),
             _ => vec![1, 2, 3, 16, 64, 128, 255],
@@ -340,8 +340,8 @@ fn programs_100_000_levels_deep() {
     assert!(packed == memory[50_000..51_000]);
 }
 
-/// One child is used twice at every level: 2^60 bytes from 60 nodes. The work depends only on the
-/// range.
+/// Tests programs that use one child twice at every level: 60 nodes describe 2^60 bytes. The work
+/// depends only on the range.
 #[test]
 fn exponential_programs() {
     let mut nodes = vec![node(1, 0, &[1])];

@@ -1,5 +1,5 @@
-//! Tests that decoding allocates at most four times its input and 64 KiB. This is a test binary of its
-//! own, because the counting allocator serves the whole process.
+//! Tests that decoding allocates at most four times its input plus 64 KiB. This test has a separate
+//! binary, because the counting allocator serves the whole process.
 
 #[path = "../../fuzz/support/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,8 +1,8 @@
 //! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
-//! For tuning `translate/`: `cargo run --release -p typepack-jit --example tune`. The bench suite
-//! makes the official measurements. The competitors run in turns; each figure is the median of its
-//! turns.
+//! This example helps to tune `translate/`: `cargo run --release -p typepack-jit --example tune`.
+//! The bench suite makes the official measurements. The competitors run in turns; each figure is
+//! the median of its turns.
 
 #[path = "../tests/agree/reference.rs"]
 #[expect(dead_code, reason = "only the tests use the copies")]
@@ -218,7 +218,7 @@ fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], 
     }
 }
 
-// The loops that a person would write, with all numbers known to the compiler.
+// These are the loops that a person would write, with all numbers known to the compiler.
 
 fn columns<const N: usize, const STRIDE: usize>(mem: &[u8], packed: &mut [u8]) {
     for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.as_chunks::<STRIDE>().0) {

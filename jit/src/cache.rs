@@ -2,7 +2,8 @@
 //!
 //! `lib.rs` asks the cache before it asks `compiler.rs`. `lib.rs` has one cache for the shapes of
 //! nests and one for those of fused copies. The key is the whole shape, compared in full. The cache
-//! keeps refusals like kernels: it does not retry a refused shape while it remembers the refusal.
+//! keeps refusals as well as kernels: it does not retry a refused shape while it remembers the
+//! refusal.
 //!
 //! The cache is bounded: beyond [`CAPACITY`] shapes it forgets the least recently used shape.
 //! Forgetting drops only the cache's reference. Plans that use the kernel keep the kernel and its
@@ -38,9 +39,9 @@ impl<S: Clone + Eq + Hash> Cache<S> {
         Self { capacity, entries }
     }
 
-    /// Returns the kernel or refusal of `shape`, and whether the cache knew it. If not, `compile`
-    /// makes it. Threads that ask for the same shape at the same time wait for the thread that
-    /// compiles. Threads that ask for different shapes compile in parallel.
+    /// Returns the kernel or the refusal of `shape`, and whether it was in the cache. If it was
+    /// not, `compile` makes it. Threads that ask for the same shape at the same time wait for the
+    /// thread that compiles. Threads that ask for different shapes compile in parallel.
     pub(crate) fn get(
         &self,
         shape: &S,

@@ -1,8 +1,8 @@
 //! CLIF -> machine code -> published kernel.
 //!
-//! Before this file: `translate/`. After it: `cache.rs` keeps the kernel, and the engine calls it.
-//! Every failure here becomes an [`Error`] and so a refusal: an error of Cranelift, a panic in
-//! Cranelift, or memory that the system denies.
+//! `translate/` makes the CLIF. `cache.rs` keeps the kernel, and the engine calls the kernel. Every
+//! failure in this file becomes an [`Error`] and thereby a refusal: an error of Cranelift, a panic
+//! in Cranelift, or memory that the system denies.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};
@@ -44,7 +44,7 @@ impl CodeGenerator {
         })
     }
 
-    /// Puts `code` into executable memory. Each kernel has its own module, because a module cannot
+    /// Writes `code` to executable memory. Each kernel has its own module, because a module cannot
     /// free a single function.
     fn publish(&self, shape: &impl Translate, code: &Machinecode) -> Result<Kernel> {
         let memory = CodeMemory::new(self.arena.clone());

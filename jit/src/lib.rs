@@ -74,7 +74,7 @@ pub struct Jit {
 
 struct Shared {
     settings: Settings,
-    /// The error says why every shape is refused.
+    /// An error if every shape is refused; the error states the reason.
     generator: Result<CodeGenerator>,
     cache: Cache<Shape>,
     transfers: Cache<TransferShape>,

@@ -1,4 +1,5 @@
-//! Code memory: one reservation of address space, handed out in pages, W^X by whole pages.
+//! Code memory: one reservation of address space, handed out in pages. No page is ever writable and
+//! executable at once (W^X).
 //!
 //! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
 //! kernel then holds a [`Code`]. A page has three states, and each state is a type:

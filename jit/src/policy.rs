@@ -1,4 +1,4 @@
-//! When compiling pays.
+//! Decides when compiling pays.
 //!
 //! For each nest and direction, the engine adds up the time that a kernel would have saved, by its
 //! table of costs (`engine/src/plan/cost/`). The engine asks for the kernel when the sum reaches the

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(refused.expect_err("nine levels").kind(), crate::ErrorKind::Shape);
     }
 
-    /// The project's limit on code size: less than 1 KiB of code for each of these types.
+    /// Tests the project's limit on code size: each of these types has less than 1 KiB of code.
     #[test]
     fn loops_are_less_than_a_kibibyte() {
         for text in [

@@ -59,7 +59,8 @@ fn denied_executable_memory_is_a_refusal() {
         return;
     }
 
-    // Denied after the start-up probe: new shapes are refused, old kernels still work.
+    // The system denies memory after the start-up probe: new shapes are refused, and old kernels
+    // still work.
     assert!(before.kernel(&shape(16)).is_none());
     assert!(before.kernel(&shape(16)).is_none(), "the cache keeps the refusal");
     assert!(before.kernel(&shape(8)).is_some());
@@ -68,7 +69,7 @@ fn denied_executable_memory_is_a_refusal() {
     assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 3));
     run(&early);
 
-    // Denied at the start-up probe: every shape is refused.
+    // The system denies memory at the start-up probe: every shape is refused.
     let after = Jit::new(settings);
     let reason = after.disabled().expect("the probe failed");
     assert_eq!(reason.kind(), ErrorKind::Memory);

@@ -62,7 +62,7 @@ fn committed_types_run_on_kernels() {
     assert_eq!(commit(&vector, &jit).kernel_name(Direction::Pack), "pack loop loop b8");
 }
 
-/// Without code memory the results are the same, without kernels.
+/// Tests a `Jit` without code memory: no kernel is used, and the packed bytes do not change.
 #[test]
 fn without_code_memory_the_interpreter_works() {
     let jit = Jit::new(Settings { mode: Mode::Eager, memory_max: 0, ..Settings::default() });

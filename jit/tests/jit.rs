@@ -59,7 +59,7 @@ fn no_memory_refuses_everything() {
     assert!(jit.kernel(&shape(8)).is_none());
 }
 
-/// If the arena is full, further shapes are refused, and the existing kernels stay usable.
+/// Tests a full arena: further shapes are refused, and the existing kernels stay usable.
 #[test]
 fn a_full_arena_refuses_further_shapes() {
     let memory_max = 3 * rustix::param::page_size() as u64;

@@ -69,7 +69,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
             "lists in a nest",
             nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
         ),
-        // For overlapping destinations, the last byte written to a place stays.
+        // In this overlapping destination, the last byte written to a place stays.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
     ]
 }
@@ -143,7 +143,7 @@ fn eager(memory_max: u64) -> Jit {
     Jit::new(Settings { mode: Mode::Eager, memory_max, ..Settings::default() })
 }
 
-/// One test, because the counters belong to the whole process.
+/// All cases are in one test, because the counters belong to the whole process.
 #[test]
 fn pairs_of_layouts() {
     let jit = eager(Settings::MEMORY_MAX);

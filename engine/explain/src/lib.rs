@@ -1,9 +1,9 @@
 //! Reports and drawings of a datatype, as strings, for people.
 //!
-//! This crate comes after the engine and before the tools. It reads the tree, the program and the plan,
-//! and changes nothing. The engine's private parts come from its hidden module `inspect`. Every section
-//! is a function of its own; [`report`] joins the sections. The cost is that of a commit, for any size
-//! of the layout: large types are abridged, never expanded.
+//! The tools call this crate. It reads the engine's tree, program and plan, and changes nothing.
+//! The engine's private parts come from its hidden module `inspect`. Every section is a function of
+//! its own; [`report`] joins the sections. The cost is that of a commit, for any size of the
+//! layout: large types are abridged, never expanded.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
 //! - `blocks.rs`: runs of memory; `summary.rs`: what each pass did; `passes.rs`: programs and

@@ -199,8 +199,8 @@ impl<'a> Memory<'a> {
         let (before, after) = (last.min(0), last.max(0));
         let data = wide(ty.true_lb()) + before..wide(ty.true_ub()) + after;
         let (lb, ub) = (wide(ty.lb()), wide(ty.ub()));
-        // A far away bound of an element (absolute addresses, huge strides) does not justify drawing
-        // the memory between the data and the bound.
+        // An element may have a bound far away from its data (absolute addresses, huge strides).
+        // Such a bound does not justify drawing the memory between the data and the bound.
         let low = data.start.min(lb.min(ub) + before);
         let high = data.end.max(lb.max(ub) + after);
         let marked = if count <= MARKED { count } else { 1 };

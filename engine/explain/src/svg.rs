@@ -27,8 +27,8 @@ const SKIP: f64 = 22.0;
 /// Draws `count` elements of `ty` as an SVG document.
 ///
 /// Rows of memory go from left to right and from top to bottom, wrapped at a stride of the type.
-/// Colours are basic types, grey is a hole, hatched is an overlap, numbers are the packed order, and a
-/// dashed line is the end of an extent. Long rows and large types are abridged.
+/// Colours mark basic types, grey marks a hole, hatching marks an overlap, numbers show the packed
+/// order, and a dashed line marks the end of an extent. Long rows and large types are abridged.
 pub fn svg(ty: &Datatype, count: u64) -> String {
     let mut title = text::abridge(ty);
     if title.chars().count() > 110 {

@@ -15,7 +15,7 @@ const GAP: char = '·';
 const OVERLAP: char = '▞';
 const END: char = '┊';
 
-/// A character of the drawing: its meaning, which decides its colour.
+/// A character of the drawing: its meaning, which determines its colour.
 #[derive(Clone, Copy, PartialEq)]
 enum Ink {
     Plain,

@@ -241,7 +241,7 @@ fn an_svg_has_every_element_and_balances() {
     assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
 }
 
-/// Types with far more data than a drawing or a text can show.
+/// Tests types with far more data than a drawing or a text can show.
 #[test]
 fn hostile_types_are_explained_in_little_space() {
     let mut gapped = parse("resized(0, 2, byte)").unwrap();
@@ -305,7 +305,8 @@ fn a_report_has_its_sections_in_order() {
     );
 }
 
-/// Without a stride only the numbers show the order, so the drawing has rows for them.
+/// Tests a list without a stride: only the numbers show its order, so the drawing has rows for
+/// them.
 #[test]
 fn an_unordered_list_is_numbered() {
     let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");

@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
         Ok(cursor)
     }
 
-    /// Returns the packed byte at which this cursor is.
+    /// Returns the packed position of this cursor, in bytes.
     pub fn tell(&self) -> u64 {
         self.position
     }

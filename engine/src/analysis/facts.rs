@@ -36,14 +36,14 @@ pub struct Facts {
     pub shortest: u64,
     /// Bytes of the longest run; 0 without data.
     pub longest: u64,
-    /// The data of one element is one run of memory in packed order.
+    /// True if the data of one element is one run of memory in packed order.
     pub dense: bool,
-    /// Any number of elements is one run of memory.
+    /// True if any number of elements is one run of memory.
     pub contiguous: bool,
-    /// Every run begins at or after the end of the run before, inside one element: addresses only grow,
-    /// and nothing overlaps.
+    /// True if every run begins at or after the end of the run before, inside one element:
+    /// addresses only grow, and nothing overlaps.
     pub monotone: bool,
-    /// Like `monotone`, for any number of elements.
+    /// True if any number of elements is monotone in the sense of `monotone`.
     pub monotone_elements: bool,
     /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63 if
     /// all of them are 0.
@@ -130,7 +130,7 @@ pub(super) struct Summary {
     pub(super) high: i128,
     pub(super) shortest: u64,
     pub(super) longest: u64,
-    /// Runs only go forward: the first run begins at `low` and the last run ends at `high`.
+    /// True if runs only go forward: the first run begins at `low` and the last run ends at `high`.
     pub(super) monotone: bool,
     /// Offset of the first run.
     pub(super) first: i64,
@@ -166,7 +166,7 @@ impl Summary {
         }
     }
 
-    /// Returns the bytes from the first to one past the last.
+    /// Returns the number of bytes from the first byte of data to one past the last.
     pub(super) fn span(&self) -> i128 {
         self.high.saturating_sub(self.low)
     }

@@ -1,4 +1,4 @@
-//! A layout as a list of runs of memory that starts at any run. The list is never stored. `readv`,
+//! Lists the runs of memory of a layout, starting at any run. The list is never stored. `readv`,
 //! `process_vm_readv` and file views need such lists (MPICH has `MPIX_Type_iov_len` and
 //! `MPIX_Type_iov`).
 //!
@@ -8,11 +8,11 @@
 //! constant time (`runs.rs`).
 //!
 //! **Definition of a run.** A run is a block of the program, or an entry of a list whose blocks
-//! continue each other. Runs are as long as the passes could make them inside the program. They are
-//! *not* merged across iterations of a loop or across elements, even if the last run of one touches the
-//! first run of the next. So the number of runs is a product, and every run can be addressed by number
-//! (MPICH likewise returns the segments of its own representation). There is one exception: elements
-//! that continue each other without a gap are one run, for any count.
+//! continue each other. Runs are as long as the passes could make them inside the program. Runs are
+//! *not* merged across iterations of a loop or across elements, even if the last run of one
+//! iteration touches the first run of the next. So the number of runs is a product, and every run
+//! can be addressed by number (MPICH, too, returns the segments of its own representation). There
+//! is one exception: elements that continue each other without a gap are one run, for any count.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -45,8 +45,8 @@ pub struct Iov {
 enum Ranks {
     /// The number of runs is `i` times this value.
     Uniform(u64),
-    /// Entry `k` is the number for part or entry `k * SAMPLE`. A query counts from the sample before
-    /// its position.
+    /// Entry `k` is the number of runs before part or entry `k * SAMPLE`. A query counts from the
+    /// last sample at or before its position.
     Sampled(Box<[u64]>),
 }
 
@@ -84,8 +84,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the part or entry that holds run `rank` (below the total), and the number of runs before
-    /// that run in it.
+    /// Returns the part or entry that holds run `rank` (below the total), and the number of runs
+    /// that precede run `rank` in this part or entry.
     fn seek(&self, rank: u64, count: impl Fn(usize) -> u64) -> (usize, u64) {
         match self {
             Self::Uniform(each) => ((rank / each) as usize, rank % each),
@@ -162,8 +162,8 @@ impl Iov {
         })
     }
 
-    /// Returns how many runs of `count` elements, counted from the first, have at most `limit` bytes
-    /// together, and how many bytes they have.
+    /// Counts how many runs of `count` elements, from the first run on, have at most `limit` bytes
+    /// together. Returns the number of these runs and the number of their bytes.
     ///
     /// # Errors
     ///
@@ -239,8 +239,8 @@ impl Iov {
         Ok(Runs(runs))
     }
 
-    /// Returns the packed byte at which run number `first` begins, out of `bytes` packed bytes; the end
-    /// if `first` is the number of all runs.
+    /// Returns the packed byte at which run number `first` begins, out of `bytes` packed bytes.
+    /// Returns `bytes` if `first` is the number of all runs.
     fn position(&self, first: u64, bytes: u64) -> u64 {
         let program = self.plan.program();
         let (Some(body), false) = (program.body, program.is_one_run()) else {

@@ -1,7 +1,8 @@
 //! The known answers about a plan's overlap, stored with the plan.
 //!
-//! `overlap.rs` computes each answer anew, and for long lists it sorts them. `pack/threads.rs` and the
-//! runtime ask before every copy that several threads or ranks share, so the answers are stored here.
+//! `overlap.rs` computes each answer anew, and sorts runs if the proofs fail. `pack/threads.rs` and
+//! the runtime ask before every copy that several threads or ranks share, so the answers are stored
+//! here.
 
 use super::Answer;
 use crate::plan::Plan;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The known answers about overlap of a plan. If `n` elements overlap, so do more than `n`.
 #[derive(Debug, Default)]
 struct KnownOverlap {
-    /// This many elements are known to have no byte twice.
+    /// A number of elements that are known to have no byte twice.
     disjoint: AtomicU64,
     /// The complement of the smallest number of elements that may have a byte twice; 0 if unknown.
     overlapping: AtomicU64,

@@ -19,11 +19,11 @@ use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Maximum number of runs that one question may sort (16 MiB of them).
+/// Maximum number of runs that one question may sort. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;
 
-/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, a list of
-/// 1.3 million entries.
+/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, which is
+/// enough for a list of 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
 /// Returns whether a byte occurs twice in `count` elements.
@@ -72,7 +72,7 @@ struct Question<'a> {
     words: usize,
 }
 
-/// A level of a nest with more than one iteration.
+/// A level with more than one iteration, in a nest.
 #[derive(Clone, Copy)]
 enum Dimension<'a> {
     Loop { count: u64, stride: i64 },
@@ -459,8 +459,8 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// If the budget has too few words to sort the tables, the answer is "unknown" and not a wrong
-    /// answer.
+    /// Tests a budget with too few words to sort the tables: the answer is "unknown" and not a
+    /// wrong answer.
     #[test]
     fn without_words_a_table_proves_nothing() {
         let double = crate::Datatype::named(crate::Named::DOUBLE);

@@ -76,7 +76,8 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
     }
 }
 
-/// Ends an attempt in 64 bits. The caller repeats the computation in 128 bits and drops this error.
+/// Returns the error that ends an attempt in 64 bits. The caller repeats the computation in 128
+/// bits and drops this error.
 #[cold]
 fn too_wide() -> Error {
     Error::new(ErrorKind::Overflow, "datatype", "a number does not fit 64 bits")
@@ -126,7 +127,7 @@ struct Side<I> {
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes a bound into account: among the bounds of the highest precedence, `keep` chooses.
+    /// Takes a bound into account. `keep` chooses among the bounds of the highest precedence.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -137,7 +138,7 @@ impl<I: Integer> Side<I> {
     }
 }
 
-/// Collects the bounds of placed copies.
+/// The union of the bounds of placed copies.
 struct Union<I> {
     size: I,
     /// Computed modulo 2^64. The number is not above the size, so it is exact if the size fits.
@@ -431,8 +432,8 @@ fn place_wide<I: Integer>(
     union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
-/// Places blocks of `blocklength` copies at each of `displacements` times `unit` bytes. Only the least
-/// and the greatest displacement matter.
+/// Places blocks of `blocklength` copies at each of `displacements` times `unit` bytes. The union
+/// depends only on the least and the greatest displacement.
 fn scatter_equal<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -551,7 +552,8 @@ mod tests {
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
     }
 
-    /// A review found that the unused displacement of an empty block overflowed.
+    /// Tests empty blocks at any displacement. A review found that their unused displacement
+    /// overflowed.
     #[test]
     fn empty_blocks_may_lie_anywhere() {
         let double = crate::Datatype::named(Named::DOUBLE);

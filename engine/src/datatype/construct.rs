@@ -107,7 +107,7 @@ impl Datatype {
         Self::build(Constructor::Vector { count, blocklength, stride, old: old.clone() })
     }
 
-    /// Like [`Datatype::vector`], but the stride is in bytes.
+    /// Does what [`Datatype::vector`] does, with a stride in bytes.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Datatype {
         })
     }
 
-    /// Like [`Datatype::indexed`], but the displacements are in bytes.
+    /// Does what [`Datatype::indexed`] does, with displacements in bytes.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Datatype {
         })
     }
 
-    /// Like [`Datatype::indexed_block`], but the displacements are in bytes.
+    /// Does what [`Datatype::indexed_block`] does, with displacements in bytes.
     ///
     /// # Errors
     ///

@@ -79,8 +79,8 @@ pub enum Form {
     Int,
     /// Counts and displacements are large counts: the call's name ends in `_c`.
     Large,
-    /// Like [`Form::Int`], with an `_INTEGER` combiner: the type was made by a Fortran call of MPI-1
-    /// ([`Binding::Fortran`](super::Binding::Fortran)).
+    /// The form [`Form::Int`] with an `_INTEGER` combiner: the type was made by a Fortran call of
+    /// MPI-1 ([`Binding::Fortran`](super::Binding::Fortran)).
     Fortran,
 }
 
@@ -89,8 +89,7 @@ pub enum Form {
 pub struct Envelope {
     /// The call.
     pub combiner: Combiner,
-    /// Its form. The queries of MPI that have no room for large counts are erroneous for
-    /// [`Form::Large`].
+    /// The form of the call. Queries of MPI without large counts are erroneous for [`Form::Large`].
     pub form: Form,
     /// Number of integers.
     pub integers: usize,

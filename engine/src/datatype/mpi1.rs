@@ -1,9 +1,9 @@
 //! The constructor calls and bound markers of MPI-1 (deprecated in MPI-2.0, removed in MPI-3.0).
 //!
-//! Programs and textbooks still use them. The C calls are today's calls under other names, except that
-//! `MPI_Type_struct` accepts the markers [`Named::LB`](crate::Named) and `UB`. The Fortran calls took
-//! displacements in default integers, and types made by them decode with combiners of their own
-//! (MPI-2.2 section 4.1.13). `bounds.rs` computes the bounds.
+//! Programs and textbooks still use these calls. The C calls are today's calls under other names,
+//! except that `MPI_Type_struct` accepts the markers [`Named::LB`](crate::Named) and `UB`. The
+//! Fortran calls took displacements in default integers, and types made by the Fortran calls decode
+//! with separate combiners (MPI-2.2 section 4.1.13). `bounds.rs` computes the bounds.
 //!
 //! `MPI_Type_lb`, `MPI_Type_ub` and `MPI_Type_extent` are [`Datatype::lb`], [`Datatype::ub`] and
 //! [`Datatype::extent`].
@@ -87,8 +87,8 @@ impl Datatype {
     ///
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
     /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker.
-    /// Without a marker, the data decide. Only [`Datatype::resized`] can move a marker inwards again,
-    /// because it erases the markers inside.
+    /// Without a marker, the data determine the bound. Only [`Datatype::resized`] can move a marker
+    /// inwards again, because it erases the markers inside.
     ///
     /// # Errors
     ///

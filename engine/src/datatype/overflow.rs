@@ -1,9 +1,10 @@
 //! Finds the argument that makes the layout of a constructor call exceed 64 bits.
 //!
-//! `bounds.rs` computes sums and products, so its error can only state their values. This file looks at
-//! the call again and names the argument and the value that the caller should check. In a list this is
-//! the first entry that is too far away by itself, else the entries that are furthest apart. In a
-//! regular call it is the largest number. Only refused calls run this code.
+//! `bounds.rs` computes sums and products, so its error can only state their values. This file
+//! looks at the call again and names the argument and the value that the caller should check. In a
+//! list, this value is the first entry that is too far away by itself, or else the two entries that
+//! are furthest apart. In a regular call, it is the largest number. Only refused calls run this
+//! code.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, counted};

@@ -7,7 +7,7 @@ use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result, counted};
 use smallvec::SmallVec;
 
-/// The four arrays, and the methods that check them.
+/// The four arrays of a decoded call, with the methods that check them.
 struct Reader<'a> {
     combiner: Combiner,
     integers: &'a [i32],

@@ -1,7 +1,7 @@
 //! Executes a plan over any byte range of its packed form.
 //!
-//! This module comes after `plan/`. Callers enter through `pack/`; `transfer/` and `external32/` call
-//! this module too. Each case has a file:
+//! `plan/` makes the plans. Callers enter through `pack/`; `transfer/` and `external32/` call this
+//! module too. Each case has a file:
 //!
 //! - `whole.rs` executes all bytes of a nest with one call of its kernel. It also executes elements
 //!   whose body is a short sequence of nests and blocks, part by part.
@@ -13,8 +13,9 @@
 //!   enters only what the range touches, executes the nests inside and copies single blocks.
 //!   `ragged.rs` executes lists of unequal runs and of nests.
 //!
-//! `call.rs` picks the executor of a nest, `verified.rs` compares its result with the interpreter's
-//! (`kernel/interpreter.rs`), `stats.rs` counts.
+//! `call.rs` picks the executor of a nest, `verified.rs` compares the executor's result with the
+//! result of the interpreter (`kernel/interpreter.rs`), and `stats.rs` counts the bytes that each
+//! executor moves.
 //!
 //! Every call finds its position by division (`seek`); no position is kept between calls. So any
 //! range can be executed at any time, in O(depth + log list) plus the bytes moved.
@@ -93,8 +94,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
 }
 
-/// Does what [`run`] does, for all of `count` elements, which have `bytes` packed bytes. Packing
-/// calls need this case, and the code is short enough to inline.
+/// Does what [`run`] does, for all `bytes` packed bytes of `count` elements. Calls that pack or
+/// unpack whole buffers use this function, which is short enough to inline.
 ///
 /// # Safety
 ///

@@ -11,7 +11,7 @@ use crate::leaf::{copy_swapped, lists};
 use crate::plan::{NestPlan, Plan, Strategy};
 use std::ops::Range;
 
-/// A ragged list at a place in a program.
+/// A ragged list and its place in a program.
 pub(super) struct Ragged<'a> {
     pub(super) list: &'a RaggedList,
     pub(super) scale: i64,
@@ -20,8 +20,8 @@ pub(super) struct Ragged<'a> {
     pub(super) bytes: u64,
 }
 
-/// Executes a ragged list of runs, or of nests if `planned` is their plan: one search, then entry
-/// by entry.
+/// Executes a ragged list of runs, or of nests if `planned` is their plan. The function searches
+/// for the first entry once, and then executes entry by entry.
 ///
 /// # Safety
 ///
@@ -102,7 +102,7 @@ pub(super) unsafe fn ragged<const PACK: bool>(
 }
 
 /// Executes whole entries of a ragged list of nests. The executor is chosen once, for an entry of
-/// average length: with one choice per entry, a short row took 25 to 50 ns. Returns the packed
+/// average length, because a choice per entry took 25 to 50 ns for a short row. Returns the packed
 /// address after the last entry.
 ///
 /// # Safety

@@ -118,12 +118,13 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// A leaf of a nest as one index per level. The first box finds the indices by division, and later
-/// boxes count them up. With divisions for every box, packing four nested loops in pieces of 8 KiB
-/// took longer, by 8 % of the time of one call (`typepack-bench commit`, "nest of 4 loops").
+/// The position of a leaf in a nest: one index per level. The first box finds the indices by
+/// division, and later boxes increment them. With divisions for every box, packing four nested
+/// loops in pieces of 8 KiB took longer; the difference was 8 % of the time of packing them in one
+/// call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
-    /// Iterations of the outermost level.
+    /// Number of iterations of the outermost level.
     outer: u64,
     indices: [u64; Nest::MAX_DEPTH],
 }
@@ -141,7 +142,7 @@ impl<'a> Place<'a> {
         Self { planned, outer, indices }
     }
 
-    /// Returns the iterations of `level`.
+    /// Returns the number of iterations of `level`.
     fn count(&self, level: usize) -> u64 {
         if level == 0 { self.outer } else { self.planned.words[3 * level] }
     }

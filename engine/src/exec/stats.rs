@@ -25,21 +25,21 @@ pub(crate) enum Executor {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bytes {
-    /// Contiguous types.
+    /// Bytes of contiguous types, moved by memcpy.
     pub memcpy: u64,
-    /// Long rows.
+    /// Bytes of long rows, moved by one memcpy per row.
     pub rows: u64,
-    /// The interpreter, ragged ends of kernel calls included.
+    /// Bytes moved by the interpreter, including the broken leaves at the ends of kernel calls.
     pub interpreter: u64,
-    /// Leaf kernels.
+    /// Bytes moved by leaf kernels.
     pub leaf: u64,
-    /// Compiled kernels.
+    /// Bytes moved by compiled kernels.
     pub kernel: u64,
-    /// Interpreted fused copies from one layout straight to another (`copy`). Bytes that a fused
-    /// copy moves through a buffer, or by one pack or unpack, count for the executors of those
-    /// moves.
+    /// Bytes moved by the interpreter of fused copies, which go straight from one layout to another
+    /// (`copy`). Bytes that a fused copy moves through a buffer, or by one pack or unpack, count
+    /// for the executors of those moves.
     pub fused: u64,
-    /// Fused copies by a compiled kernel of the transfer.
+    /// Bytes of fused copies, moved by a compiled kernel of the transfer.
     pub fused_kernel: u64,
     /// Kernel calls whose result differed from the interpreter's (`Settings::verify`). This is a
     /// number of calls, not of bytes.
@@ -62,8 +62,8 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The blocks, by slot of a thread. A block keeps its owner's key after the thread has ended. The
-/// next thread with this key takes over the block.
+/// The blocks, indexed by the slot of a thread. A block keeps its owner's key after the thread has
+/// ended. The next thread with this key takes over the block.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
 /// The blocks of threads whose slot belongs to another thread. Blocks outlive their threads, so no

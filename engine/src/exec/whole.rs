@@ -8,9 +8,9 @@ use crate::kernel::Nest;
 use crate::leaf::copy_swapped;
 use crate::plan::{NestPlan, Plan};
 
-/// Executes a whole nest with `outer` iterations of the outermost level; it has `bytes` packed
-/// bytes. This function inlines two cases into its caller: the usual call with one element, and
-/// nests of one level.
+/// Executes a whole nest of `bytes` packed bytes, with `outer` iterations of the outermost level.
+/// This function inlines two cases into its caller: the usual call with one element, and nests of
+/// one level.
 ///
 /// # Safety
 ///
@@ -41,9 +41,9 @@ pub(super) unsafe fn whole<const PACK: bool>(
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// Executes [`whole`] for several levels and several elements. This function copies only as many
-/// words of the parameter block as the nest may have, because copying all 25 words of the largest
-/// block would take as long as a small call.
+/// Executes the remaining cases of [`whole`]: several levels and several elements. This function
+/// copies only as many words of the parameter block as the nest may have, because copying all 25
+/// words of the largest block would take as long as a small call.
 ///
 /// # Safety
 ///

@@ -1,10 +1,11 @@
 //! Converts x87's 80-bit floating point to and from IEEE 754 binary128, on bit patterns. `kind.rs`
 //! uses this file.
 //!
-//! external32 has `MPI_LONG_DOUBLE` as 16 bytes with 15 bits of exponent and 112 bits of fraction
-//! (MPI-5.0 section 14.5.2). The long double of a C compiler on x86 is x87's: it has 15 bits of
-//! exponent too, but only 63 bits of fraction, below an explicit integer bit. Widening is exact.
-//! Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic does.
+//! external32 stores `MPI_LONG_DOUBLE` in 16 bytes with 15 bits of exponent and 112 bits of
+//! fraction (MPI-5.0 section 14.5.2). The `long double` of a C compiler on x86 has the x87 format:
+//! also 15 bits of exponent, but only 63 bits of fraction, below an explicit integer bit. Widening
+//! is exact. Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic
+//! does.
 
 /// The exponent of infinities and NaNs in both formats.
 const SPECIAL: u16 = 0x7fff;
@@ -33,7 +34,7 @@ pub(crate) fn from_extended(number: Extended) -> u128 {
     let (sign, exponent) = (u128::from(head >> 15) << 127, head & SPECIAL);
     let fraction = u128::from(significand & !INTEGER) << EXTRA;
     let exponent = match (exponent, significand & INTEGER != 0) {
-        // Zero, and numbers below the normal range, which have the same scale in both formats.
+        // Zero and the numbers below the normal range have one scale in both formats.
         (0, false) => 0,
         // Pseudo-denormal: the integer bit is set, as it would be with an exponent of 1.
         (0, true) => 1,
@@ -88,7 +89,8 @@ mod tests {
         (0x3fff, 0x8000_0000_0000_0000, 0x3fff << 112),
         (0xc000, 0x8000_0000_0000_0000, 0xc000 << 112),
         (0x3fff, 0xc000_0000_0000_0000, (0x3fff << 112) | (1 << 111)),
-        // The smallest and the largest number below the normal range, and of the normal range.
+        // These are the smallest and the largest number below the normal range, and the smallest
+        // and the largest number of the normal range.
         (0x0000, 1, 1 << 49),
         (0x0000, 0x7fff_ffff_ffff_ffff, ((1 << 63) - 1) << 49),
         (0x0001, 0x8000_0000_0000_0000, 1 << 112),
@@ -113,10 +115,10 @@ mod tests {
 
     #[test]
     fn patterns_that_only_x87_has() {
-        // Pseudo-denormal: the least normal, with the same fraction.
+        // A pseudo-denormal becomes a number with the least normal exponent and an equal fraction.
         assert_eq!(from_extended(x(0, INTEGER | 5)), (1 << 112) | (5 << 49));
         let nan = (0x7fff << 112) | (1 << 111);
-        // Unnormal, pseudo-infinity, pseudo-NaN.
+        // An unnormal, a pseudo-infinity and a pseudo-NaN become quiet NaNs.
         assert_eq!(from_extended(x(0x3fff, 0x4000_0000_0000_0000)), nan);
         assert_eq!(from_extended(x(0x7fff, 0)), nan);
         assert_eq!(from_extended(x(0xffff, 7)), nan | (1 << 127));
@@ -164,7 +166,7 @@ mod tests {
         };
         let mut state = 1u64;
         let mut random = || {
-            // Marsaglia's xorshift64.
+            // This generator is Marsaglia's xorshift64.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -16,9 +16,9 @@ const LINE: usize = 64;
 
 /// The conversion functions of one kind of element.
 pub(super) struct Converters {
-    /// [`runs`] for packing.
+    /// The instance of [`runs`] for packing.
     pub(super) pack: Converter,
-    /// [`runs`] for unpacking.
+    /// The instance of [`runs`] for unpacking.
     pub(super) unpack: Converter,
     pub(super) pack_part: Part,
     pub(super) unpack_part: Part,
@@ -298,7 +298,7 @@ unsafe fn pack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: us
     bad
 }
 
-/// [`Kind::unpack_part`] with the signature of a [`Part`].
+/// Calls [`Kind::unpack_part`], with the signature of a [`Part`].
 ///
 /// # Safety
 ///

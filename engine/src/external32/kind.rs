@@ -3,10 +3,10 @@
 //! external32 has big-endian IEEE floats and two's complement integers without gaps, in the sizes
 //! of the standard's table. These are the sizes of a machine with 32-bit `long` and 16-bit
 //! `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`. (The table has
-//! had `MPI_LONG` as 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an "external64" that keeps
-//! all 8. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI. The table leaves
-//! out pair types; they are packed as their members.) A value that does not fit is refused, never
-//! cut.
+//! listed `MPI_LONG` with 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an "external64" that
+//! keeps all 8 bytes. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI. The
+//! table does not list pair types; they are packed as their members.) A value that does not fit is
+//! refused, never truncated.
 //!
 //! Truth values: false is 0; a value with any bit set is true. Both directions write 1 for true. On
 //! x86, `binary128.rs` converts `long double`; on other targets it has the standard's format
@@ -136,7 +136,8 @@ unsafe fn write<T: Copy>(to: *mut u8, value: T) {
     unsafe { to.cast::<T>().write_unaligned(value) }
 }
 
-/// Elements with equal bits on both sides, in the other byte order: integers, floats, single bytes.
+/// Elements that have the same bits on both sides and are big-endian in external32: integers,
+/// floats, single bytes.
 pub(super) struct Bits<T>(PhantomData<T>);
 
 impl<T: Word> Kind for Bits<T> {
@@ -249,8 +250,8 @@ narrowed! {
     WideChar: i32 => u16
 }
 
-/// x87's `long double`: ten bytes in a storage of sixteen. The six bytes of padding count for the
-/// type's size; unpacking clears them.
+/// x87's `long double`: ten bytes in a storage of sixteen bytes. The six bytes of padding count
+/// towards the type's size; unpacking clears them.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) struct X87;
 
@@ -289,7 +290,8 @@ pub(super) type LongDouble = X87;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 pub(super) type LongDouble = Bits<u128>;
 
-/// Two elements: `A` at byte 0 and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types.
+/// Two elements: `A` at byte 0 and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types are
+/// of this kind.
 pub(super) struct Both<A, B, const AT: usize, const EXTENT: usize>(PhantomData<(A, B)>);
 
 impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B, AT, EXTENT> {

@@ -2,9 +2,10 @@
 //! one exception: a single run of memory stays a [`Lowered::Run`] until a user needs a node for it.
 //! Most types are runs in a loop, or a struct of runs; these need no pass after lowering.
 //!
-//! This file comes after `datatype/` and before `passes/`. It walks the tree with a list on the heap.
-//! It lowers a type that occurs many times only once, so trees with shared subtrees (which may describe
-//! exponentially many elements) stay small. Types without data lower to nothing.
+//! The tree comes from `datatype/`, and the program goes to `passes/`. This file walks the tree
+//! with a list on the heap. It lowers a type that occurs many times only once, so trees with shared
+//! subtrees (which may describe exponentially many elements) stay small. Types without data lower
+//! to nothing.
 
 use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
@@ -357,10 +358,10 @@ impl Lowering<'_> {
         self.push(bytes, body, |body| Op::Ragged { list, scale, stride, body })
     }
 
-    /// Lowers a struct of a few named types, with the result of [`Self::seq`]. It works on arrays of
-    /// 64-bit numbers, which stay in registers or are read in the width in which they were written. The
-    /// earlier version copied parts while their stores were still in flight; that took two thirds of
-    /// the time of lowering a struct of 8 members.
+    /// Lowers a struct of a few named types, with the result of [`Self::seq`]. This function works
+    /// on arrays of 64-bit numbers, which stay in registers or are read in the width in which they
+    /// were written. An earlier version copied parts while their stores were still in flight; that
+    /// took two thirds of the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;
@@ -427,10 +428,10 @@ mod tests {
     #[test]
     fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
         let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-        // 0..1 and 4..16: two runs and the sequence, so 3 nodes.
+        // The two runs 0..1 and 4..16, and the sequence, are 3 nodes.
         let members = [char, int.clone(), double.clone()];
         assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
-        // Doubles and ints alternate, with gaps: still two runs and the sequence.
+        // Doubles and ints alternate, with gaps. The program still has two runs and the sequence.
         let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
         let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
         assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);
@@ -445,7 +446,8 @@ mod tests {
         assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
     }
 
-    /// `record` lowers structs of named types without parts; the result must equal that of `seq`.
+    /// Tests that `record`, which lowers structs of named types without parts, returns the result
+    /// of `seq`.
     #[test]
     fn records_are_what_any_struct_is() {
         let named = [Named::CHAR, Named::SHORT, Named::INT, Named::DOUBLE, Named::DOUBLE_INT]

@@ -39,7 +39,7 @@ pub struct Edge {
     pub node: NodeId,
 }
 
-/// One node: its operation and the number of packed bytes it makes (never 0).
+/// One node: its operation and the number of packed bytes that it produces (never 0).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Packed bytes.
@@ -64,7 +64,7 @@ pub enum Op {
     },
     /// `body` at `entries[i] * scale` for every `i`.
     Table {
-        /// Positions.
+        /// The positions, in units of `scale`.
         entries: Table,
         /// Bytes per unit of a position.
         scale: i64,
@@ -74,7 +74,7 @@ pub enum Op {
     /// For every `i`, `lengths[i]` copies of `body`, `stride` bytes apart, the first at
     /// `entries[i] * scale`.
     Ragged {
-        /// Positions and lengths.
+        /// The positions and lengths, one of each per entry.
         list: Arc<RaggedList>,
         /// Bytes per unit of a position.
         scale: i64,
@@ -141,8 +141,8 @@ impl RaggedList {
             samples
         }
         let samples = match &lengths {
-            // The lengths of a sample are bytes, and their sum fits 16 bits. So the sum takes a few
-            // vector instructions.
+            // Each length of a sample is one byte, and their sum fits 16 bits. So adding them up
+            // takes a few vector instructions.
             Table::Short(all) => {
                 sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
             }

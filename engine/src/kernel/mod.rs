@@ -19,8 +19,8 @@
 //!
 //! # The parameter block
 //!
-//! An array of 64-bit words. The numbers of a nest are parameters, so that all types of one shape
-//! share one kernel:
+//! The parameter block is an array of 64-bit words. The numbers of a nest are parameters, so that
+//! all types of one shape share one kernel:
 //!
 //! ```text
 //! word 3*l     count of level l
@@ -54,9 +54,9 @@ use std::sync::Arc;
 /// The direction of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// From the described layout into consecutive bytes.
+    /// Moves bytes from the described layout into consecutive bytes.
     Pack,
-    /// From consecutive bytes into the described layout.
+    /// Moves consecutive bytes into the described layout.
     Unpack,
 }
 
@@ -98,7 +98,7 @@ pub enum Leaf {
         bytes: u64,
     },
     /// Several short runs, in packed order. The first run's offset is 0 (it is hoisted into the
-    /// nest's base). At most [`Leaf::WINDOW_RUNS`] runs, all offsets within
+    /// nest's base). There are at most [`Leaf::WINDOW_RUNS`] runs, and all offsets lie within
     /// [`Leaf::WINDOW_SPAN`] bytes of 0. Runs may touch, overlap, and go backwards.
     Window {
         /// The runs.
@@ -363,9 +363,9 @@ impl fmt::Debug for Kernel {
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// Returns the cost of a compilation, as a number of bytes: a kernel that packs that many bytes
     /// in blocks of 8 saves as much time over the interpreter as its compilation takes. The engine
-    /// asks for the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`).
-    /// With 0 the engine asks at commit, for each nest where a kernel is ever the better choice. With
-    /// `u64::MAX` the engine never asks.
+    /// asks for the kernel of a nest when the kernel would have saved the cost of its compilation
+    /// (`plan/cost/`). With 0 the engine asks at commit, for each nest where a kernel is ever the
+    /// better choice. With `u64::MAX` the engine never asks.
     fn threshold(&self) -> u64;
 
     /// Returns the kernel for `shape`, from the cache or compiled now. `None` is a refusal; the

@@ -23,13 +23,13 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Bytes of an element whose bytes are reversed: 2, 4, 8 or 16. The width is 1 if nothing is
-/// reversed.
+/// The width of an element whose bytes are reversed: 2, 4, 8 or 16 bytes. Width 1 means that no
+/// bytes are reversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width(u8);
 
 impl Width {
-    /// Elements of 1 byte.
+    /// The width of elements of 1 byte.
     pub(crate) const ONE: Self = Self(1);
 
     /// Returns the width of elements of `bytes` bytes, or `None` if no element has that many bytes.
@@ -43,7 +43,7 @@ impl Width {
     }
 }
 
-/// The elements to byte-swap in the leaf of a nest.
+/// The widths of the elements to byte-swap in the leaf of a nest.
 #[derive(Clone, Debug)]
 pub(crate) enum Swap {
     /// All elements of the leaf have one width.
@@ -108,7 +108,8 @@ impl Swap {
 /// The instruction set `M` in which every move reverses elements of `W` bytes.
 pub(super) struct Swapped<M, const W: usize>(PhantomData<M>);
 
-/// The source of each of 64 bytes, counted within its 16 bytes, for elements of `W` bytes.
+/// The byte shuffle for elements of `W` bytes: for each of 64 bytes, the index of its source byte
+/// within the same group of 16 bytes.
 #[cfg(target_arch = "x86_64")]
 struct Mirror<const W: usize>;
 
@@ -163,8 +164,9 @@ impl<const W: usize> Machine for Swapped<Portable, W> {
     }
 }
 
-/// Calls `turn` with `value` as a register of the same size. Callers also compile this function in
-/// branches for other sizes, which never run.
+/// Reinterprets `value` as a register of the same size, calls `turn` with this register, and
+/// reinterprets the result as a `T`. Callers also compile this function in branches for other
+/// sizes, which never run.
 ///
 /// # Safety
 ///
@@ -215,8 +217,8 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
     }
 }
 
-/// A function that moves a run of elements of `width` whose length is not known at compile time.
-/// The arguments are `from`, `to` and the number of bytes.
+/// A function that moves a run of elements of one width. The length of the run is not known at
+/// compile time. The arguments are `from`, `to` and the number of bytes.
 ///
 /// # Safety
 ///
@@ -269,8 +271,8 @@ unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
         // guarantees.
         return unsafe { moves::run::<M>(from, to, bytes) };
     }
-    // The first and the last 64 bytes are moves of their own; the stores between them begin at
-    // cache lines, for the reason given in `moves::long`.
+    // Separate moves cover the first and the last 64 bytes. The stores between them begin at cache
+    // lines, for the reason given in `moves::long`.
     let last = bytes - SHORT;
     // SAFETY: `bytes` is more than `SHORT`, so the first `SHORT` bytes are in the run.
     unsafe { moves::block::<M, SHORT>(from, to) };

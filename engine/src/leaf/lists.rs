@@ -194,7 +194,8 @@ mod tests {
     use super::*;
     use crate::table::Table;
 
-    /// Runs of every length, in tables of every width, in both directions and by both loops.
+    /// Tests runs of every length, in tables of every width, in both directions and with both
+    /// loops.
     #[test]
     fn runs_of_all_lengths_and_nothing_beside_them() {
         runs_of(3, 1);

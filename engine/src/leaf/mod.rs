@@ -38,8 +38,8 @@ use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
 
-/// The executors of a nest other than a compiled kernel. The cost model of `plan/` has one cost per
-/// class.
+/// The kinds of executors of a nest, other than compiled kernels. The cost model of `plan/` has one
+/// cost per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Rows of blocks.
@@ -75,19 +75,20 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 /// A leaf kernel for a nest and a direction.
 pub(crate) struct Routine {
     work: Work,
-    /// The order of the outer levels, where consecutive packed bytes lie far apart in memory.
+    /// The order in which the levels are visited, for a nest whose consecutive packed bytes lie far
+    /// apart in memory.
     traversal: Option<Box<Traversal>>,
     isa: Isa,
 }
 
 enum Work {
-    /// The innermost level. The context is the block's length.
+    /// Executes the innermost level of blocks. The context is the block's length.
     Row { row: Row, length: u64 },
-    /// The innermost level, of windows, run by run.
+    /// Executes the innermost level of windows, run by run.
     Runs { row: Row, runs: Arc<[Run]> },
-    /// The innermost level, of windows, run by run, with byte-swapped elements.
+    /// Executes the innermost level of windows, run by run, and byte-swaps the elements.
     SwappedRuns { row: Row, window: Box<byteswap::Window> },
-    /// The innermost level, by patterns of lines.
+    /// Executes the innermost level with patterns of lines.
     #[cfg(target_arch = "x86_64")]
     Dense(dense::LazyPattern),
 }

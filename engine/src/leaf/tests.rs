@@ -17,7 +17,7 @@ use crate::Table;
 use crate::kernel::Run;
 use crate::kernel::interpreter;
 
-/// The tests of this file run what this CPU can execute.
+/// Names the instruction sets that the tests of this file do not run because this CPU lacks them.
 #[test]
 fn instruction_sets_that_this_cpu_lacks_are_named() {
     if cfg!(target_arch = "x86_64") {
@@ -353,7 +353,7 @@ fn tiles_of_every_element_and_shape() {
                     check(&nest, shift, &mut memory, &mut bytes);
                     let nest = loops(&[plane, near, (rows, -pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
-                    // Blocks that overlap: the order of stores matters.
+                    // These blocks overlap, so the order of stores matters.
                     let nest = loops(&[near, (rows, element as i64 * 2)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                 }

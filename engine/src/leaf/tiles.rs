@@ -151,7 +151,7 @@ fn squares<const B: usize, const N: usize>(
             }
         }
     }
-    // The columns right of the squares, and the rows below them.
+    // The edges are the columns right of the squares and the rows below them.
     if width < t.width {
         edge(part(width, 0, t.width - width, height));
     }
@@ -209,8 +209,8 @@ unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Squares in registers, with the textbook networks: interleave neighbours of one element, then
-    //! of two, four and eight.
+    //! Transposes squares in registers with the textbook networks, which interleave neighbours of
+    //! one element, then of two, four and eight elements.
 
     use super::{Machine, Portable, Transpose, parts_of, scalar, squares};
     use std::arch::x86_64::*;
@@ -244,7 +244,7 @@ mod x86 {
         };
     }
 
-    /// An array of 16 values: an expression in `i` for `i` from 0 to 15.
+    /// Makes an array of 16 values: the values of an expression in `i`, for `i` from 0 to 15.
     macro_rules! each_of_16 {
         (|$i:ident| $value:expr) => {
             each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -265,7 +265,8 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: `squares` passes 8 by 8 elements of `t`; each load and store is one row of 8.
+            // SAFETY: `squares` passes squares of 8 by 8 elements of `t`. Each load or store
+            // accesses one row of 8 elements.
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
                     M::swapped(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
@@ -318,8 +319,8 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: `squares` passes 16 by 16 elements of `t`; each load and store is one row of
-            // 16.
+            // SAFETY: `squares` passes squares of 16 by 16 elements of `t`. Each load or store
+            // accesses one row of 16 elements.
             unsafe {
                 let columns = network_16(each_of_16!(|I| M::swapped(_mm512_loadu_si512(
                     row!(t.from, I, t.from_pitch).cast()
@@ -365,8 +366,8 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_8<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 4 by 4 elements, of which each load and store is
-        // one row of 4, and edges for `scalar`.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 4 by 4 elements, and each
+        // load or store accesses one row of four 8-byte elements. `scalar` handles the edges.
         unsafe {
             squares::<8, 4>(
                 t,
@@ -400,8 +401,8 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_4<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
-        // one row of eight 4-byte elements, and edges for `scalar`.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 8 by 8 elements, and each
+        // load or store accesses one row of eight 4-byte elements. `scalar` handles the edges.
         unsafe {
             squares::<4, 8>(
                 t,
@@ -449,8 +450,9 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
-        // one row of eight 2-byte elements, and edges for `scalar`. SSE2 is part of every x86-64.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 8 by 8 elements, and each
+        // load or store accesses one row of eight 2-byte elements. `scalar` handles the edges. SSE2
+        // is part of every x86-64.
         unsafe {
             squares::<2, 8>(
                 t,
@@ -458,7 +460,7 @@ mod x86 {
                     let mut r: [__m128i; 8] = std::array::from_fn(|i| {
                         M::swapped(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
                     });
-                    // Three rounds of a perfect shuffle of rows i and i + 4.
+                    // Three rounds of a perfect shuffle of rows i and i + 4 transpose the square.
                     for _ in 0..3 {
                         r = std::array::from_fn(|i| {
                             let (a, b) = (r[i / 2], r[i / 2 + 4]);
@@ -497,13 +499,15 @@ mod x86 {
     /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_1(t: Transpose) {
-        // SAFETY: `squares` passes parts of `t`: 16 by 16 elements, of which each load and store is
-        // one row of 16 bytes, and edges for `scalar`. SSE2 is part of every x86-64.
+        // SAFETY: `squares` passes only parts of `t`. A full square has 16 by 16 elements, and each
+        // load or store accesses one row of 16 bytes. `scalar` handles the edges. SSE2 is part of
+        // every x86-64.
         unsafe {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    // The 16 loads are written out: for a loop over the array, the compiler would keep the array in memory.
+                    // The 16 loads are written out: for a loop over the array, the compiler would keep
+                    // the array in memory.
                     let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
                     let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {

@@ -40,7 +40,7 @@ pub(crate) const CHUNK: u64 = 64;
 /// Minimum number of elements on either side of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// Number of elements on either side from which on squares of every size are at least half full.
+/// If both sides have at least this many elements, squares of every size are at least half full.
 const FULL: u64 = 8;
 
 /// Longest distance in bytes between two iterations of the near level. Iterations that are a line or

@@ -27,7 +27,8 @@ use std::ops::Range;
 /// - [`ErrorKind::Conversion`] for `src` if a value does not fit its size in external32. Then the
 ///   bytes of `dst` from `position` on are unspecified.
 ///
-/// All errors but the last write nothing. `position` advances only without an error.
+/// A call that returns any error but the last writes nothing. `position` advances only if the call
+/// succeeds.
 #[doc(alias = "MPI_Pack_external")]
 pub fn pack_external<T: NoUninit>(
     external: &External32,
@@ -41,9 +42,11 @@ pub fn pack_external<T: NoUninit>(
     let bytes = room.len() as u64;
     let base = src.as_ptr().cast::<u8>().cast_mut();
     // SAFETY:
-    // - `bytes` is the external size of `count` elements (`room`);
-    // - every element's data lies within `src` (`room`) and is initialised (NoUninit);
-    // - `room` is a range of `dst` with that many bytes;
+    // - `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    //   elements;
+    // - every element's data lies within `src` (`room()` checked this) and is initialised
+    //   (NoUninit);
+    // - the range `room` lies within `dst` and has `bytes` bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         external32::run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())?
@@ -63,7 +66,7 @@ pub fn pack_external<T: NoUninit>(
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
 /// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack_external")]
 pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     external: &External32,
@@ -77,10 +80,11 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     let bytes = room.len() as u64;
     let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
     // SAFETY:
-    // - `bytes` is the external size of `count` elements (`room`);
-    // - every element's data lies within `dst` (`room`), is initialised (NoUninit) and may take any
-    //   value (AnyBitPattern);
-    // - `room` is a range of `src` with that many bytes;
+    // - `bytes`, the length of the range that `room()` returned, is the external size of `count`
+    //   elements;
+    // - every element's data lies within `dst` (`room()` checked this), is initialised (NoUninit)
+    //   and may take any value (AnyBitPattern);
+    // - the range `room` lies within `src` and has `bytes` bytes;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { external32::run_all::<false>(external, count, base, bytes, ext)? };
     *position = room.end;
@@ -147,8 +151,8 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
-/// Returns the place of the packed bytes of `count` elements, from `position` on. Each side is its
-/// length in bytes and the name of its argument.
+/// Returns the place of the packed bytes of `count` elements, from `position` on. `memory` and
+/// `packed` each contain the length of one side in bytes and the name of its argument.
 #[inline]
 fn room(
     external: &External32,

@@ -1,8 +1,8 @@
 //! Packing units: pack and unpack at a position that advances (MPI-5.0 section 5.2).
 //!
 //! These calls do what those of `mod.rs` do, with a window of the packed buffer. Successive calls
-//! that pass on the position fill one packing unit, whatever their types. A unit may be unpacked in
-//! other parts than those in which it was packed. A unit contains nothing but packed data. So
+//! that pass on the position fill one packing unit, whatever their types. A unit need not be
+//! unpacked in the parts in which it was packed. A unit contains nothing but packed data. So
 //! [`Plan::packed_bytes`] is exact for `MPI_Pack_size`, and a message is a unit.
 //!
 //! Invariant: a failing call changes no position and writes nothing. `external.rs` uses [`room`]
@@ -45,7 +45,7 @@ use std::ops::Range;
 /// - [`ErrorKind::Buffer`] for `dst` if there is no room from `position` on.
 /// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Pack")]
 pub fn pack_at<T: NoUninit>(
     plan: &Plan,
@@ -81,7 +81,7 @@ pub fn pack_at<T: NoUninit>(
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
 /// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack")]
 pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
@@ -115,7 +115,7 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - [`ErrorKind::Buffer`] for `outsize` if there is no room from `position` on.
 /// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 ///
 /// # Safety
 ///
@@ -159,10 +159,10 @@ pub unsafe fn pack_at_raw(
 /// # Errors
 ///
 /// - [`ErrorKind::Argument`] for `position` if it is beyond `insize`.
-/// - [`ErrorKind::Buffer`] for `insize` if the elements continue after it.
+/// - [`ErrorKind::Buffer`] for `insize` if the elements do not end within it.
 /// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 ///
-/// An error writes nothing and leaves `position` unchanged.
+/// A call that fails writes nothing and leaves `position` unchanged.
 ///
 /// # Safety
 ///
@@ -374,7 +374,7 @@ mod tests {
             check(unpacked, at, before, &text("insize"));
             assert_eq!((unit, back), ([7; 10], [9; 3]));
         }
-        // Element buffers that are too small, and counts beyond all bounds.
+        // The next calls have element buffers that are too small, or counts beyond all bounds.
         let mut at = 2;
         let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);

@@ -43,8 +43,7 @@ impl Threads {
     /// Minimum number of packed bytes of a call that several threads share.
     pub const LEAST: u64 = 4 << 20;
 
-    /// Makes a pool of `wanted` threads, or of as many as this process may use CPUs if that is
-    /// less.
+    /// Makes a pool of `wanted` threads, but at most one thread per CPU that this process may use.
     ///
     /// # Errors
     ///
@@ -227,7 +226,7 @@ struct Sides {
 // SAFETY: the struct holds two addresses and does not access them. The caller of `pack_raw` or
 // `unpack_raw` guarantees the memory for any thread.
 unsafe impl Send for Sides {}
-// SAFETY: a shared `Sides` only copies its two addresses; accesses through them are the caller's.
+// SAFETY: a shared `Sides` only copies its two addresses and accesses no memory through them.
 unsafe impl Sync for Sides {}
 
 impl Sides {
@@ -243,8 +242,8 @@ mod tests {
     use crate::typemap;
     use crate::{Datatype, pack, unpack};
 
-    /// Compares three threads, whatever the number of CPUs, with one thread; small cases also with
-    /// the oracle.
+    /// Compares three threads, whatever the number of CPUs, with one thread. Small cases are also
+    /// compared with the oracle.
     #[test]
     fn segments_make_the_whole() {
         let threads = Threads::exactly(3).expect("threads");
@@ -257,8 +256,8 @@ mod tests {
             ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
             ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
             ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
-            // Elements with overlapping runs inside one element, and elements that overlap only the
-            // next element.
+            // In the next type, runs overlap inside one element. In the type after it, an element
+            // overlaps only the next element.
             ("vector(900000, 2, 1, double)", 1),
             ("resized(0, 8, contiguous(2, double))", 500_000),
             ("hvector(700000, 1, -8, double)", 1),
@@ -304,7 +303,7 @@ mod tests {
                 }
                 assert!(one == many, "{text}");
             }
-            // A part that begins and ends inside a run.
+            // This part begins and ends inside a run.
             let part = 3..bytes as u64 - 5;
             let (mut one, mut many) = (memory.clone(), memory.clone());
             let packed = &packed[3..bytes - 5];

@@ -1,6 +1,6 @@
 //! Joins runs of memory that touch, in packed order.
 //!
-//! This pass comes after `fold.rs`. `README.md` lists the rules by number.
+//! `pipeline.rs` runs this pass after `fold.rs`. `README.md` lists the rules by number.
 
 use super::{Builder, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};

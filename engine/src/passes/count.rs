@@ -1,7 +1,7 @@
 //! Merges the loop over elements with an outermost loop that continues seamlessly.
 //!
-//! This is the last pass. A type whose elements continue each other (`resized` columns, contiguous
-//! rows, dense vectors) then runs as one loop over all elements, for any count.
+//! After this last pass, a type whose elements continue each other (`resized` columns, contiguous
+//! rows, dense vectors) runs as one loop over all elements, for any count.
 
 use crate::ir::{Edge, Op, Program};
 

@@ -1,6 +1,7 @@
 //! Removes levels that do nothing, and merges levels that continue each other.
 //!
-//! This pass comes after `tables.rs` and before `coalesce.rs`. `README.md` lists the rules by number.
+//! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
+//! rules by number.
 
 use super::{Builder, moved, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
@@ -179,7 +180,8 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(flat)
 }
 
-/// Makes a loop of a sequence of equal parts, or a table if the sequence is too long for a window.
+/// Turns a sequence of equal parts into a loop, or into a table if the sequence is too long for a
+/// window.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };

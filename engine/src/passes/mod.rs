@@ -45,7 +45,7 @@ impl Builder {
         Edge { offset: 0, node: NodeId(index as u32) }
     }
 
-    /// Pushes like [`Builder::push`], and records that the program changed.
+    /// Does what [`Builder::push`] does, and records that the program changed.
     fn replace(&mut self, bytes: u64, op: Op) -> Edge {
         self.changed = true;
         self.push(bytes, op)

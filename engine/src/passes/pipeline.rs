@@ -9,8 +9,8 @@ use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::ir::{Program, lower, verify};
 
-/// Maximum number of rounds; rewriting stops after it even if a pass could still change something. Two
-/// or three rounds are usual. More rounds help only with towers of structs.
+/// Maximum number of rounds. After this many rounds, rewriting stops even if a pass could still
+/// change the program. Two or three rounds are usual. More rounds help only with towers of structs.
 const ROUNDS: usize = 16;
 
 /// Lowers `ty` and rewrites the program. `after` receives the program after each step.

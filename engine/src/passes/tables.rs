@@ -1,7 +1,7 @@
 //! Turns regular tables into loops, and short lists of runs into sequences.
 //!
-//! This pass comes first, so that `fold.rs` and `coalesce.rs` see the loops. `README.md` lists the
-//! rules by number.
+//! `pipeline.rs` runs this pass first, so that `fold.rs` and `coalesce.rs` see the loops.
+//! `README.md` lists the rules by number.
 
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};

@@ -1,12 +1,14 @@
 //! The widths of the elements that a plan byte-swaps, for external32.
 //!
-//! `external32/byteswap.rs` makes these widths. `plan/` asks for them for the nests it prepares, and
-//! `exec/` for the blocks that it walks. `leaf/byteswap.rs` swaps the bytes.
+//! `external32/byteswap.rs` makes these widths. `plan/` asks for the widths of the nests that it
+//! prepares, and `exec/` asks for the widths of the blocks that it walks. `leaf/byteswap.rs` swaps
+//! the bytes.
 
 use crate::ir::{Edge, NodeId, Op, Program};
 use crate::leaf::{Swap, Width};
 
-/// The elements that a plan byte-swaps. Only plans of `external32/` swap any.
+/// The widths of the elements that a plan byte-swaps. Only plans of `external32/` byte-swap
+/// elements.
 #[derive(Debug, Default)]
 pub(crate) enum Widths {
     #[default]

@@ -22,10 +22,10 @@ pub struct Footprint {
 
 /// The bytes that a node touches: `length` bytes from `low`, relative to the node's displacement 0.
 ///
-/// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and the
-/// bytes are `low + t` modulo 2^64 for `t` below `length`. That holds for any program. It is exact for
-/// a program lowered from a datatype: there, distances between data fit 64 bits although partial sums
-/// of displacements may not.
+/// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and
+/// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach contains all bytes that
+/// any program touches. For a program lowered from a datatype, the reach is exact: distances
+/// between data fit 64 bits there, although partial sums of displacements may not.
 #[derive(Clone, Copy)]
 struct Reach {
     low: i64,
@@ -63,7 +63,7 @@ fn too_far() -> Error {
 }
 
 impl Footprint {
-    /// Returns the footprint that the constructor calls define.
+    /// Returns the footprint of the datatype, as its constructor calls define it.
     pub(crate) fn of_datatype(ty: &Datatype) -> Self {
         Self { extent: ty.extent(), true_lb: ty.true_lb(), true_ub: ty.true_ub() }
     }
@@ -132,7 +132,8 @@ pub fn check_bounds(
     check_place(place, count, origin, length, argument)
 }
 
-/// Checks like [`check_bounds`], for elements that lie at `place`; `None` for elements without data.
+/// Does what [`check_bounds`] does for elements that lie at `place`. `place` is `None` for elements
+/// without data.
 pub(crate) fn check_place(
     place: Option<&Footprint>,
     count: u64,

@@ -1,5 +1,5 @@
 //! Values that later modules store with a plan: its signature, the known answers about its overlap,
-//! its external32 form. Each value is made at the first request.
+//! its external32 form. Each value is computed at its first request.
 //!
 //! Until the first request the plan holds one empty pointer (`mod.rs`), so a commit that needs none
 //! of the values does not pay for them. This file does not import the later modules, so it stores the
@@ -51,7 +51,7 @@ impl Plan {
         })
     }
 
-    /// Returns the type of this plan. The caller makes the plan's `what` from it.
+    /// Returns the datatype of this plan. The caller computes `what` from the datatype.
     ///
     /// # Errors
     ///

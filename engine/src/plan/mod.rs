@@ -143,13 +143,13 @@ impl Plan {
         &self.0.footprint
     }
 
-    /// Returns the iterations of the program's body that make one element.
+    /// Returns the number of iterations of the program's body that make one element.
     #[inline]
     pub(crate) fn factor(&self) -> u64 {
         self.0.factor
     }
 
-    /// Returns the loop program; its `Display` prints it.
+    /// Returns the loop program, which can be printed with `Display`.
     pub fn program(&self) -> &Program {
         &self.0.program
     }

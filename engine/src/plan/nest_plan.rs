@@ -25,9 +25,9 @@ pub(crate) struct NestPlan {
     /// The parameter block for one whole nest, in the layout of `kernel/`, padded with zeros.
     pub(crate) words: [u64; Nest::WORDS],
     pub(crate) leaf_bytes: Divisor,
-    /// For each level `l` of the nest, the iterations of all levels below `l`.
+    /// For each level `l` of the nest, the number of iterations of all levels below `l`.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
-    /// The byte swap in the leaf; only leaf kernels can do it.
+    /// The byte swap in the leaf. Only leaf kernels can swap bytes.
     pub(crate) swap: Option<Box<Swap>>,
 }
 
@@ -38,16 +38,17 @@ struct KernelSlot {
     selected: OnceLock<Selected>,
     /// Empty until the compiler is asked; `None` if it refused.
     kernel: OnceLock<Option<Kernel>>,
-    /// The time that a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that
-    /// pack at the same time may overwrite each other's additions; then the kernel comes a little
-    /// later.
+    /// The time that a kernel would have saved so far, in the unit of [`Choice::price`]. Threads
+    /// that pack at the same time may overwrite each other's additions; then the kernel is
+    /// requested a little later.
     saved: AtomicU64,
-    /// Number of calls that `Settings::verify` found wrong. After one such call the kernel is not used.
+    /// Number of calls whose result `Settings::verify` found wrong. After one such call the kernel
+    /// is not used.
     distrusted: AtomicU64,
 }
 
-/// The decision about a nest and a direction, made at the first call: most plans are used in one
-/// direction, and the decision would make a commit slower.
+/// The executor of a nest in a direction, chosen at the first call. A commit does not choose it,
+/// because that would make the commit slower and most plans are used in one direction only.
 #[repr(C)]
 pub(crate) struct Selected {
     /// `None` if there is no routine, or none is wanted.
@@ -180,7 +181,7 @@ impl NestPlan {
         self.kernel_for(selected, direction, bytes, 1, settings)
     }
 
-    /// Returns the kernel like [`NestPlan::kernel`], for `calls` calls of `bytes` bytes each.
+    /// Does what [`NestPlan::kernel`] does, for `calls` calls of `bytes` bytes each.
     #[inline]
     pub(crate) fn kernel_for(
         &self,

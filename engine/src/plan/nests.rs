@@ -91,9 +91,9 @@ impl NestPlans {
     }
 
     /// Plans the nests of a program, at most `most` of them. If one kernel can execute the whole
-    /// program with the loop over elements, that is the only nest. Otherwise every node becomes a nest
-    /// that one kernel can execute and whose user no kernel can execute. Returns whether the whole
-    /// program is one nest.
+    /// program with the loop over elements, the whole program is the only nest. Otherwise a node
+    /// becomes a nest if one kernel can execute the node and no kernel can execute the node's user.
+    /// Returns whether the whole program is one nest.
     ///
     /// The plan of a ragged list's body stands at the node of the list. It has a leading loop whose
     /// count the executor sets for each entry. Any other plan stands at the node that it executes.

@@ -4,12 +4,13 @@
 //! calls there. This file finds ranges that begin and end at such boundaries. Messages in chunks,
 //! file buffers and pipelines ask this file; it moves no bytes itself.
 //!
-//! Units are the parts that the program repeats: elements, iterations of the loop over them, then the
-//! bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit
-//! that makes it at least three quarters as long as wished. A coarser end saves one or two kernel
-//! calls; a shorter segment makes one more segment of four; the two cost about the same. Where a tile
-//! of columns is packed at once (`leaf/tiles.rs`), a tile is one more unit, and a tile may be up to
-//! twice the wish: a segment of fewer columns would read every cache line again in the next segment.
+//! Units are the parts that the program repeats: elements, iterations of the loop over elements,
+//! then the bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the end
+//! of the coarsest unit for which the segment has at least three quarters of the wished length. A
+//! coarser end saves one or two kernel calls. Segments of three quarters of the wish need one more
+//! segment for every three, which costs about as much. Where a tile of columns is packed at once
+//! (`leaf/tiles.rs`), a tile is one more unit, and a tile may be up to twice the wish: if a segment
+//! had fewer columns, the next segment would read every cache line again.
 //!
 //! Invariants: segments are not empty and follow each other. A segment is never longer than the wish
 //! (twice the wish with tiles) or [`SHORT`], whichever is more. Nodes of at most [`SHORT`] bytes are
@@ -25,10 +26,10 @@ use std::ops::Range;
 const SHORT: u64 = 64;
 
 impl Plan {
-    /// Returns the size of equal segments that suits this plan best. It is close to `wish` bytes and
-    /// not above, unless a single unit of at most 64 bytes is larger (with tiles of columns, it may be
-    /// up to twice the wish). Every segment begins at a whole element, row or block as long as these
-    /// have equal lengths.
+    /// Returns the size of equal segments that suits this plan best. The size is close to `wish`
+    /// bytes and at most `wish`, unless a single unit of at most 64 bytes is larger (with tiles of
+    /// columns, the size may be up to twice the wish). Every segment begins at a whole element, row
+    /// or block if these have equal lengths.
     ///
     /// If parts have different sizes (structs, lists of different lengths), no single size has this
     /// property; [`Plan::segments`] adapts to such layouts.
@@ -71,13 +72,13 @@ impl Plan {
         }
     }
 
-    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start` of
-    /// `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as many if
-    /// columns are packed in tiles). It ends at the end of a whole element, row or block if there is
-    /// one near. Runs of memory much longer than the wish are cut.
+    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start`
+    /// of `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as
+    /// many if columns are packed in tiles). It ends at the end of a whole element, row or block if
+    /// there is one near. A run of memory that is much longer than the wish is cut.
     ///
-    /// This function is for callers that keep their own position; [`Plan::segments`] makes the list. It
-    /// costs about as much as finding a position: O(depth + log list).
+    /// This function is for callers that keep their own position; [`Plan::segments`] makes the
+    /// list. A call costs about as much as finding a position: O(depth + log list).
     ///
     /// # Errors
     ///
@@ -149,7 +150,8 @@ impl Iterator for Segments<'_> {
 
 impl FusedIterator for Segments<'_> {}
 
-/// Returns the minimum length of a segment for which a coarse unit is preferred to a finer one.
+/// Returns the minimum length of a segment that ends at a coarse unit. With a shorter segment, a
+/// finer unit is used.
 fn least(wish: u64) -> u64 {
     wish - wish / 4
 }
@@ -160,7 +162,7 @@ fn tiles(tile: Option<u64>, wish: u64) -> Option<u64> {
     tile.filter(|&tile| tile <= wish.saturating_mul(2)).map(|tile| whole(wish, tile).max(tile))
 }
 
-/// Returns the largest multiple of `unit` up to `bytes`.
+/// Returns the largest multiple of `unit` that is at most `bytes`.
 fn whole(bytes: u64, unit: u64) -> u64 {
     bytes / unit * unit
 }
@@ -238,8 +240,7 @@ mod tests {
         text.parse::<Datatype>().unwrap().commit().unwrap()
     }
 
-    /// Returns the lengths of the segments, after a check that they follow each other and keep the
-    /// limit.
+    /// Checks that the segments follow each other and keep the limit, and returns their lengths.
     fn check(plan: &Plan, count: u64, wish: u64) -> Vec<u64> {
         let total = plan.packed_bytes(count).unwrap();
         let (mut at, mut lengths) = (0, vec![]);

@@ -1,16 +1,16 @@
-//! The settings of a commit, and the strategies from which it chooses.
+//! The settings of a commit, and the strategies that a commit chooses from.
 
 use crate::kernel::Compiler;
 use crate::leaf::Isa;
 use std::sync::Arc;
 
-/// The strategies of the selection ladder.
+/// The strategies for executing a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
     /// All elements are one run of memory.
     Memcpy,
-    /// Long rows, one memcpy each.
+    /// Executes each long row with one memcpy.
     Rows,
     /// A leaf kernel: precompiled loops for the inner levels, by instruction set.
     Leaf,
@@ -40,7 +40,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the instruction set of leaf kernels; the least one if the interpreter is forced.
+    /// Returns the instruction set of leaf kernels; the baseline if the interpreter is forced.
     pub(super) fn leaf_isa(&self) -> Isa {
         match self.strategy {
             Some(Strategy::Interpreter) => Isa::Portable,

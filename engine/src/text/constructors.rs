@@ -1,5 +1,5 @@
-//! The table of constructors: the name, the parameters and the call of each, and the way back from a
-//! type to its call.
+//! The table of constructors: the name, the parameters and the call of each constructor, and the
+//! functions that return the call of a type.
 //!
 //! `parse.rs` and `print.rs` know no particular constructor. To add a constructor, add a row to
 //! [`ROWS`] and an arm to [`call`]; a test checks that the two agree.

@@ -1,4 +1,4 @@
-//! TOML files that name types and lay them out.
+//! TOML files that define named types and layouts.
 //!
 //! ```toml
 //! [types]

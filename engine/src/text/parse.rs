@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Datatype, ParseError> {
     parse_in(text, &HashMap::new())
 }
 
-/// Parses a type like [`parse`], in a scope of names that are already bound.
+/// Does what [`parse`] does, in a scope of names that are already bound.
 ///
 /// # Errors
 ///

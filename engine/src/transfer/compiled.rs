@@ -1,9 +1,9 @@
 //! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
 //!
-//! This file comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie
-//! on the rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
-//! iteration of the row, at the ends of a range, a call takes the largest box that fits, as `exec/`
-//! does for one layout. `staged.rs` copies broken leaves.
+//! `nest.rs` builds the common nest that this file executes. Usually a call takes whole iterations
+//! of the row: as many as lie on the rows of both sides. If the sides meet in every level, one call
+//! takes all of them. Inside an iteration of the row, at the ends of a range, a call takes the
+//! largest box that fits, as `exec/` does for one layout. `staged.rs` copies broken leaves.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;

@@ -1,4 +1,5 @@
-//! Two layouts of loops and tables over blocks of one length: two address streams in one loop.
+//! Copies between two layouts of loops and tables over blocks of one length: one loop advances two
+//! address streams.
 //!
 //! This is the interpreter of a transfer, the counterpart of its kernel (`compiled.rs`). If a block
 //! is a multiple of the other side's block, it becomes one more loop over the shorter length. The
@@ -20,7 +21,7 @@ const SPLIT: u64 = 3;
 /// costs less than a loop of moves.
 const MEMCPY: usize = 256;
 
-/// Two sides over blocks of one length.
+/// Both sides as levels over blocks of one length.
 pub(super) struct Interpreted {
     from: SideLevels,
     to: SideLevels,
@@ -28,8 +29,8 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Returns the two sides of a transfer, or `None` if a side has anything but levels over
-    /// blocks, or if the blocks' lengths do not fit.
+    /// Returns the two sides of a transfer. Returns `None` if a side contains anything but levels
+    /// over blocks, or if neither block length is a multiple of the other.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
@@ -100,7 +101,7 @@ impl Interpreted {
     }
 }
 
-/// `count` iterations on both sides, and the bytes between two iterations.
+/// A loop of `count` iterations on both sides, with the bytes between two iterations of each side.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
     pub(super) from: i64,
@@ -360,7 +361,7 @@ impl Block for Long {
     }
 }
 
-/// Copies `count` blocks of one row to one row.
+/// Copies `count` blocks from a row of one side to a row of the other side.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! One side of a copy as levels over a leaf, and a position in it.
+//! The levels of one side of a copy, and a position in them.
 //!
 //! `interpreted.rs` and `nest.rs` read levels from the program. The plan's nests do not serve as the
 //! source, because they unroll short loops into windows. `memo.rs` keeps levels from call to call.

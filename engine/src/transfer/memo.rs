@@ -26,9 +26,9 @@ const REMEMBERED: usize = 16;
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
-    /// For the interpreter.
+    /// The fit for the interpreter.
     blocks: Option<Interpreted>,
-    /// For a kernel.
+    /// The fit for a kernel.
     compiled: Option<Compiled>,
 }
 
@@ -95,7 +95,7 @@ impl Fit {
     }
 }
 
-/// Fits, most recently used first.
+/// The remembered fits, most recently used first.
 struct Memo([Option<Rc<Fit>>; REMEMBERED]);
 
 thread_local! {

@@ -1,8 +1,8 @@
 //! Fused copy: copies from one layout straight into another layout of the same signature.
 //!
-//! This module comes after `plan/`, beside `pack/`. The two programs have equal packed bytes in one
-//! order. So packed byte `i` of the source goes to the place of packed byte `i` of the destination,
-//! and no packed buffer is needed. There are four executors, tried in this order:
+//! A fused copy executes two plans (`plan/`) at once. The two programs have equal packed bytes in
+//! one order. So packed byte `i` of the source goes to the place of packed byte `i` of the
+//! destination, and no packed buffer is needed. There are four executors, tried in this order:
 //!
 //! 1. One side is one run of memory: the copy is a pack or an unpack, by the plan's own kernel.
 //! 2. Both sides are loops and tables over blocks or small windows that meet in a common nest

@@ -20,17 +20,19 @@ use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
 use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
-/// Maximum number of leaves of one side that make one leaf of the transfer.
+/// Maximum number of leaves of one side that form one leaf of the transfer.
 const UNROLL: u64 = 8;
 
-/// Maximum number of runs in a leaf that was made of a short loop, and the longest such loop.
+/// Maximum number of runs in a leaf that was made by unrolling a short loop, and maximum count of
+/// such a loop.
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
-/// If the rows of the two sides do not meet, a call of a kernel, or a row of the interpreter,
-/// should copy more than this many bytes on average. With fewer, two kernels through a buffer are
-/// faster: the second pass costs less than walking from row to row (8 B, rows of 31 against 32: a
-/// tie at 126 bytes; 64 B, rows of 5 against 7: at 187).
+/// Minimum mean number of bytes per call of a kernel, or per row of the interpreter, if the rows of
+/// the two sides do not meet. With fewer bytes, two kernels through a buffer are faster: the second
+/// pass costs less than walking from row to row (blocks of 8 bytes, rows of 31 against rows of 32:
+/// both take the same time at 126 bytes; blocks of 64 bytes, rows of 5 against rows of 7: the same
+/// time at 187 bytes).
 pub(super) const CALL: f64 = 200.0;
 
 /// Maximum number of levels of a nest.
@@ -42,7 +44,7 @@ pub(super) struct Nest {
     /// The levels outside the nest; the innermost of them is the row of each side.
     pub(super) from: SideLevels,
     pub(super) to: SideLevels,
-    /// Leaves in one iteration of each level; level 0 is the row.
+    /// Number of leaves in one iteration of each level; level 0 is the row.
     pub(super) below: [u64; DEPTH],
     /// Packed bytes of a leaf.
     pub(super) leaf: u64,
@@ -53,7 +55,7 @@ pub(super) struct Nest {
     pub(super) whole: Option<u64>,
 }
 
-/// Source and destination of a level that both sides have.
+/// A level that both sides have: its source side and its destination side.
 type Meeting = [SideLevel; 2];
 
 impl Nest {
@@ -82,8 +84,8 @@ impl Nest {
         Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Steps 2 and 3. `runs` is `None` for blocks whose length is a parameter. If rows do not meet,
-    /// a call has to copy more than `least` bytes on average.
+    /// Executes steps 2 and 3. `runs` is `None` for blocks whose length is a parameter. If rows do
+    /// not meet, a call has to copy more than `least` bytes on average.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -91,7 +93,7 @@ impl Nest {
         mut leaf: u64,
         least: f64,
     ) -> Option<Self> {
-        // Innermost first.
+        // The levels that meet, innermost first.
         let mut met: Vec<Meeting> = Vec::with_capacity(DEPTH);
         let mut row = loop {
             let (a, b) = (from.pop()?, to.pop()?);
@@ -199,7 +201,7 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
     Some(SideLevel::Loop { count, stride })
 }
 
-/// Step 1: returns the runs of one leaf of the transfer, and its packed bytes.
+/// Executes step 1: returns the runs of one leaf of the transfer, and its packed bytes.
 fn leaf(
     src: &Program,
     a: &Node,
@@ -234,7 +236,7 @@ fn leaf(
     Some((runs?, short))
 }
 
-/// Returns whether the innermost level is a loop that can be cut into groups of `times`.
+/// Returns whether the innermost level is a loop that can be cut into groups of `times` iterations.
 fn unrollable(side: &SideLevels, times: u64) -> bool {
     side.last().is_some_and(
         |level| matches!(level, SideLevel::Loop { count, .. } if count.is_multiple_of(times)),
@@ -283,8 +285,8 @@ fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     }
 }
 
-/// Merges two lists of runs with equally many bytes: a run of the result ends wherever a run of
-/// either list ends. Returns `None` beyond a shape's limits.
+/// Merges two lists of runs with the same total number of bytes: a run of the result ends wherever
+/// a run of either list ends. Returns `None` if the result exceeds a limit of a shape.
 fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     let mut runs: Vec<TransferRun> = Vec::new();
     let (mut from, mut to) = (from.iter(), to.iter());
@@ -317,8 +319,7 @@ fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     }
 }
 
-/// Returns whether the last run keeps the limits of [`TransferLeaf::Runs`] and the number of runs
-/// does.
+/// Returns whether the last run and the number of runs keep the limits of [`TransferLeaf::Runs`].
 fn within_limits(runs: &[TransferRun]) -> bool {
     let span = i128::from(TransferShape::SPAN);
     runs.len() <= TransferShape::RUNS
@@ -329,8 +330,9 @@ fn within_limits(runs: &[TransferRun]) -> bool {
         })
 }
 
-/// Returns the runs of all iterations of a short level of loops, or `None` if they are too many or
-/// too far apart. For such a level, control would cost more than the copy.
+/// Returns the runs of all iterations of a short level of loops. Returns `None` if there are too
+/// many runs or if they are too far apart. For such a short level, control would cost more than the
+/// copy.
 fn unrolled(runs: &[TransferRun], level: &Meeting) -> Option<Vec<TransferRun>> {
     let [SideLevel::Loop { count, stride: from }, SideLevel::Loop { stride: to, .. }] = *level
     else {

@@ -21,16 +21,16 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Bytes of the buffer: the size of a common L1. Half of this size would leave room for the lines of
-/// both layouts, but would make copies of 32 KiB 5 % slower, because of the calls at the ends of each
-/// part.
+/// Size of the buffer in bytes: the size of a common L1. Half of this size would leave room in L1
+/// for the lines of both layouts, but copies of 32 KiB would take 5 % longer, because of the calls
+/// at the ends of each part.
 const BUFFER: u64 = 32 << 10;
 
 /// Shortest run on both sides that is copied directly. Such a piece costs 20 ns of control.
 const LONG: u64 = 512;
 
-/// Shortest run on one side that is used in place: the other side is packed into the run, or unpacked
-/// from it.
+/// Shortest run on one side that is used in place. The other side is packed into this run, or
+/// unpacked from it.
 const ALONE: u64 = 4 << 10;
 
 /// Ranges of at most this many bytes always use the buffer: finding a position in both programs

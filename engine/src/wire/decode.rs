@@ -85,7 +85,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     Ok((program, stated))
 }
 
-/// Compares what the header states about the whole program with the program.
+/// Checks the values that the header states about the whole program against the program.
 fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
     let body = program.body.map_or(0, |body| program.node(body.node).bytes);
     if program.factor == 0

@@ -1,7 +1,8 @@
 //! The wire form: a committed layout as bytes, for peers and for caches.
 //!
-//! This module comes after `plan/`. [`decode`] returns a [`Plan`] without a datatype, which packs,
-//! unpacks and copies with kernels of this process. `format.rs` describes the layout of the bytes.
+//! [`encode`] turns a plan into bytes. [`decode`] returns a [`Plan`] without a datatype, which
+//! packs, unpacks and copies with kernels of this process. `format.rs` describes the layout of the
+//! bytes.
 //!
 //! The decoder does not trust the sender. It refuses bytes that are not a program of the engine. It
 //! computes packed bytes and touched memory itself and refuses bytes that state other values. So a

@@ -1,8 +1,8 @@
 //! The code of one or more leaves, in both directions.
 //!
 //! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. This file uses
-//! `moves.rs` to cut runs and `join.rs` to store. Short runs are straight code. Runs longer than
-//! [`STRAIGHT`] bytes and the Long leaf are a loop of 64-byte chunks.
+//! `moves.rs` to cut runs and `join.rs` to store. Short runs become straight code. Runs longer than
+//! [`STRAIGHT`] bytes, and the Long leaf, become a loop of 64-byte chunks.
 
 use super::join;
 use super::moves::moves;
@@ -12,9 +12,9 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{Direction, LeafShape, Run, Shape};
 
-/// Longest run of a window that is straight code, in bytes. A run of this length takes eight moves.
-/// For longer runs the loop of chunks costs nothing, and the 32 runs of a window stay within a few
-/// KiB of code.
+/// Longest run of a window that becomes straight code, in bytes. A run of this length takes eight
+/// moves. For longer runs the loop of chunks costs nothing, and the 32 runs of a window stay within
+/// a few KiB of code.
 const STRAIGHT: u64 = 128;
 
 /// Bytes per iteration of the loop over a long run.
@@ -30,7 +30,7 @@ pub(super) struct PlacedMove {
     /// Displacement in bytes from the body's packed address, or, in a fused copy, from the base of
     /// the destination.
     pub(super) packed: i32,
-    /// 1, 2, 4, 8 or 16.
+    /// Length in bytes: 1, 2, 4, 8 or 16.
     pub(super) bytes: u32,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn move_type(bytes: u32) -> Type {
     }
 }
 
-/// Returns the number of moves of one leaf, which decides how far to unroll. Returns `None` if the
-/// leaf holds a loop and must not be unrolled.
+/// Returns the number of moves of one leaf, which determines how far to unroll. Returns `None` if
+/// the leaf holds a loop and must not be unrolled.
 pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
     match leaf {
         LeafShape::Fixed { bytes } => Some(moves(*bytes).len()),
@@ -124,8 +124,8 @@ fn straight(
     match direction {
         Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
-            // One load for each store. Splitting wider loads would save loads, but unpacking does
-            // not wait for loads, and each split would cost a shuffle or a shift.
+            // Each store gets a separate load. Splitting wider loads would save loads, but
+            // unpacking does not wait for loads, and each split would cost a shuffle or a shift.
             for each in placed {
                 let ty = move_type(each.bytes);
                 let value = b.ins().load(ty, super::flags(), packed, each.packed);

@@ -1,7 +1,7 @@
 //! Shape -> CLIF: one function `extern "C" fn(params, mem, packed)` per shape.
 //!
-//! Before this folder: `lib.rs` receives a request for a shape. After it: `compiler.rs` (CLIF ->
-//! bytes). The parts:
+//! `lib.rs` receives a request for a shape, and this folder translates the shape. `compiler.rs`
+//! turns the CLIF into machine code. The parts:
 //!
 //! - `levels.rs`: the loops, outermost to innermost, and the unrolled innermost body;
 //! - `moves.rs`: cuts a run of bytes into loads and stores (arithmetic only);

@@ -1,9 +1,9 @@
 //! The kernel of a fused copy: the loops and the body, with an address stream on either side.
 //!
 //! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`.
-//! Its code has their structure (outer levels, groups of unrolled leaves, the remaining leaves in
-//! binary), with two differences. Neither side is consecutive, so the innermost loop counts its
-//! leaves down. And a run of a leaf has a place on both sides.
+//! The generated code has the structure of theirs (outer levels, groups of unrolled leaves, the
+//! remaining leaves in binary), with two differences. Neither side is consecutive, so the innermost
+//! loop counts its leaves down. And a run of a leaf has a place on both sides.
 
 use super::join;
 use super::leaf::{self, PlacedMove};

@@ -124,7 +124,7 @@ impl Class {
     }
 }
 
-/// The record of what was tested of each class.
+/// Records which cases of each class were tested.
 struct Sweep<C>(HashMap<C, Tried>);
 
 /// One bit for each of 64 insets, by edge, and whether counts of 0 were tested.
@@ -159,7 +159,8 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
     }
 }
 
-/// Returns a level of `count` iterations that are `stride` bytes apart. A table has another order.
+/// Returns a level of `count` iterations that are `stride` bytes apart. A table lists the
+/// iterations in a different order.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     // All entries differ. They do not ascend unless 7 divides the count.
     let entries = || -> Vec<i64> {

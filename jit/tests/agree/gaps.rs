@@ -21,8 +21,8 @@ const VALUE: u8 = 0xa5;
 const COUNT: u64 = 451;
 
 /// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`
-/// (start, length). Calls it at least `calls` times, and until the other thread has made some
-/// rounds. Returns whether all gaps kept the other thread's values.
+/// (start, length). The function calls `unpack` at least `calls` times, and until the other thread
+/// has made some rounds. Returns whether all gaps kept the other thread's values.
 fn gaps_are_kept(
     bytes: usize,
     runs: &[(usize, usize)],

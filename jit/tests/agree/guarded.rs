@@ -25,8 +25,9 @@ impl Guarded {
         let page = rustix::param::page_size();
         let inside = bytes.next_multiple_of(page);
         let map_bytes = inside + 2 * page;
-        // SAFETY: the mapping is new and belongs to this value; `inside` bytes after its first page
-        // get access.
+        // SAFETY: the system chooses the address of the new mapping, so the mapping overlaps no other
+        // memory. The mapping has `inside + 2 * page` bytes, so the `inside` bytes from `map + page`
+        // on, whose access `mprotect` changes, lie within it.
         let map = unsafe {
             let map = rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),

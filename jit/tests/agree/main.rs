@@ -1,4 +1,4 @@
-//! Compiled kernels against a reference interpreter, on random nests.
+//! Compares compiled kernels with a reference interpreter, on random nests.
 //!
 //! Every case packs and unpacks through memory that touches a guard page, on the side that the case
 //! picks. So reading or writing a byte outside the described memory or the packed bytes is a crash.
@@ -151,8 +151,8 @@ fn lengths_known_at_run_time() {
     }
 }
 
-/// Tests overlapping runs: when unpacking, the later run wins. All strides below the length,
-/// forwards, backwards, and 0.
+/// Tests overlapping runs: when unpacking, the later run wins. The test uses all strides below the
+/// length, forwards, backwards, and 0.
 #[test]
 fn overlapping_blocks_keep_their_order() {
     let jit = jit();

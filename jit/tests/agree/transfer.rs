@@ -26,7 +26,8 @@ impl Transfer {
     }
 
     pub fn shape(&self) -> TransferShape {
-        // The widths of tables, as in the shape of a nest.
+        // The shapes of one side's levels are those of a nest with these levels: the shape of a table
+        // states the width of its entries.
         let shapes = |side: usize| {
             let levels = self.levels.iter().map(|level| level[side].clone()).collect();
             let nest = super::block(levels, 1);

@@ -1,9 +1,9 @@
 //! Basic types as signatures compare them: by class and width, or by name.
 //!
-//! This is the first file of the signature; `build.rs` makes the leaves of a signature from basic
-//! types. The classes follow the groups of MPI-5.0 section 6.9.2 (C integers, floating point,
-//! logical, complex, byte) and a rule of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C
-//! and Fortran types with one representation.
+//! `build.rs` makes the leaves of a signature from the basic types of this file. The classes follow
+//! the groups of MPI-5.0 section 6.9.2 (C integers, floating point, logical, complex, byte) and a
+//! rule of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and Fortran types with one
+//! representation.
 //!
 //! - Signed and unsigned integers are one class. Section 6.9.2 has them in one group, and the copy is
 //!   identical. Programs often send `MPI_INT` to a receiver that counts in `MPI_UNSIGNED`, which is

@@ -7,10 +7,10 @@
 //! t1 B^(n-1) + t2 B^(n-2) + … + tn   mod P        P = 2^127 - 1
 //! ```
 //!
-//! To append a sequence takes one multiplication and one addition. To repeat a sequence `k` times
+//! Appending a sequence takes one multiplication and one addition. Repeating a sequence `k` times
 //! takes O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63
 //! elements. With two 61-bit primes the powers of the base would repeat within a signature, and the
-//! bound below would say nothing.
+//! bound below would not hold.
 //!
 //! **Collisions.** Two different sequences of at most `n` elements (their lengths may differ, tokens
 //! are not 0) have equal values for at most `n` of the `P` possible bases. For a base chosen at random
@@ -59,8 +59,9 @@ impl SignatureHash {
     }
 }
 
-/// The appending of a sequence, as a map `x -> scale * x + sum` of the hash of the elements before it.
-/// `scale` is the base to the power of the sequence's length.
+/// The change of a hash when a sequence is appended: a map `x -> scale * x + sum`, where `x` is the
+/// hash of the elements before the sequence. `scale` is the base to the power of the sequence's
+/// length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Affine {
     scale: u128,

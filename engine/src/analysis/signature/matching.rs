@@ -1,6 +1,6 @@
 //! Decides whether a message may be received into a buffer (MPI-5.0 sections 3.3.1 and 3.2.4).
 //!
-//! This is the last file of the signature. The rules:
+//! This file compares the signatures of a message and of a receive buffer. The rules:
 //!
 //! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
 //!   message may be shorter than the buffer, even empty, and may end inside an element.
@@ -131,9 +131,10 @@ impl Signature {
         }))
     }
 
-    /// Decides whether a message may be received as `count` elements of this datatype, if only the hash
-    /// of the message is known. This is [`Signature::matches`] for a receiver. It also returns false if
-    /// the message has more basic elements than the buffer has room for.
+    /// Decides whether a message may be received as `count` elements of this datatype, if only the
+    /// hash of the message is known. This function does for a receiver what [`Signature::matches`]
+    /// does for two types. It also returns false if the message has more basic elements than the
+    /// buffer has room for.
     ///
     /// A hash does not contain the number of bytes. If one side is entirely `MPI_PACKED`, the caller,
     /// which has the message, must check the number of bytes.

@@ -11,10 +11,10 @@
 //! - `matching.rs`: whether a message may be received
 //!
 //! Every constructor except the struct repeats its only child, so its signature is a number of
-//! repetitions of the child's signature, whatever the displacements: a `Repeated`. Only structs (and
-//! pairs) make nodes. So index tables never appear here, and a tower of other constructors is one item.
-//! Sequences are compressed further: neighbours with one signature are joined, equal sequences are one
-//! node, and a sequence that repeats a shorter one is stored as a repetition.
+//! repetitions of the child's signature, whatever the displacements: a `Repeated`. Only structs
+//! (and pairs) make nodes. So index tables never appear here, and a tower of other constructors is
+//! one item. Sequences are compressed further: neighbours with one signature are joined, equal
+//! sequences share one node, and a sequence that repeats a shorter one is stored as a repetition.
 //!
 //! Invariants: operands have smaller ids than their users. No item is empty. A sequence has at least
 //! two parts and is not a repetition of a shorter sequence; neighbouring parts have different nodes (so
@@ -160,7 +160,7 @@ impl Signature {
         Ok(self.root(count)?.map_or(0, |root| root.count * self.node(root.node).elements))
     }
 
-    /// Returns the signature of `count` elements, after a check that their bytes fit.
+    /// Checks that the bytes of `count` elements fit, and returns the signature of these elements.
     fn root(&self, count: u64) -> Result<Option<Repeated>> {
         let bytes = u128::from(self.bytes()) * u128::from(count);
         if i64::try_from(bytes).is_err() {

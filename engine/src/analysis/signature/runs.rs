@@ -74,7 +74,7 @@ impl Signature {
 pub struct SignatureRuns<'a> {
     signature: &'a Signature,
     frames: Vec<Frame>,
-    /// A run that the next part may extend.
+    /// A run that has not been returned yet, because the next part may extend it.
     held: Option<SignatureRun>,
 }
 
@@ -143,7 +143,7 @@ impl fmt::Display for Signature {
     /// ends in `…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
-        // The open sequences: the node and the index of the next part.
+        // For each open sequence, the list holds its node and the index of the next part.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         let mut shown = 0;
         let mut next = Some(root);

@@ -1,5 +1,5 @@
-//! Lowers a tree to a typed program: the lowering of `ir/lower.rs`, with leaves of one type each,
-//! which are merged only if their types stay distinct.
+//! Lowers a tree to a typed program. The lowering is that of `ir/lower.rs`, but all elements of a
+//! leaf have one type, and leaves of different types are never merged.
 //!
 //! `ir/typed/` calls this file. It does not use the passes of `passes/`, which compare and merge
 //! blocks by their bytes and would lose their types.
@@ -118,7 +118,7 @@ impl Merging {
     }
 
     /// Repeats `body`. The result is one leaf if its elements continue each other, or one loop if
-    /// `body` is a loop that continues in the same step.
+    /// `body` is a loop that continues with the same step.
     fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
         let units = self.units(body) * count;
         if count == 1 {

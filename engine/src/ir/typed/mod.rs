@@ -79,7 +79,7 @@ pub enum Stretch {
     Part {
         /// Displacement of the element in bytes.
         offset: i64,
-        /// Its type.
+        /// The type of the element.
         named: Named,
         /// Units of the element before the part.
         skip: u64,
@@ -93,7 +93,7 @@ pub enum Stretch {
 pub struct Place {
     /// Displacement of the element in bytes.
     pub offset: i64,
-    /// Its type.
+    /// The type of the element.
     pub named: Named,
     /// Units of the element before the position.
     pub skip: u64,

@@ -11,14 +11,14 @@ use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
 use std::arch::x86_64::*;
 
-/// Maximum number of stretches of a register. Their masks use all available mask registers.
+/// Maximum number of stretches per register. Their masks use all available mask registers.
 const MOST: usize = 4;
 
 /// A stretch of 64 bytes of memory.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Part {
-    /// The byte of the stretch that goes to each packed byte.
+    /// For each packed byte, the index of its source byte in the stretch.
     permute: [u8; LINE],
     /// The bytes of the stretch that are data.
     memory: u64,
@@ -29,15 +29,15 @@ struct Part {
 /// A pattern that is packed register by register.
 pub(super) struct Gather {
     parts: Box<[Part]>,
-    /// Elements of a register, `1 << shift`.
+    /// Elements per register: `1 << shift`.
     shift: u32,
     /// Bytes of memory from one register's elements to the next register's.
     pitch: usize,
 }
 
 impl Gather {
-    /// Returns the pattern of `runs` (ascending) every `stride` bytes, or `None` if the elements of
-    /// a register do not lie in two to four stretches.
+    /// Returns the pattern that repeats `runs` (ascending) every `stride` bytes, or `None` if the
+    /// elements of a register do not lie in two to four stretches.
     pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
         let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
@@ -67,7 +67,7 @@ impl Gather {
         Some(Self { parts: parts.into(), shift, pitch: elements * stride })
     }
 
-    /// Returns the number of stretches of a register.
+    /// Returns the number of stretches per register.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()
     }

@@ -19,8 +19,8 @@ use std::arch::x86_64::*;
 /// One line of the pattern.
 #[repr(C, align(64))]
 struct Step {
-    /// Packing: the byte of the line that goes to each packed byte. Unpacking: the packed byte that
-    /// goes to each byte of the line.
+    /// When packing: for each packed byte, the index of its source byte in the line. When
+    /// unpacking: for each byte of the line, the index of its source among the packed bytes.
     permute: [u8; LINE],
     /// The data of the line, one bit per grain.
     mask: u64,
@@ -43,8 +43,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Builds the pattern of `runs` (ascending) every `stride` bytes. `elements` is the number of
-    /// elements of a period.
+    /// Builds the pattern that repeats `runs` (ascending) every `stride` bytes. `elements` is the
+    /// number of elements per period.
     pub(super) fn new<const PACK: bool>(
         runs: &[Stripe],
         stride: usize,

@@ -38,22 +38,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// line holds few elements, and moves of 16 bytes are as fast.
 const STEPS: usize = 64;
 
-/// Periods that a call must move before aligning pays.
+/// Minimum number of periods in a call for which aligning pays.
 const PERIODS_TO_ALIGN: usize = 8;
 
-/// Full registers that a call must move before the other methods beat `short.rs`.
+/// Minimum number of full registers in a call for which the other methods beat `short.rs`.
 const REGISTERS: usize = 16;
 
-/// Number of moves of up to 16 bytes after which a pattern is built. Earlier, building takes longer
-/// than the pattern could have saved. Programs often make structs of a few members, use them ten
-/// times and free them (`typepack-bench peers --only storm`).
+/// Number of moves of up to 16 bytes after which a pattern is built. Before that, building the
+/// pattern takes longer than the pattern could have saved. Programs often make structs of a few
+/// members, use them ten times and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
 /// Minimum number of periods for which it pays to load their permutes.
 const PERIODS: usize = 4;
 
-/// Bytes of both sides from which on lines are expected in the second-level cache: most of a
-/// first-level cache of 48 KiB, all of a first-level cache of 32 KiB.
+/// If both sides together have at least this many bytes, lines are expected in the second-level
+/// cache. The limit is most of a first-level cache of 48 KiB, or all of a first-level cache of 32
+/// KiB.
 const NEAR: usize = 40 << 10;
 
 /// A window that moves run by run until it has moved enough data, and then builds its pattern.
@@ -62,7 +63,7 @@ pub(super) struct LazyPattern {
     /// Moves that are left before the pattern is built. If two threads subtract at the same time, one
     /// subtraction may be lost. Then the pattern is built a little later.
     left: AtomicU32,
-    /// Moves of an element.
+    /// Number of moves per element.
     moves: u32,
     /// Executes the level until the pattern is built.
     row: Row,
@@ -76,7 +77,7 @@ pub(super) struct Pattern {
     /// The first call that needs this form builds it, because types with few elements are made and
     /// freed often.
     long: OnceLock<Long>,
-    /// The pattern, ascending.
+    /// The runs of an element, ascending.
     runs: Box<[Stripe]>,
     /// Bytes between elements.
     stride: usize,
@@ -121,9 +122,9 @@ struct Long {
     inverse: usize,
     /// Whether aligning pays.
     aligns: bool,
-    /// Number of elements after the whole periods that `few` moves. There is at least one such
-    /// element, so that a gap after the last whole period lies between elements. These elements also
-    /// fill the register that a step may access past its own bytes.
+    /// Number of elements that `few` moves after the whole periods. There is at least one such
+    /// element, so that a gap after the last whole period lies between elements. These elements
+    /// also fill the register that a step may access past its own bytes.
     spare: usize,
 }
 

@@ -13,8 +13,8 @@ use std::arch::x86_64::*;
 /// A stretch of up to 64 bytes of memory and its data.
 #[repr(C, align(64))]
 struct Stretch {
-    /// Packing: the byte of the stretch that goes to each packed byte. Unpacking: the packed byte
-    /// that goes to each byte of the stretch.
+    /// When packing: for each packed byte, the index of its source byte in the stretch. When
+    /// unpacking: for each byte of the stretch, the index of its source among the packed bytes.
     permute: [u8; LINE],
     /// The data in memory, one bit per grain.
     memory: u64,
@@ -42,8 +42,8 @@ pub(super) struct Short {
 }
 
 impl Short {
-    /// Builds the pattern of `runs` (ascending) every `stride` bytes, moved in grains of `grain`
-    /// bytes.
+    /// Builds the pattern that repeats `runs` (ascending) every `stride` bytes. The pattern moves
+    /// grains of `grain` bytes.
     pub(super) fn new<const PACK: bool>(runs: &[Stripe], stride: usize, grain: usize) -> Self {
         let bytes = runs.iter().map(|run| run.bytes).sum();
         let extent = runs.last().map_or(0, Stripe::end);

@@ -1,15 +1,17 @@
 //! The cost model: the times of all executors of a nest. These times determine which executor runs
 //! calls of which size, and when a compilation pays.
 //!
-//! `plan/` asks at the first call of a nest in a direction. `table.rs` holds the measurements; this
-//! file holds the arithmetic. A call takes a fixed time, a time for every execution of the innermost
-//! level (a *row*), and a time for every *run*: a block, a line of a window, or a move of up to 16
-//! bytes. The times of two executors are two straight lines over the number of outermost iterations. At
-//! the size where the lines cross, the better executor changes.
+//! `plan/` asks for a choice at the first call of a nest in a direction. `table.rs` holds the
+//! measurements; this file holds the arithmetic. A call takes a fixed time, a time for every
+//! execution of the innermost level (a *row*), and a time for every *run*: a block, a line of a
+//! window, or a move of up to 16 bytes. The time of an executor is a straight line over the number
+//! of outermost iterations. Beyond the size at which the lines of two executors cross, the other
+//! executor is faster.
 //!
-//! A kernel is requested when it would have saved as much time so far as its compilation takes. Without
-//! knowledge of the future no rule is better in the worst case: a later request costs the programs that
-//! go on, an earlier request those that stop.
+//! The plan requests a kernel when the kernel would have saved as much time so far as its
+//! compilation takes. Without knowledge of the future no rule is better in the worst case: a later
+//! request costs time in programs that continue, and an earlier request costs time in programs that
+//! stop.
 //!
 //! The measurements are for data in the first-level cache. For data farther away, all executors wait
 //! for memory. The model then overrates the difference, and a kernel comes a little early.
@@ -26,7 +28,8 @@ struct Cost {
     call: u32,
     /// Time of each execution of the innermost level.
     row: u32,
-    /// Time of each block of the given size; for longer blocks, lines and moves, of each 64 bytes.
+    /// Time of each block of the given size. For blocks longer than 64 bytes, for lines and for
+    /// moves: time of each 64 bytes.
     run: u32,
 }
 
@@ -39,13 +42,13 @@ type Blocks = [Cost; SIZES];
 /// The costs of the leaf kernels of an instruction set in a direction.
 #[derive(Debug)]
 struct Leaves {
-    /// Blocks at a constant stride.
+    /// The costs of blocks at a constant stride.
     strided: Blocks,
-    /// Blocks at listed displacements.
+    /// The costs of blocks at listed displacements.
     listed: Blocks,
-    /// Windows by lines: with a period of one line, and with a longer period.
+    /// The costs of windows by lines: with a period of one line, and with a longer period.
     window: [Cost; 2],
-    /// Windows run by run; the times are for each move.
+    /// The cost of windows run by run; the times are for each move.
     runs: Cost,
 }
 
@@ -54,15 +57,15 @@ struct Leaves {
 struct Kernels {
     strided: Blocks,
     listed: Blocks,
-    /// Windows; the times are for each move.
+    /// The cost of windows; the times are for each move.
     window: Cost,
 }
 
-/// The choice of the executor for calls of each size, and of the time to compile.
+/// The choice of the executor for calls of each size, and of the time at which to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Choice {
-    /// The kernel runs calls of at most this many packed bytes. 0: no kernel is wanted.
+    /// The kernel runs calls of at most this many packed bytes. 0 means that no kernel is wanted.
     pub(crate) most: u64,
     /// The kernel is requested when it would have saved this much time, in picoseconds.
     pub(crate) price: u64,
@@ -72,10 +75,11 @@ pub(crate) struct Choice {
     kib: i64,
 }
 
-/// The time that a byte of the compiler's threshold stands for, in picoseconds. The threshold is a
-/// number of bytes, because people find bytes easier. Moving that many bytes in blocks of 8 bytes with
-/// one memcpy each, instead of a compiled kernel, loses as much time as a compilation takes (2.5
-/// against 20 GB/s; `cargo run --release -p typepack-jit --example tune`).
+/// The time in picoseconds that corresponds to one byte of the compiler's threshold. The threshold
+/// is a number of bytes because a number of bytes is easier for people to choose. If that many
+/// bytes move in blocks of 8 bytes with one memcpy each, the program loses as much time as a
+/// compilation takes (2.5 GB/s instead of 20 GB/s with a compiled kernel; `cargo run --release -p
+/// typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
 /// Correction for windows by lines beyond the first-level cache. There, windows announce their stores
@@ -106,7 +110,7 @@ struct Line {
     each: f64,
 }
 
-/// The work of a call of a nest, for each iteration of the outermost level.
+/// The work of a call of a nest, per iteration of the outermost level.
 struct Tally<'a> {
     nest: &'a Nest,
     /// Executions of the innermost level; 0 if it is the outermost level.
@@ -127,7 +131,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the time with `cost` if a leaf has `runs` runs.
+    /// Returns the line of an executor with the costs `cost`, if a leaf has `runs` runs.
     fn line(&self, cost: Cost, runs: f64) -> Line {
         let (call, row) = (f64::from(cost.call), f64::from(cost.row));
         let first = if self.rows == 0.0 { row } else { 0.0 };
@@ -225,10 +229,10 @@ fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
 }
 
-/// Chooses between the available executor and a kernel, if an outermost iteration packs `bytes` bytes
+/// Chooses between the available executor and a kernel. An outermost iteration packs `bytes` bytes,
 /// and a compilation takes `price`.
 fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Differences below this fraction are noise of the table.
+    /// Differences below this fraction are measurement noise in the table.
     const NOISE: f64 = 0.04;
     let call = other.fixed - kernel.fixed;
     let each = match other.each - kernel.each {
