@@ -19,7 +19,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     comm: Communicator,
     space: Space,
     pending: Mutex<Vec<u64>>,
-    // Both lifetimes are invariant, like in `std::thread::Scope`, so that the compiler neither shortens nor
+    // Both lifetimes are invariant, like in `std::thread::Scope`, so the compiler neither shortens nor
     // extends them.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -84,7 +84,7 @@ impl Communicator {
             scope: PhantomData,
             env: PhantomData,
         };
-        // `end` is dropped last, also if `f` panics.
+        // `end` is dropped last, even if `f` panics.
         let end = End { comm: &scope.comm, pending: &scope.pending };
         let result = f(&scope);
         end.wait()?;
@@ -104,8 +104,8 @@ impl End<'_> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one operation from the list. If the wait for this operation panics, the other operations are
-    /// still in the list.
+    /// Removes one operation from the list and returns it. If the wait for this operation panics, the other
+    /// operations are still in the list.
     fn next(&self) -> Option<u64> {
         self.list().pop()
     }
