@@ -366,9 +366,9 @@ fn a_small_dev_shm_is_enough() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit is an error
-/// that names the reason, an allocation that fits succeeds, and no process is killed. The files of the cgroup
-/// are fake, in a mount that only the job sees.
+/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit returns an
+/// error that names the reason, an allocation that fits succeeds, and no process is killed. The files of
+/// the cgroup are fake, in a mount that only the job sees.
 #[test]
 fn a_small_cgroup_is_an_error_and_no_signal() {
     const NAME: &str = "a_small_cgroup_is_an_error_and_no_signal";

@@ -3,7 +3,7 @@
 //! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour and
 //! gets the result back at the end. Before every round, all ranks of a group of consecutive ranks hold the
 //! same value. In the round, two neighbouring groups combine `lower op upper`, in this order on both sides.
-//! So all ranks of the joined group hold the same bits again, also in floating point.
+//! So all ranks of the joined group again hold the same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;

@@ -246,7 +246,7 @@ impl Messages {
     /// Waits for all `operations`, empties the vector, and returns the statuses in order.
     ///
     /// # Errors
-    /// Returns the first error of an operation. All operations have ended even then.
+    /// Returns the first error of an operation. Even after an error, all operations have ended.
     #[doc(alias = "MPI_Waitall")]
     pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(operations.len());

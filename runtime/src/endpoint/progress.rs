@@ -1,13 +1,13 @@
 //! The endpoint: one lock per process, and the way in which a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or reads something in `engine.rs`, makes one turn of
-//! progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same way. All
-//! waiting happens here (`waiting.rs`):
+//! Every operation of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, makes
+//! one turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the
+//! same way. All waiting happens here (`waiting.rs`):
 //!
 //! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
-//!    wakes them when it has moved something or stops polling.
-//! 2. The poller makes turns of messages and sources. It continues while something moves, and for the
-//!    spin time after the last move. It holds the lock in short bursts.
+//!    wakes them when it has moved data or stops polling.
+//! 2. The poller makes turns of messages and sources. The poller continues while any data moves, and for
+//!    the spin time after the last move. It holds the lock in short bursts.
 //! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds it stops
 //!    polling, runs the errand without the lock, and reports the end.
 //! 4. After the spin time the poller announces sleep on the shared doorbell, makes one more turn, checks the
@@ -55,7 +55,8 @@ struct State {
 }
 
 impl State {
-    /// Returns a count that changes when a waiting thread may find something for which no other rank rings.
+    /// Returns a count that changes at each event that a waiting thread may wait for and for which no other
+    /// rank rings.
     fn news(&self) -> u64 {
         self.core.engine.news().wrapping_add(self.outside)
     }

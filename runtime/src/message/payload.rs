@@ -235,7 +235,7 @@ impl Supply {
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Layout),
-    /// Nowhere: the receive outlived the scope that started it.
+    /// Nowhere: the receive outlived the scope that started it, so the engine discards the data.
     Discard,
 }
 

@@ -33,13 +33,13 @@ pub const VOID: u32 = 1;
 
 /// A value that a send passes in its label and that no envelope contains: the message has the types of the
 /// layout, and the engine computes them only if it compares types. The value differs from [`UNKNOWN`],
-/// which stands for packed data of unknown types, such as `MPI_PACKED`.
+/// which the label of a packed copy has if the copied data is `MPI_PACKED`.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
-/// All results of [`fold`] are below this number.
+/// All results of `fold` are below this number.
 pub const END: u32 = 1 << 24;
 
-/// Most runs of a signature that an error text shows.
+/// Maximum number of runs of a signature that an error text shows.
 const SHOWN: usize = 8;
 
 /// Folds a signature hash to 24 bits, which are neither [`UNKNOWN`] nor [`VOID`].

@@ -1,4 +1,4 @@
-//! Eager: the sender packs a short message straight into the ring, beside its envelope.
+//! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
 //! The fast path of the runtime is [`Eager::send`]. The message engine calls it for every message of at
 //! most `TYPEPACK_EAGER_LIMIT` bytes while no other message waits for the same rank. A message that has to
@@ -77,7 +77,7 @@ impl Protocol for Eager {
         Ok(Offered::Written)
     }
 
-    /// Unpacks the message straight from the place where it has arrived, and completes its receive.
+    /// Unpacks the message directly from the place where it has arrived, and completes its receive.
     #[inline]
     fn matched<R: RequestTable>(
         &mut self,

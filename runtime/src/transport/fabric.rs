@@ -1,4 +1,4 @@
-//! The rank's connection to the other ranks: areas of pairs, first contact, doorbells, failure.
+//! The connection of this rank to the other ranks: areas of pairs, first contact, doorbells, failure.
 //!
 //! The file uses `shm/segment.rs` and serves `link.rs` and `progress.rs`. A job of one rank has no segment;
 //! in such a job no code asks this file for another rank.

@@ -1,4 +1,4 @@
-//! Another rank as the transport sees it: the two directions, and one instance of each protocol.
+//! The state of the transport for one other rank: the two directions, and one instance of each protocol.
 //!
 //! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank. The engine passes sends,
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
@@ -69,7 +69,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves entries of the queue into the ring while the ring has room. Returns true if something moved.
+    /// Moves entries of the queue into the ring while the ring has room. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -278,7 +278,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves queues, copies and streams by a bounded amount each. Returns true if something moved.
+    /// Moves queues, copies and streams by a bounded amount each. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if

@@ -92,7 +92,7 @@ impl Pipeline {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, &self.filler))
     }
 
-    /// Packs pieces of cleared messages into a few free chunks. Returns true if something moved.
+    /// Packs pieces of cleared messages into a few free chunks. Returns true if anything moved.
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
@@ -140,7 +140,7 @@ impl Pipeline {
         Ok(moved)
     }
 
-    /// Unpacks a few full chunks. Returns true if something moved.
+    /// Unpacks a few full chunks. Returns true if anything moved.
     fn drain<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {

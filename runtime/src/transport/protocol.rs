@@ -25,7 +25,7 @@ pub struct Traffic {
     pub eager: u64,
     /// Messages that were packed into chunks.
     pub pipelined: u64,
-    /// Messages that the receiver copied straight out of this rank's heap.
+    /// Messages that the receiver copied directly out of this rank's heap.
     pub fused: u64,
     /// Messages that both ranks copied between private memories.
     pub split: u64,

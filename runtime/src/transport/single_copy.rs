@@ -336,7 +336,7 @@ impl<C: Copier> SingleCopies<C> {
     }
 
     /// Copies pieces of a message that this rank sends into the receiver's memory. Returns true if
-    /// something moved.
+    /// anything moved.
     fn write<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let Some(next) = self.helped.front_mut() else { return Ok(false) };
         let (rank, tx) = (link.rank, link.tx()?);

@@ -28,11 +28,11 @@ pub const STAGE_MIN: usize = 4 << 10;
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
-/// A layout goes through the buffer only if the span of an element is at most this many times the size of
-/// its data. For a sparser layout, reading the many source lines costs more than the transfer to the other
-/// core, and the copy through the buffer would add to this cost. `typepack-bench pingpong`, times in us
-/// through the buffer and straight into the chunks: 256 KiB in 8-byte blocks at stride 64, near, 32.2 and
-/// 30.6; 24-byte blocks at stride 56, far, 18.4 and 39.6.
+/// A layout with runs shorter than a cache line goes through the buffer only if the span of an element is
+/// at most this many times the size of its data. For a sparser layout, reading the many source lines costs
+/// more than the transfer to the other core, and the copy through the buffer would add to this cost.
+/// `typepack-bench pingpong`, times in us through the buffer and directly into the chunks: 256 KiB in
+/// 8-byte blocks at stride 64, near, 32.2 and 30.6; 24-byte blocks at stride 56, far, 18.4 and 39.6.
 const SPARSE: u64 = 4;
 
 /// The buffer; it allocates its memory at the first use.

@@ -213,9 +213,9 @@ pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
     (last.min(0) + i128::from(place.true_lb), last.max(0) + i128::from(place.true_ub))
 }
 
-/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap. Unless the layout
-/// is plain bytes, the place still lacks a type number, and the function also returns the plan to which
-/// this number must belong. Returns `None` if the layout lies elsewhere.
+/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap, or `None` if the
+/// layout lies elsewhere. If the layout is not one run of bytes, also returns its plan: the caller must
+/// define the plan's type and put the type's number into the place.
 pub fn place_in<'a>(
     fabric: &Fabric,
     layout: &'a Layout,

@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Most bytes of free pieces that keep their memory.
+/// Maximum total size in bytes of the free pieces that keep their memory.
 const KEEP: u64 = 32 << 20;
 
 /// Memory is reserved in steps of at least this many bytes. Each step checks the limits, so steps of one page

@@ -30,14 +30,14 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 /// Version of this layout. Raise the version when the meaning of a word changes and its place does not.
 pub const VERSION: u32 = 4;
 
-/// Most ranks of one job.
+/// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 
 /// Number of slots of a job, each for one process: the ranks at the start, and processes that join later. The
 /// number is smaller if the size of files is limited.
 pub const MAX_SLOTS: usize = MAX_RANKS;
 
-/// Most CPUs in the topology table. Other CPUs count as unknown.
+/// Maximum number of CPUs in the topology table. Other CPUs count as unknown.
 pub const MAX_CPUS: usize = 1 << 16;
 
 /// Granularity of the areas, in bytes.

@@ -40,7 +40,7 @@ pub const PAYLOAD_BYTES: usize = 64 << 10;
 /// credits cannot cause a deadlock (`ring.rs` has the proof).
 pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 
-/// Most chunk buffers of a pair; a power of two.
+/// Maximum number of chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
 /// Limit on the total size in bytes of the chunks from one rank to all others. A pair has at least eight
@@ -105,7 +105,7 @@ pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
 /// Offset of the chunk buffers, in bytes.
 pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 
-/// Most bytes of one ordered pair's area; a whole number of pages.
+/// Maximum size in bytes of an ordered pair's area; a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
 
 /// Returns the size in bytes of an ordered pair's area in a job of `ranks` ranks, up to the last used
@@ -114,7 +114,7 @@ pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Most ranks with which a job can begin.
+/// Maximum number of ranks with which a job can begin.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());

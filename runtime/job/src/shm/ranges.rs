@@ -112,8 +112,8 @@ impl Ranges {
             let at = first.checked_add(shift)?;
             (at >= start).then_some(at)
         };
-        // A range of at least `len + align` bytes certainly has room. A shorter range may have room; the
-        // search tries only the first few shorter ranges, so that it stays short.
+        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may have
+        // room; the search tries only the first few shorter ranges, so that it stays short.
         const TRIES: usize = 8;
         let fits = |&(size, start): &(u64, u64)| {
             let at = place(start)?;

@@ -10,7 +10,7 @@
 //! private memory. [`Segment::reserve_area`] allocates the memory of a range before its first use, so that a
 //! lack of memory is an error and not a SIGBUS.
 //!
-//! The atomics are those of `core`, also in a loom build: loom's atomics have no defined layout and cannot
+//! The atomics are those of `core`, even in a loom build: loom's atomics have no defined layout and cannot
 //! live in a mapping. Loom checks the protocol (`pair.rs` and its users) over its own memory.
 
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! The machine as the ranks see it: the core, caches, NUMA node and package of each CPU.
+//! The topology of the machine: the core, caches, NUMA node and package of each CPU.
 //!
 //! The launcher reads the topology once (`launcher/src/topology.rs`), and `segment.rs` carries it as a plain
 //! table. Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose protocols.

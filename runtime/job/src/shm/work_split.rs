@@ -19,7 +19,7 @@
 use crate::sync::Word;
 use std::ops::Range;
 
-/// Most pieces of a split.
+/// Maximum number of pieces of a split.
 pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
 
 /// All numbers of splits are below this.

@@ -1,4 +1,4 @@
-//! How a call waits: turns, the poller, errands, sleep.
+//! The waiting of a call: turns, the poller, errands, sleep.
 //!
 //! `progress.rs` starts operations and calls this file to wait for them; its `//!` text lists the steps.
 //! The turns themselves are in `engine.rs` and `sources.rs`.
