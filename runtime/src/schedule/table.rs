@@ -320,14 +320,15 @@ impl Schedules {
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // This step's message is already complete. Its result is queued and will reach `completed`.
+            // The step has no message in flight. If its message is complete, the result is queued and will
+            // reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
             if matches!(step.action, Action::Receive { .. }) && engine.cancel_receive(step.request)
             {
-                // The step is a receive that has not started. Start it, because the schedule must still
-                // take the message.
+                // No message had matched the cancelled receive. Post the receive again for the void
+                // schedule, which must still take the message.
                 self.issue(engine, index, number);
             } else {
                 // The result must not reach `completed`, because `detach` may complete a queued send at
