@@ -140,8 +140,8 @@ impl Kept {
     ///
     /// # Safety
     ///
-    /// - The memory of the operation is valid for what it does, and no one else uses it, until the round is
-    ///   complete or detached.
+    /// - Until the round is complete or detached, the memory in the schedule's steps is readable and
+    ///   writable as the steps need it, and no one else uses this memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Request` if the previous round is not complete, `ErrorKind::ProcAborted` if a

@@ -201,7 +201,7 @@ impl Schedule {
         }
     }
 
-    /// Records that a step is over, and makes steps ready that waited for it.
+    /// Records that a step is over, and makes the steps ready that waited only for this step.
     #[inline]
     pub fn finish(&mut self, number: u32, outcome: Result<()>) {
         let step = &mut self.steps[number as usize];
