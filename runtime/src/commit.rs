@@ -1,7 +1,7 @@
 //! Commits datatypes with this process's code generator and settings: the program's own types, types that
 //! other ranks sent in encoded form, and the byte.
 //!
-//! This file reads `settings.rs`. Every module that holds a [`Plan`] got the plan from here.
+//! This file reads `settings.rs`. Every [`Plan`] in another module comes from this file.
 
 use crate::settings::Settings;
 use crate::{Error, Result};

@@ -9,7 +9,7 @@ use std::fmt;
 use typepack_engine::ErrorClass;
 use typepack_job as job;
 
-/// The kind of a runtime error; each maps to exactly one MPI error class.
+/// The kind of a runtime error. Each kind maps to exactly one MPI error class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     NoMemory,
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
-    /// The operating system or another rank did something that the protocol forbids.
+    /// The operating system refused a call, or another rank broke the protocol.
     Other,
     /// The library broke one of its own invariants. This is a bug in typepack.
     Internal,
@@ -68,13 +68,13 @@ impl Error {
         Self { kind, argument, detail: detail.into(), received: None }
     }
 
-    /// Returns this error with the message that the failed receive matched.
+    /// Returns this error with the status of the message that the failed receive matched.
     pub(crate) fn of_message(self, received: Status) -> Self {
         Self { received: Some(received), ..self }
     }
 
-    /// Returns the message that a failed receive matched; its byte count is at most the receive's capacity.
-    /// If the types were wrong ([`ErrorKind::Type`]), the receive has written no byte.
+    /// Returns the status of the message that a failed receive matched. Its byte count is at most the
+    /// receive's capacity. If the types were wrong ([`ErrorKind::Type`]), the receive has written no byte.
     pub fn received(&self) -> Option<Status> {
         self.received
     }

@@ -1,8 +1,8 @@
 //! typepack: ranks, messages and halo exchanges in shared memory, on compiled datatypes.
 //!
-//! A program started by `mpiexec -n N` calls [`init`] and gets the world communicator. A message
-//! carries elements of any committed datatype: the program describes the layout in memory once,
-//! typepack compiles it, and every send packs straight into the transport.
+//! A program started by `mpiexec -n N` calls [`init`] and gets the world communicator. A message carries
+//! elements of any committed datatype: the program describes the layout in memory once, typepack compiles
+//! it, and every send packs directly into the transport.
 //!
 //! ```
 //! use typepack::{Datatype, Named, commit};

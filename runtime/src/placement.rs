@@ -1,4 +1,4 @@
-//! The CPUs that the ranks of a job run on, as the launcher saw the machine. Reports print them.
+//! The CPUs that the ranks of a job run on, according to the launcher. Reports print these CPUs.
 //!
 //! `world.rs` builds a [`Placement`] from the job's table of CPUs (`typepack_job::shm::topology`). That
 //! table stays inside the library; the transports read it directly.
@@ -32,7 +32,7 @@ pub struct Cpu {
     pub package: Option<u32>,
 }
 
-/// The nearest part of the machine that two CPUs share, nearest first.
+/// The nearest part of the machine that two CPUs share. The nearest kind of part comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Distance {

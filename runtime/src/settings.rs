@@ -50,9 +50,9 @@ pub enum Forced {
     Nothing,
     /// Rings and chunks only, even if the data lies in the shared heap.
     Packed,
-    /// The copy from layout to layout whenever the data lies in the shared heap, also for short messages.
+    /// The copy from layout to layout whenever the data lies in the shared heap, even for short messages.
     Heap,
-    /// Direct copies between private memories whenever both layouts are one run, also for short messages.
+    /// Direct copies between private memories whenever each layout is one run, even for short messages.
     Cma,
 }
 
@@ -78,8 +78,8 @@ pub struct Settings {
     pub forced: Forced,
     /// Whether ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). With `None`, `init` chooses, and a job with more
-    /// ranks than CPUs does not spin.
+    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). With `None`, `init` chooses the time: a job with
+    /// more ranks than CPUs does not spin.
     pub spin: Option<Duration>,
     /// Whether each rank prints one line at its end (`TYPEPACK_REPORT`).
     pub report: bool,
@@ -298,7 +298,8 @@ mod tests {
         };
         assert_eq!(names(&["PATH", "TYPEPACK_JIT"]), None);
         assert!(names(&["TYPEPACK_JITT"]).unwrap().contains("TYPEPACK_JITT"));
-        // The library knows a name only if the variable has an effect. These variables are only planned.
+        // The library accepts a name only if the variable has an effect. These variables are planned and
+        // have no effect yet.
         for name in ["TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE", "TYPEPACK_IO"] {
             assert_eq!(names(&[name]).unwrap(), format!("unknown environment variables: {name}"));
         }

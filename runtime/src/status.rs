@@ -5,7 +5,7 @@
 
 use crate::Plan;
 
-/// The facts that a completed receive or a probe reports about its message (`MPI_Status`).
+/// The properties of a message that a completed receive or a probe reports (`MPI_Status`).
 #[doc(alias = "MPI_Status")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {

@@ -139,7 +139,7 @@ impl RankPair {
         number(unsafe { self.engines[rank].receive(&posting) })
     }
 
-    /// Runs one turn of a rank's message engine. Returns true if something moved.
+    /// Runs one turn of a rank's message engine. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.

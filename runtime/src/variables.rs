@@ -1,8 +1,8 @@
 //! The list of `TYPEPACK_*` variables: the domain, the default and the present value of each.
 //!
 //! `typepack info` and other tools print this list. The library itself reads the values in `settings.rs`,
-//! which also reports bad ones. The names that `mpiexec` sets for ranks are not in the list, because they
-//! are not settings.
+//! which also reports invalid values. The names that `mpiexec` sets for ranks are not in the list, because
+//! they are not settings.
 
 use crate::settings::Settings;
 use crate::world::SPIN;

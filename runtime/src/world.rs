@@ -1,8 +1,8 @@
 //! Joining and leaving the job.
 //!
-//! A program first calls [`init`]. It reads `settings.rs`, finds the job through `shm/attach.rs` and returns
-//! a [`Universe`], which gives the program the world communicator (`comm/`). Dropping the [`Universe`]
-//! leaves the job.
+//! A program first calls [`init`]. `init` reads the settings (`settings.rs`), finds the job
+//! (`shm/attach.rs`) and returns a [`Universe`], from which the program gets the world communicator
+//! (`comm/`). Dropping the [`Universe`] leaves the job.
 //!
 //! Invariant: a process joins once, either as the rank that `mpiexec` assigned to it, or as the only rank of
 //! its own job.
@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps if the job has a CPU for
-/// each rank. The time is longer than a sleep and a wake-up together.
+/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps if the job has a CPU
+/// for each rank. This is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// The job that this process has joined. The process never frees it: descriptors and mapping live as long
@@ -38,7 +38,7 @@ static JOB: OnceLock<Attached> = OnceLock::new();
 /// this process and that they have the right process.
 static PROBE: OnceLock<u64> = OnceLock::new();
 
-/// Returns a random number: another process is very unlikely to have the number at this address.
+/// Returns a random number. Another process is very unlikely to have the same number at the same address.
 fn probe_number() -> u64 {
     use std::hash::BuildHasher;
     std::hash::RandomState::new().hash_one(std::process::id())
@@ -177,7 +177,8 @@ impl Universe {
         told(attach::APP_SIZE)?.parse().ok()
     }
 
-    /// Returns how many processes the job has room for, as the user told the launcher (`mpiexec -usize`).
+    /// Returns the number of processes for which the job has room, as the user stated it to the launcher
+    /// (`mpiexec -usize`).
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
         told(attach::UNIVERSE_SIZE)?.parse().ok()
@@ -190,7 +191,7 @@ impl Universe {
         told(attach::INITIAL_ERRHANDLER)
     }
 
-    /// Returns the CPUs that the launcher has bound the ranks to, or `None` without a launcher.
+    /// Returns the CPUs to which the launcher has bound the ranks, or `None` without a launcher.
     pub fn placement(&self) -> Option<Placement> {
         JOB.get().map(|attached| Placement::of(&attached.segment))
     }
@@ -261,7 +262,7 @@ impl Drop for Universe {
     fn drop(&mut self) {
         let report = if self.report { self.report().ok() } else { None };
         // `finalize` fails if a rank of the job has died, and the launcher reports the death. It also fails
-        // in a forked child that drops its copy, and then changes nothing.
+        // in a forked child that drops its copy of the `Universe`; in that case it changes nothing.
         let _reported_by_the_launcher = self.world.endpoint().finalize(!std::thread::panicking());
         if let Some(line) = report {
             eprintln!("{line}");
@@ -289,8 +290,8 @@ pub fn wtick() -> f64 {
 
 /// Ends the job: this process exits at once, and the launcher ends the other ranks.
 ///
-/// The exit code is the lowest eight bits of `code`, because the system keeps no more. If these bits are 0,
-/// the exit code is 1, so that the launcher sees a failure.
+/// The exit code is the lowest eight bits of `code`, because the system keeps no more bits. If these bits
+/// are 0, the exit code is 1, so that the launcher sees a failure.
 #[doc(alias = "MPI_Abort")]
 pub fn abort(code: i32) -> ! {
     let code = if code & 0xff == 0 { 1 } else { code };

@@ -40,7 +40,7 @@ fn collectives(world: &Communicator) {
         for op in [Op::Sum, Op::Min, Op::Max] {
             let mut values = part(rank);
             world.allreduce(&mut values, op).unwrap();
-            // All ranks must have the same bits.
+            // All ranks must get the same bits.
             let mut first = values.clone();
             world.broadcast_slice(&mut first, 0).unwrap();
             assert!(first.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -188,9 +188,8 @@ fn grids_know_their_neighbours() {
     });
 }
 
-/// No rank can make its first contact with another rank, so it can send neither its data nor a void
-/// message. A rank whose send fails like this gets an error, and does not wait for the message of the other
-/// rank.
+/// No rank can make its first contact with another rank, so no rank can send its data or a void message. A
+/// rank whose send fails in this way gets an error, and does not wait for the message of the other rank.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

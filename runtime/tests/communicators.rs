@@ -1,5 +1,5 @@
-//! Tests of communicators of some of the ranks, and of collective calls with every layout, with their
-//! expected results.
+//! Tests of communicators that contain only some of the ranks, and of the results of collective calls with
+//! every layout.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -19,7 +19,7 @@ fn members(comm: &Communicator) -> Vec<usize> {
     (0..comm.size()).map(|rank| comm.group().world_rank(rank).unwrap()).collect()
 }
 
-/// Sends a message around the ring of `comm` and does a reduction, with ranks of `comm`.
+/// Sends a message around the ring of the ranks of `comm`, and does a reduction over them.
 fn talk(comm: &Communicator, salt: i64) {
     let (rank, size, word) = (comm.rank(), comm.size(), word());
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -44,7 +44,7 @@ fn parts(world: &Communicator) {
     assert_eq!(members(&half), expected);
     assert_eq!(expected[half.rank()], rank);
     talk(&half, 100 * (rank as i64 % 2));
-    // Equal keys keep the order. One rank takes no part.
+    // With equal keys the ranks keep their order. One rank takes no part.
     let rest = world.split((rank != size - 1).then_some(u32::MAX), 0).unwrap();
     assert_eq!(rest.is_some(), rank != size - 1);
     if let Some(rest) = &rest {

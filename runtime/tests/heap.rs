@@ -1,5 +1,6 @@
-//! Tests of messages from and to the shared heap between real ranks: all combinations of layouts and memory,
-//! with every protocol; memory of abandoned operations; deaths in the middle of a message; too little memory.
+//! Tests of messages from and to the shared heap between real ranks. They cover all combinations of layouts
+//! and memory with every protocol, the memory of abandoned operations, deaths in the middle of a message,
+//! and too little memory.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -37,8 +38,8 @@ impl Buffer {
     }
 }
 
-/// Returns a type, a count that makes `n` doubles of it, and the position of each double. Ranks that draw the
-/// same random numbers get the same type.
+/// Returns a type, the count of elements that contain `n` doubles, and the position of each double. Ranks
+/// that draw the same random numbers get the same type.
 fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     let double = Datatype::named(Named::F64);
     let all = n as i64;
@@ -135,7 +136,7 @@ fn any_layout_from_any_memory_to_any() {
     ranks(2, "any_layout_from_any_memory_to_any", everybody_to_everybody);
 }
 
-/// The test uses more ranks than the machine may have CPUs.
+/// The test uses many ranks, possibly more than the machine has CPUs.
 #[test]
 fn any_layout_among_many_ranks() {
     ranks(4, "any_layout_among_many_ranks", everybody_to_everybody);
@@ -304,7 +305,7 @@ fn a_forked_child_can_read_the_heap() {
     });
 }
 
-/// The memory outlives the job, and cannot be sent after the end of the job.
+/// The memory stays usable after the end of the job, but a rank can no longer send it.
 #[test]
 fn memory_outlives_the_universe() {
     const NAME: &str = "memory_outlives_the_universe";
@@ -365,9 +366,9 @@ fn a_small_dev_shm_is_enough() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit is an error
-/// that names the reason, an allocation that fits succeeds, and no process is killed. The files of the cgroup
-/// are fake, in a mount that only the job sees.
+/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit returns an
+/// error that names the reason, an allocation that fits succeeds, and no process is killed. The files of
+/// the cgroup are fake, in a mount that only the job sees.
 #[test]
 fn a_small_cgroup_is_an_error_and_no_signal() {
     const NAME: &str = "a_small_cgroup_is_an_error_and_no_signal";

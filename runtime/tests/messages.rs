@@ -244,7 +244,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
 
 fn flood(world: &Communicator) {
     let (word, rank, size) = (word(), world.rank(), world.size());
-    // Every rank sends to every rank, including itself. The receives are posted in another order.
+    // Every rank sends to every rank, including itself. It posts the receives in a different order.
     for len in [1usize, 5, 700, 9_000] {
         for round in 0..8u64 {
             let value = |from: usize, to: usize| (from * 100 + to) as u64 + 10_000 * round;
@@ -364,8 +364,8 @@ fn anything_comes_from_anybody_in_order_through_the_pipeline() {
 fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
     ranks(2, "a_message_longer_than_its_receive_is_an_error_of_the_receiver", |world| {
         let word = word();
-        // The messages match on arrival or when the receive is posted; they are inline, eager and bulk
-        // messages.
+        // The messages are inline, eager and bulk messages. They match on arrival or when the receive is
+        // posted.
         for len in [2u64, 100, 100_000] {
             for late in [false, true] {
                 if world.rank() == 0 {

@@ -14,7 +14,7 @@ use typepack::{
     Plan, SendMode, commit,
 };
 
-/// The words of an element, in every layout.
+/// Number of words of an element, in every layout.
 const WORDS: usize = 3;
 
 /// Types of three words: contiguous, with gaps, permuted. The last type is one word, for reductions.
@@ -50,7 +50,8 @@ struct Case {
     in_place: bool,
     /// The number of elements of each rank. Two ranks exchange the sum of their numbers.
     counts: Vec<usize>,
-    /// The plans of the sent and of the received elements, with the words of an element in memory.
+    /// `from` is for the sent elements, `to` for the received elements: the plan, and the number of words
+    /// that an element spans in memory.
     from: (Plan, usize),
     to: (Plan, usize),
     combine: Combine,
@@ -244,7 +245,7 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
             send.copy_from_slice(&case.send);
             recv.copy_from_slice(&case.recv);
         }
-        // Every rank starts the operations in another order.
+        // Every rank starts the operations in a different order.
         let mut started = Vec::new();
         for at in shuffled(prepared.len(), own) {
             // SAFETY: the vectors of the prepared operations live until the round is complete, and only the

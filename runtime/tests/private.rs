@@ -1,5 +1,5 @@
-//! Tests of messages between private memories of real ranks: copies that are forced, copies that a filter
-//! forbids on one side or on both, a rank that dies, messages longer than two gibibytes.
+//! Tests of messages between private memories of real ranks. They cover copies that are forced, copies that
+//! a filter forbids on one side or on both sides, a rank that dies, and messages longer than two gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -19,8 +19,8 @@ fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
 }
 
-/// Runs one job at a time, because these jobs copy much data, and a rank needs a CPU to hear of a death in
-/// time.
+/// Makes the tests run one job at a time: these jobs copy much data, and a rank needs a CPU to learn of a
+/// death in time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,7 +39,8 @@ fn allowed() -> bool {
         skipped(format_args!("process_vm_readv is not allowed: {error}"));
         return false;
     }
-    // With scope 2 of Yama only privileged processes may access others, with scope 3 no process.
+    // With Yama's scope 2, only privileged processes may access other processes; with scope 3, no process
+    // may.
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     // SAFETY: `geteuid` takes no argument and cannot fail.
     let privileged = unsafe { libc::geteuid() } == 0;
@@ -242,7 +243,8 @@ fn a_death_in_the_middle_is_an_error() {
             assert_eq!(output.status.code(), Some(137), "{}", text(&output));
             tellings += usize::from(text(&output).contains(&told));
         }
-        // A rank that gets no CPU within the launcher's 200 ms is killed before it hears of the death.
+        // If a rank gets no CPU within the launcher's 200 ms, the launcher kills it before it learns of the
+        // death.
         assert!(tellings > 0, "{told}");
     }
 }

@@ -15,7 +15,7 @@ fn mark(rank: usize, word: usize, seed: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9).wrapping_add(rank as u64 * 1_000_003 + word as u64)
 }
 
-/// Fills this rank's part.
+/// Fills the part of `rank` with marks.
 fn fill(region: &SharedRegion, rank: usize, seed: u64) {
     for word in 0..region.len(rank) / 8 {
         let place = region.atomic(rank, word * 8).expect("a word of the part");

@@ -16,8 +16,8 @@ fn plan(named: Named) -> Plan {
     commit(&Datatype::named(named)).unwrap()
 }
 
-/// Numbers of elements of 4 bytes: messages in the slot, in the ring, too long for the ring, copied by both
-/// ranks.
+/// Numbers of elements of 4 bytes. The messages fit in the slot, fit in the ring, are too long for the
+/// ring, or are long enough for both ranks to copy.
 const LENGTHS: [usize; 5] = [1, 8, 500, 5_000, 600_000];
 
 /// The way in which a message is received.
@@ -42,8 +42,8 @@ fn meet(world: &Communicator, other: usize) {
     }
 }
 
-/// Sends a message of type `sent` to rank `other` and receives one from it as type `expected`; the other rank
-/// does the same. Returns the result of this rank's receive.
+/// Sends a message of type `sent` to rank `other`, and receives a message from this rank as type
+/// `expected`. The other rank does the same. Returns the result of this rank's receive.
 ///
 /// # Safety
 ///
@@ -317,8 +317,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // The odd rank and the ranks that depend on it fail; the other ranks do not.
-        // SAFETY: `one` holds the part and outlives the call.
+        // The odd rank fails, and so do the ranks that depend on it; the other ranks succeed. SAFETY: `one`
+        // holds the part and outlives the call.
         let result = unsafe { world.broadcast_raw(own(&mut one), root) };
         let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
         assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");

@@ -15,8 +15,8 @@ pub enum ErrorKind {
     NoMemory,
     /// `mpiexec` and this program come from different builds (`MPI_ERR_OTHER`).
     Mismatch,
-    /// The environment says that this process is a rank, but its descriptors or numbers do not fit
-    /// (`MPI_ERR_OTHER`).
+    /// The environment says that this process is a rank, but its descriptors or numbers do not match the
+    /// job (`MPI_ERR_OTHER`).
     NotARank,
     /// `mpiexec` is gone (`MPI_ERR_PROC_ABORTED`).
     LauncherGone,

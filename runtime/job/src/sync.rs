@@ -1,10 +1,10 @@
 //! The atomics that two processes share, behind traits that loom can implement.
 //!
 //! `shm/ring.rs` and `shm/bulk.rs` use [`Word`]; `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the
-//! product a word is a `std` atomic inside the mapped segment. In the model checker's tests (at the end of
-//! those files) it is an atomic of loom. The traits have only the operations that the protocol needs. They
-//! have no read-modify-write for data, because a process that dies in the middle of an operation must not
-//! stop another one.
+//! library a word is a `std` atomic inside the mapped segment. In the model checker's tests (at the end of
+//! those files) a word is an atomic of loom. The traits have only the operations that the protocol needs.
+//! They have no read-modify-write for data, because a process that dies in the middle of an operation must
+//! not stop another process.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -19,7 +19,7 @@ pub trait Word {
     fn load_acquire(&self) -> u64;
     /// Writes without ordering.
     fn store_relaxed(&self, value: u64);
-    /// Writes, and publishes everything done before.
+    /// Writes. Publishes everything that the writer did before.
     fn store_release(&self, value: u64);
 }
 
@@ -33,7 +33,7 @@ pub trait Flag {
     fn store_relaxed(&self, value: u32);
     /// Writes, and returns the old value; ordered in both directions.
     fn swap(&self, value: u32) -> u32;
-    /// Adds, and publishes everything done before.
+    /// Adds `value`. Publishes everything that the caller did before.
     fn add_release(&self, value: u32);
 }
 

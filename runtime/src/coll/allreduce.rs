@@ -3,7 +3,7 @@
 //! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour and
 //! gets the result back at the end. Before every round, all ranks of a group of consecutive ranks hold the
 //! same value. In the round, two neighbouring groups combine `lower op upper`, in this order on both sides.
-//! So all ranks of the joined group hold the same bits again, also in floating point.
+//! So all ranks of the joined group again hold the same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -23,10 +23,10 @@ pub enum Op {
     /// The sum; integers wrap.
     #[doc(alias = "MPI_SUM")]
     Sum,
-    /// The smaller value. If one of the two is a NaN, the value of the lower ranks.
+    /// The smaller value. If one of the two values is a NaN, the result is the value of the lower ranks.
     #[doc(alias = "MPI_MIN")]
     Min,
-    /// The larger value. If one of the two is a NaN, the value of the lower ranks.
+    /// The larger value. If one of the two values is a NaN, the result is the value of the lower ranks.
     #[doc(alias = "MPI_MAX")]
     Max,
 }
@@ -132,7 +132,7 @@ pub(super) fn combiner<T: Reducible>(op: Op) -> Combiner {
 
 impl Communicator {
     /// Replaces `values` by their element-wise reduction over all ranks. All ranks get the same bits, and
-    /// every run with this number of ranks gets the same bits. Collective.
+    /// so does every run with the same number of ranks. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths, and
@@ -253,9 +253,9 @@ struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Lists one round: combines this rank's value with `partner`'s value. `lower` says whether the
-    /// partner's group has the lower ranks. With `both`, the partner gets this rank's value. The result
-    /// replaces the upper operand, which is this rank's value or the received value.
+    /// Lists the steps of one round, which combine this rank's value with `partner`'s value. `lower` is
+    /// true if the partner's group has the lower ranks. With `both`, the partner gets this rank's value.
+    /// The result replaces the upper operand, which is this rank's value or the received value.
     fn combine(
         &mut self,
         comm: &Communicator,

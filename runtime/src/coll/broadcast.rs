@@ -1,4 +1,4 @@
-//! Broadcast along a binomial tree whose root is the sender.
+//! Broadcasts along a binomial tree. The root of the call is the root of the tree.
 
 use super::Collective;
 use crate::comm::{Communicator, writable};

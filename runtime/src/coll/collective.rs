@@ -1,8 +1,8 @@
 //! One value for every collective call, and the three ways to make a call: run, start, prepare.
 //!
-//! The other files of this folder list the steps. This file has the parts that all calls have in common: the
-//! number of a call among the calls of the communicator, the checks of roots and parts, and the conditions
-//! on the caller's memory.
+//! The other files of this folder list the steps of each call. This file has the parts that all calls have
+//! in common: the number of a call among the calls of the communicator, the checks of roots and parts, and
+//! the conditions on the caller's memory.
 
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
@@ -121,8 +121,9 @@ impl Prepared {
     ///
     /// # Safety
     ///
-    /// - The memory that the operation was made with is valid for what the operation does, and nobody else
-    ///   uses this memory, until the round is complete or detached.
+    /// - Until the round is complete or detached, the memory that was passed to
+    ///   [`Communicator::prepare_raw`] is readable and writable as [`Collective`] documents, and nobody
+    ///   else uses this memory.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if
@@ -174,8 +175,8 @@ impl Communicator {
     ///   the plans and `combine` need to live only until this call returns.
     ///
     /// # Errors
-    /// Returns the errors of [`run_raw`](Self::run_raw). Nothing was started then, unless the operation was
-    /// complete at once.
+    /// Returns the errors of [`run_raw`](Self::run_raw). If it returns an error, either nothing has
+    /// started, or the operation has already ended.
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
         let place = self.next_place();
         // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
@@ -197,13 +198,14 @@ impl Communicator {
     }
 
     /// Skips a collective call that the other ranks make, because this rank has failed before it could make
-    /// the call. The later collective calls of the ranks match again.
+    /// the call. After the skipped call, the collective calls of all ranks match again.
     pub fn skip_collective(&self) {
         let _unused = self.next_place();
     }
 
     /// Skips a call of [`prepare_raw`](Self::prepare_raw) that the other ranks make, because this rank has
-    /// failed before it could make the call. Operations that the ranks prepare later match again.
+    /// failed before it could make the call. The operations that the ranks prepare after the skipped call
+    /// match again.
     #[doc(hidden)]
     pub fn skip_persistent(&self) {
         let _unused = self.next_persistent_place();
@@ -241,7 +243,7 @@ impl Communicator {
         }
     }
 
-    /// Returns the peer of a rank: the other end of messages.
+    /// Returns `rank` as a [`Peer`], the other end of messages.
     #[inline]
     pub(super) fn peer(&self, rank: usize) -> Result<Peer> {
         Ok(Peer { slot: self.slot(rank, "rank", ErrorKind::Rank)?, rank })

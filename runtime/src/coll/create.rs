@@ -1,8 +1,9 @@
-//! Communicators made from communicators (MPI-5.0 section 7.4.2): duplicates, splits, groups.
+//! Makes communicators from communicators (MPI-5.0 section 7.4.2): duplicates, splits, communicators of
+//! groups.
 //!
 //! A new communicator needs a number that no other communicator has and that all its ranks know. The number
 //! selects its contexts in the message engine. Rank 0 of the new communicator takes the number from its own
-//! counter (`Endpoint::new_context`) and sends it to the other ranks, with a schedule like any other
+//! counter (`Endpoint::new_context`) and sends it to the other ranks with a schedule, as in any other
 //! collective call. The number contains that rank's world rank, so numbers stay unique even if many ranks
 //! and threads make communicators at the same time.
 
@@ -195,8 +196,8 @@ impl Communicator {
         Ok(self.derive(all[leader][2], group))
     }
 
-    /// Makes a communicator of all ranks that share memory and take part, ordered by `key` and then by rank.
-    /// All ranks of a job share memory. Returns `None` to a rank that does not take part. Collective.
+    /// Makes a communicator of the participating ranks that share memory, ordered by `key` and then by
+    /// rank. All ranks of a job share memory. Returns `None` to a rank that does not take part. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.

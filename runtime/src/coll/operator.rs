@@ -165,7 +165,8 @@ impl Operator {
     /// elements follow each other at their extent; see [`Combine`](crate::Combine).
     ///
     /// # Errors
-    /// Returns [`NoCombiner`] if the standard or this version does not have the operation on the type.
+    /// Returns [`NoCombiner`] if the standard does not define the operation on the type, or if this library
+    /// does not implement it.
     pub fn combiner(self, named: Named) -> Result<Combiner, NoCombiner> {
         let found = match kind(named)? {
             Kind::I8 => integer::<i8>(self),
@@ -299,7 +300,7 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. The wrapper separates reals from integers, because integer arithmetic wraps.
+/// A real number. The wrapper gives reals their own arithmetic; integer arithmetic wraps.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);

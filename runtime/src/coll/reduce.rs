@@ -1,7 +1,7 @@
-//! Reduction to one rank along a binomial tree, in rank order.
+//! Reduces to one rank along a binomial tree, in rank order.
 //!
 //! The tree's root is always rank 0, so that every partial result covers consecutive ranks and the operands
-//! stay in rank order. If the call has another root, rank 0 sends the result to it.
+//! stay in rank order. If the call has another root, rank 0 sends the result to that root.
 
 use super::Collective;
 use crate::comm::Communicator;

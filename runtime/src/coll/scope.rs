@@ -1,4 +1,4 @@
-//! Safe nonblocking collective calls, in the same scopes as nonblocking messages.
+//! Safe nonblocking collective calls. They belong to a scope, like nonblocking messages.
 //!
 //! A scope borrows the buffers for longer than it lives, and ends only after all its operations have ended.
 //! If the program panics in a scope, the scope detaches its pending operations from their buffers, and the

@@ -49,7 +49,7 @@ pub enum Comparison {
 pub struct RankRange {
     /// The first rank.
     pub first: i64,
-    /// The last rank that the range may have.
+    /// The bound of the range. The range contains this rank only if the stride reaches it.
     pub last: i64,
     /// The difference of successive ranks; negative or positive, not 0.
     pub stride: i64,
@@ -113,8 +113,8 @@ impl Group {
         (place != ABSENT).then_some(place as usize)
     }
 
-    /// Returns the rank in `other` of rank `rank` of this group, or `None` if `other` does not contain the
-    /// rank.
+    /// Returns the number in `other` of the process that is rank `rank` in this group, or `None` if `other`
+    /// does not contain the process.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if this group has no rank `rank`.
@@ -228,8 +228,8 @@ impl Group {
         self.exclude(self.ranks_of(ranges)?)
     }
 
-    /// Lists the ranks of ranges. The list stops with an error at the first rank outside the group, because a
-    /// range may have billions of ranks.
+    /// Lists the ranks of ranges. The function stops with an error at the first rank outside the group,
+    /// because a range may have billions of ranks.
     fn ranks_of(&self, ranges: &[RankRange]) -> Result<Vec<i64>> {
         let mut ranks = Vec::new();
         for &RankRange { first, last, stride } in ranges {

@@ -1,4 +1,4 @@
-//! Communicators check the arguments of a call before `endpoint/progress.rs` does the work.
+//! Communicators: they check the arguments of a call, and then `endpoint/progress.rs` does the work.
 //!
 //! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
 //! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,
@@ -45,10 +45,10 @@ struct Shared {
     endpoint: Arc<Endpoint>,
     /// The context of the user's messages. The contexts of the other spaces follow it.
     context: u64,
-    /// The ranks that calls may name.
+    /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
-    /// The number of collective calls and of prepared persistent operations so far. These numbers are the
-    /// tags of their messages. All ranks count alike.
+    /// The number of collective calls and of prepared persistent operations so far. The messages of a call
+    /// have its number as their tag, because all ranks count alike.
     collectives: AtomicU32,
     persistent: AtomicU32,
 }
@@ -183,7 +183,7 @@ impl Communicator {
 
     // ---- translation between ranks of the communicator and ranks of the world ----
 
-    /// Returns the world rank of `rank`.
+    /// Returns the rank in the world of `rank`, a rank of this communicator.
     #[inline]
     pub(crate) fn world_rank(
         &self,
@@ -194,7 +194,7 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// Translates a source into ranks of the world.
+    /// Translates a source, given as a rank of this communicator, into a rank of the world.
     #[inline]
     pub(crate) fn slot(
         &self,
@@ -211,7 +211,7 @@ impl Communicator {
         self.shared.peers.sender(source)
     }
 
-    /// Translates the source of a status of the message engine into a rank of this communicator.
+    /// Translates the source in a status of the message engine into a rank of this communicator.
     #[inline]
     pub(crate) fn local(&self, status: Status) -> Result<Status> {
         self.shared.peers.status(status)
@@ -320,8 +320,8 @@ impl Communicator {
         self.send_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Sends like [`send`](Self::send), with the type's displacement 0 at byte `origin` of the buffer. Types
-    /// with negative displacements need this.
+    /// Sends like [`send`](Self::send), with the type's displacement 0 at byte `origin` of the buffer. A
+    /// type with negative displacements needs an `origin` above 0.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -472,7 +472,7 @@ impl Communicator {
 }
 
 pub(crate) fn check_tag(tag: i32) -> Result<()> {
-    // There is no check of the upper bound, because TAG_UB is i32::MAX.
+    // An upper bound needs no check, because TAG_UB is i32::MAX.
     if tag >= 0 {
         return Ok(());
     }
@@ -486,7 +486,7 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// Returns the layout of `count` elements in a slice that is read, after a check that the slice holds them.
+/// Checks that the slice holds `count` elements, and returns their layout for reading.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -499,8 +499,7 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// Returns the layout of `count` elements in a slice that is written, after a check that the slice holds
-/// them.
+/// Checks that the slice holds `count` elements, and returns their layout for writing.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

@@ -1,4 +1,4 @@
-//! Translates between the ranks that a communicator's calls name and ranks of the world.
+//! Translates between the ranks that the calls of a communicator use and ranks of the world.
 //!
 //! `mod.rs` calls this file for every destination, source, root and status. The modules below `comm/` know
 //! only ranks of the world. The calls of an intracommunicator name ranks of its own group. The calls of an
@@ -18,7 +18,7 @@ pub(super) struct Peers {
     local: Group,
     /// This process's rank in the local group.
     rank: usize,
-    /// The group whose ranks calls name, if it is not the local group.
+    /// The remote group, if this is an intercommunicator: its calls use ranks of this group.
     remote: Option<Group>,
 }
 
@@ -63,13 +63,14 @@ impl Peers {
         &self.local
     }
 
-    /// Returns the group whose ranks calls name.
+    /// Returns the group whose ranks the calls of the communicator use: the remote group if there is one,
+    /// else the local group.
     #[inline]
     fn named(&self) -> &Group {
         self.remote.as_ref().unwrap_or(&self.local)
     }
 
-    /// Returns the world rank of a rank that a call names.
+    /// Returns the world rank of `rank`, a rank that was passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group has no such rank.
@@ -86,7 +87,7 @@ impl Peers {
         }
     }
 
-    /// Returns the slot of a rank that a call names.
+    /// Returns the slot of `rank`, a rank that was passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group has no such rank.
@@ -100,7 +101,7 @@ impl Peers {
         Ok(slot_of(self.world_rank(rank, argument, kind)?))
     }
 
-    /// Translates a source that a call names into the message engine's form.
+    /// Translates a source that was passed to a call into the message engine's form.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if the group has no such rank.
@@ -112,7 +113,7 @@ impl Peers {
         })
     }
 
-    /// Translates the source of a status into the rank that calls name.
+    /// Translates the source in a status of the message engine into a rank of the communicator.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the sender is not in the group.
@@ -147,7 +148,7 @@ pub(super) fn slot_of(world: usize) -> Slot {
     Slot::new(world)
 }
 
-/// Translates a source among the ranks of the world into the message engine's form.
+/// Translates a source, given as a rank of the world, into the message engine's form.
 #[inline]
 pub(super) fn sender_of(source: Source) -> Sender {
     match source {
@@ -203,7 +204,7 @@ mod tests {
         assert!(Peers::between(local.clone(), remote.clone(), 7).is_none());
         let here = Peers::between(local.clone(), remote.clone(), 2).expect("a member");
         let there = Peers::between(remote, local, 0).expect("a member");
-        // `rank()` is a rank of the local group; calls name ranks of the remote group.
+        // `rank()` is a rank of the local group; calls use ranks of the remote group.
         assert_eq!((here.rank(), here.local().size(), there.rank()), (2, 3, 1));
         assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));

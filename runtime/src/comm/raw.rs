@@ -84,7 +84,7 @@ impl Messages {
     ///
     /// # Errors
     /// Returns `ErrorKind::Engine` if the packed size exceeds 64 bits, `ErrorKind::NoMemory` if memory runs
-    /// out, and `ErrorKind::ProcAborted` if a rank has died. Nothing was started then.
+    /// out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has started.
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -122,9 +122,9 @@ impl Messages {
     /// - `source` is any source or a rank of the world; `tag` is any tag or not negative.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send). If the matching message had already arrived, also
-    /// `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if types are
-    /// checked and differ.
+    /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, also
+    /// returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if
+    /// types are checked and differ.
     pub unsafe fn receive(
         &self,
         origin: *mut u8,
@@ -195,8 +195,8 @@ impl Messages {
         self.endpoint.probe(self.context, sender_of(source), tag, wait)
     }
 
-    /// Takes out of the queue the message that a receive would match now, or returns `None`. With `wait`,
-    /// waits for a message.
+    /// Removes the message that a receive would match now from the queue and returns it, or returns `None`.
+    /// With `wait`, waits for a message.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -209,8 +209,8 @@ impl Messages {
     /// it must be short and must not communicate.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died. The operations continue then; the caller may
-    /// [`abandon`](Self::abandon) them.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations continue; the
+    /// caller may [`abandon`](Self::abandon) them.
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
         self.endpoint.attend(|engine| look(&mut Ongoing(engine)))
     }
@@ -246,7 +246,7 @@ impl Messages {
     /// Waits for all `operations`, empties the vector, and returns the statuses in order.
     ///
     /// # Errors
-    /// Returns the first error of an operation. All operations have ended even then.
+    /// Returns the first error of an operation. Even after an error, all operations have ended.
     #[doc(alias = "MPI_Waitall")]
     pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(operations.len());
@@ -283,7 +283,8 @@ impl Messages {
     }
 }
 
-/// The pending operations, under the lock that keeps them from changing.
+/// The pending operations. While this value exists, its thread holds the lock, so no other thread changes
+/// the operations.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 
@@ -305,7 +306,7 @@ impl Ongoing<'_> {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
     }
 
-    /// Gives up the result of an operation. The operation continues, and its memory stays in use.
+    /// Discards the future result of an operation. The operation continues, and its memory stays in use.
     #[doc(alias = "MPI_Request_free")]
     pub fn forget(&mut self, id: u64) {
         if !self.0.requests().is_owned(id) {

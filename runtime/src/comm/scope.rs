@@ -19,7 +19,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     comm: Communicator,
     space: Space,
     pending: Mutex<Vec<u64>>,
-    // Both lifetimes are invariant, like in `std::thread::Scope`, so that the compiler neither shortens nor
+    // Both lifetimes are invariant, like in `std::thread::Scope`, so the compiler neither shortens nor
     // extends them.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -59,8 +59,8 @@ impl Communicator {
     /// before the first operation.
     ///
     /// # Errors
-    /// Returns the first error of an operation that `f` left to the scope. All operations have ended even
-    /// then.
+    /// Returns the first error of an operation that `f` left to the scope. Even after an error, all
+    /// operations have ended.
     ///
     /// # Panics
     /// Panics if `f` panics. The library then completes the sends from copies and cancels the receives.
@@ -84,7 +84,7 @@ impl Communicator {
             scope: PhantomData,
             env: PhantomData,
         };
-        // `end` is dropped last, also if `f` panics.
+        // `end` is dropped last, even if `f` panics.
         let end = End { comm: &scope.comm, pending: &scope.pending };
         let result = f(&scope);
         end.wait()?;
@@ -104,8 +104,8 @@ impl End<'_> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one operation from the list. If the wait for this operation panics, the other operations are
-    /// still in the list.
+    /// Removes one operation from the list and returns it. If the wait for this operation panics, the other
+    /// operations are still in the list.
     fn next(&self) -> Option<u64> {
         self.list().pop()
     }
@@ -154,7 +154,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a send; see [`Communicator::send`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. Nothing was started then.
+    /// Returns the errors of [`Communicator::send`]. After an error no operation has started.
     #[doc(alias = "MPI_Isend")]
     pub fn isend<T: NoUninit>(
         &'scope self,
@@ -170,7 +170,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a send with the type's displacement 0 at byte `origin` of the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. Nothing was started then.
+    /// Returns the errors of [`Communicator::send`]. After an error no operation has started.
     #[doc(alias = "MPI_Isend")]
     pub fn isend_at<T: NoUninit>(
         &'scope self,
@@ -191,7 +191,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a receive; see [`Communicator::recv`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. Nothing was started then.
+    /// Returns the errors of [`Communicator::recv`]. After an error no operation has started.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -207,7 +207,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a receive with the type's displacement 0 at byte `origin` of the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. Nothing was started then.
+    /// Returns the errors of [`Communicator::recv`]. After an error no operation has started.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv_at<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -248,7 +248,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for several operations and returns their statuses in order.
     ///
     /// # Errors
-    /// Returns the first error of an operation. All operations have ended even then.
+    /// Returns the first error of an operation. Even after an error, all operations have ended.
     #[doc(alias = "MPI_Waitall")]
     pub fn wait_all(
         &'scope self,
@@ -269,7 +269,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// every call returns its status.
     ///
     /// # Errors
-    /// Returns the errors of [`wait`](Self::wait). The operation has ended then.
+    /// Returns the errors of [`wait`](Self::wait). After an error the operation has ended.
     #[doc(alias = "MPI_Test")]
     pub fn test(&'scope self, request: &mut Request<'scope>) -> Result<Option<Status>> {
         let Operation::Pending(id) = request.started else {

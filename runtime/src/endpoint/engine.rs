@@ -1,11 +1,11 @@
 //! All message state of this process, and the rules by which messages match receives.
 //!
-//! `progress.rs` owns the one [`MessageEngine`] behind its lock and turns it; `comm/` starts sends and
-//! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
-//! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), never
-//! otherwise. `matching.rs` decides every match, with one exception: a blocking receive that finds its
-//! message at the head of the ring, with both queues empty, takes the message without a queue
-//! (`engine/receive.rs`, `glance`).
+//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and makes its turns; `comm/` starts sends
+//! and receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
+//! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), and at no other time.
+//! `matching.rs` decides every match, with one exception: a blocking receive that finds its message at the
+//! head of the ring, with both queues empty, takes the message without a queue (`engine/receive.rs`,
+//! `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). Nothing here waits.
@@ -37,7 +37,7 @@ use crate::{Error, Result};
 pub use crate::transport::protocol::Traffic;
 pub use receive::{Glance, Taken};
 
-/// Most envelopes that one turn takes from a ring before it reads the next ring.
+/// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
 const ENVELOPES_PER_TURN: usize = 32;
 
 /// The mode of a send.
@@ -59,7 +59,7 @@ impl How {
 pub struct MessageEngine {
     fabric: Fabric,
     terms: Terms,
-    /// Whether the types of messages are compared.
+    /// Whether the engine compares the types of messages and receives.
     check_types: bool,
     /// The peers by slot: the ranks of the world, and the processes that joined later and have been
     /// contacted.
@@ -78,7 +78,8 @@ pub struct MessageEngine {
     busy: bool,
     /// The calling thread waits for the operation that it starts.
     patient: bool,
-    /// Number of messages of this rank to itself that found no receive. Another thread may probe for them.
+    /// Number of messages of this rank to itself that found no posted receive. Another thread may probe for
+    /// such a message.
     kept: u64,
 }
 
@@ -152,7 +153,7 @@ impl MessageEngine {
     }
 
     /// Returns whether no other rank waits for this one: this rank has written all that it has to write,
-    /// and all data for which it sent a CTS has arrived (also for a receive that was detached, because its
+    /// and all data for which it sent a CTS has arrived (even for a receive that was detached, because its
     /// sender is still sending). A message of this rank to itself does not count, because no thread is left
     /// that could receive it.
     pub fn others_are_served(&self) -> bool {
@@ -160,7 +161,7 @@ impl MessageEngine {
             && !self.peers.iter().any(Peer::has_work)
     }
 
-    /// Drops a context that no communicator uses any more, unless something is queued in it.
+    /// Drops a context that no communicator uses any more, unless one of its queues has an entry.
     pub fn close_context(&mut self, context: u64) {
         self.matching.close(context);
     }
@@ -171,7 +172,8 @@ impl MessageEngine {
         self.matching.contexts()
     }
 
-    /// Makes a peer for each slot up to `slot` that has none, because its process may have joined later.
+    /// Makes a peer for each slot up to `slot` that has no peer yet: the slot's process may have joined
+    /// later.
     #[inline]
     fn meet(&mut self, slot: usize) {
         while slot >= self.peers.len() {
@@ -195,8 +197,8 @@ impl MessageEngine {
     }
 
     /// Calls a protocol step of the peer `rank`. The peer may keep work for later turns, for example an
-    /// envelope that finds the ring full: every call that may queue something goes through here, so that
-    /// no such work is overlooked.
+    /// envelope that finds the ring full: every call that may queue work goes through this function, so
+    /// that the engine overlooks no such work.
     fn with_peer<T>(
         &mut self,
         rank: usize,
@@ -211,8 +213,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label gives their
-    /// types; for `OF_LAYOUT`, the bytes have the types of the layout.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label states the
+    /// types of the bytes; `OF_LAYOUT` stands for the types of the layout.
     ///
     /// # Safety
     ///
@@ -276,8 +278,8 @@ impl MessageEngine {
         self.pending_unless(sent, id)
     }
 
-    /// Returns a pending operation, unless the call that started it failed. In that case the caller never
-    /// learns the number, and this rank must not use the operation's memory any more.
+    /// Returns a pending operation if `result` is a success. Otherwise detaches the operation from its
+    /// memory, because the caller never learns its number, and returns the error.
     fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Operation> {
         if result.is_err() {
             self.detach(id);

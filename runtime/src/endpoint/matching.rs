@@ -1,11 +1,11 @@
 //! Matches messages with receives: the two queues of every communicator context.
 //!
-//! `engine/incoming.rs` asks [`Matching`] for every message that arrives, `engine/receive.rs` for every
-//! receive that is posted, `engine/own.rs` for messages of a rank to itself. None of them knows the queues.
-//! Messages of one source match in the order they were sent, receives in the order they were posted
-//! (MPI-5.0 section 3.5): each source has one queue of each kind, and receives from any source have a queue
-//! of their own. Messages are numbered on arrival, and receives on posting; these numbers decide between
-//! queues.
+//! `engine/incoming.rs` calls [`Matching`] for every message that arrives, `engine/receive.rs` for every
+//! receive that is posted, and `engine/own.rs` for messages of a rank to itself. These files do not access
+//! the queues directly. Messages of one source match in the order they were sent, receives in the order
+//! they were posted (MPI-5.0 section 3.5): each source has one queue of each kind, and receives from any
+//! source have a queue of their own. Messages are numbered on arrival, and receives on posting. If entries
+//! of two queues match, the entry with the lower number wins.
 
 use crate::message::Tag;
 use crate::message::label::{Label, Sender, Slot};
@@ -48,7 +48,8 @@ struct Posted {
     order: u64,
 }
 
-/// Hashes contexts. This library numbers them and there are few, so a multiplication spreads them well.
+/// Hashes contexts. This library numbers the contexts and a process has few of them, so a multiplication
+/// spreads them well.
 #[derive(Debug, Default)]
 struct Spread(u64);
 
@@ -86,7 +87,7 @@ impl Matching {
         self.contexts.entry(context).or_insert_with(|| Queues::new(size))
     }
 
-    /// Drops a context that no communicator uses any more, unless something is queued in it.
+    /// Drops a context that no communicator uses any more, unless one of its queues has an entry.
     pub fn close(&mut self, context: u64) {
         if let Entry::Occupied(entry) = self.contexts.entry(context)
             && entry.get().is_empty()
@@ -111,7 +112,8 @@ impl Matching {
         self.queues(context).cancel_receive(source, id)
     }
 
-    /// Takes out of its queue the receive that a message from `source` with this label matches.
+    /// Removes the receive that a message from `source` with this label matches from its queue, and returns
+    /// it.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
         self.queues(label.context).arrive(source, label.tag)
@@ -128,7 +130,8 @@ impl Matching {
         self.queues(context).look(source, tag)
     }
 
-    /// Takes the first unexpected message that a receive from `source` with `tag` matches.
+    /// Removes the first unexpected message that a receive from `source` with `tag` matches from its queue,
+    /// and returns it.
     #[inline]
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         self.queues(context).take(source, tag)
@@ -155,7 +158,7 @@ impl Queues {
         }
     }
 
-    /// Returns whether nothing is queued.
+    /// Returns whether no queue has an entry.
     fn is_empty(&self) -> bool {
         self.posted_any.is_empty()
             && self.posted.iter().all(VecDeque::is_empty)
@@ -183,7 +186,7 @@ impl Queues {
         true
     }
 
-    /// Takes out of its queue the receive that a message from `source` with `tag` matches.
+    /// Removes the receive that a message from `source` with `tag` matches from its queue, and returns it.
     #[inline]
     fn arrive(&mut self, source: Slot, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
@@ -238,7 +241,7 @@ impl Queues {
         self.find(source, tag).map(|(slot, at)| (slot, &self.unexpected[slot.index()][at]))
     }
 
-    /// Takes out of its queue the first unexpected message that a receive matches.
+    /// Removes the first unexpected message that a receive matches from its queue, and returns it.
     #[inline]
     fn take(&mut self, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         let (slot, at) = self.find(source, tag)?;

@@ -1,4 +1,5 @@
-//! This process's end of the job: its messages, its other sources of progress, the lock, and waiting.
+//! The state of this process in the job: its messages, its other sources of progress, the lock, and
+//! waiting.
 //!
 //! `engine.rs` owns all message state and starts operations. `engine/incoming.rs` takes envelopes out of
 //! the rings. `matching.rs` matches messages with receives. `requests.rs` is the table of operations.

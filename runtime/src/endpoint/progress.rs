@@ -1,13 +1,13 @@
 //! The endpoint: one lock per process, and the way in which a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or reads something in `engine.rs`, makes one turn of
-//! progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same way. All
-//! waiting happens here (`waiting.rs`):
+//! Every operation of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, makes
+//! one turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the
+//! same way. All waiting happens here (`waiting.rs`):
 //!
 //! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
-//!    wakes them when it has moved something or stops polling.
-//! 2. The poller makes turns of messages and sources. It continues while something moves, and for the
-//!    spin time after the last move. It holds the lock in short bursts.
+//!    wakes them when it has moved data or stops polling.
+//! 2. The poller makes turns of messages and sources. The poller continues while any data moves, and for
+//!    the spin time after the last move. It holds the lock in short bursts.
 //! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds it stops
 //!    polling, runs the errand without the lock, and reports the end.
 //! 4. After the spin time the poller announces sleep on the shared doorbell, makes one more turn, checks the
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Number of times that a blocking receive looks straight into the ring before the engine posts it.
+/// Number of times that a blocking receive checks the ring directly before the engine posts the receive.
 const GLANCES: usize = 64;
 
 /// Longest time that a thread sleeps. After this time it looks again, even if no one has woken it.
@@ -45,30 +45,31 @@ struct State {
     core: Core,
     /// A thread polls, or sleeps on the doorbell.
     polled: bool,
-    /// Number of threads on the condition variable.
+    /// Number of threads that sleep on the condition variable.
     sleepers: usize,
     closed: bool,
-    /// Counts events outside the engine, so that waiting threads look again.
+    /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
     /// The result of [`rests`]: the number of rests that suits this machine.
     rests: usize,
 }
 
 impl State {
-    /// Returns a count that changes when a waiting thread may find something for which no other rank rings.
+    /// Returns a count that changes at each event that a waiting thread may wait for and for which no other
+    /// rank rings.
     fn news(&self) -> u64 {
         self.core.engine.news().wrapping_add(self.outside)
     }
 }
 
-/// This process's end of the job.
+/// This process's connection to the job.
 #[derive(Debug)]
 pub struct Endpoint {
     fabric: Fabric,
     spin: Duration,
     state: Mutex<State>,
     called: Condvar,
-    /// Number of threads that found the lock taken. The poller releases it for them.
+    /// Number of threads that found the lock taken. The poller releases the lock for these threads.
     wanting: AtomicUsize,
     contexts: AtomicU64,
 }
@@ -114,9 +115,9 @@ impl Endpoint {
         self.fabric.size()
     }
 
-    /// Returns a context number that no other communicator led by this rank has.
+    /// Returns a new context number: one that this rank has given to no other communicator.
     pub fn new_context(&self) -> u64 {
-        // 48 bits last for nine years at one communicator per microsecond.
+        // At one communicator per microsecond, the 48 bits of the counter last for nine years.
         (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -137,7 +138,7 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Takes the lock after another thread was found to hold it. A poller releases it on request.
+    /// Takes the lock, which another thread holds. A poller releases the lock on request.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
@@ -168,7 +169,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Makes a turn for the other operations, in a call that completed at once: every call must make
+    /// Makes a turn for the other operations when a call has completed at once: every call must make
     /// progress.
     #[inline]
     fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
@@ -205,7 +206,7 @@ impl Endpoint {
         unsafe { self.send_as(layout, label, dest, How::STANDARD) }
     }
 
-    /// Starts a send of any mode.
+    /// Starts a send in the mode `how`.
     ///
     /// # Safety
     ///
@@ -230,7 +231,8 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Takes out of the queue the message that a receive would match now. With `wait`, waits for a message.
+    /// Removes the message that a receive would match now from the queue, and returns it. With `wait`,
+    /// waits for a message.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -291,8 +293,9 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Returns the answer of a call that found nothing and does not wait. Its program will call again. If
-    /// ranks share CPUs, this call first yields the CPU to the rank that the program waits for.
+    /// Returns the answer of a call that found nothing and does not wait. The program will repeat such a
+    /// call. If ranks share CPUs, this function first yields the CPU, so that the rank that the program
+    /// waits for can run.
     fn nothing<R>(&self) -> Result<Option<R>> {
         if self.spin.is_zero() {
             std::thread::yield_now();
@@ -300,7 +303,7 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Changes something in the engine; waiting threads look again afterwards.
+    /// Calls `change` with the engine. Waiting threads look again afterwards.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -343,9 +346,9 @@ impl Endpoint {
         settled
     }
 
-    /// Receives and waits while it holds the lock once (taking the lock two more times costs a sixth of the
-    /// time of an 8-byte message). After the return, with success or error, no one uses the layout's
-    /// memory.
+    /// Starts a receive and waits for it, and takes the lock only once. (Taking the lock two more times
+    /// costs a sixth of the time of an 8-byte message.) After the return, with success or error, no one
+    /// uses the layout's memory.
     ///
     /// # Safety
     ///
@@ -384,12 +387,12 @@ impl Endpoint {
         }
     }
 
-    /// Makes the turn that follows the start of an operation. If the turn fails, the caller never learns
-    /// the request's number, so this function detaches the operation from its memory.
+    /// Makes the turn that follows the start of an operation. If the turn fails, this function detaches the
+    /// operation from its memory, because the caller never learns the request's number.
     fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
             if let Operation::Pending(id) = started {
-                // The operation has just started, so no thread can have taken an errand of it.
+                // The operation has just started, so no thread can have taken one of its errands.
                 state.core.detach(id);
             }
             return Err(error);
@@ -455,9 +458,9 @@ impl Endpoint {
         self.let_go(|core| core.detach(id));
     }
 
-    /// Detaches something from its memory. This works also after finalization or a panic, when no turn runs
-    /// any more, because other ranks may still read and write the memory of a copy that both ranks share.
-    /// This function calls `let_go` again while `let_go` returns false.
+    /// Calls the closure `let_go`, which detaches an operation from its memory, until the closure returns
+    /// true. This must also work after finalization or a panic, when no turns run any more: another rank
+    /// may still be reading or writing the memory of a shared copy.
     pub fn let_go(&self, mut let_go: impl FnMut(&mut Core) -> bool) {
         if fork::is_child() {
             // Another thread of the parent may have held the lock at the fork.
@@ -466,7 +469,8 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // Another thread runs an errand on the operation's memory, and wakes this one at the end.
+            // Another thread runs an errand on the operation's memory, and wakes this thread at the end of
+            // the errand.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -483,7 +487,7 @@ impl Endpoint {
         self.with_core(|core| core.register(make))
     }
 
-    /// Changes sources of progress.
+    /// Calls `change` with the engine and the sources of progress.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -491,9 +495,9 @@ impl Endpoint {
         Ok(change(&mut self.lock()?.core))
     }
 
-    /// Starts an operation of a source of progress and waits for it while it holds the lock once. `start`
-    /// returns the value that `done` receives. If the wait fails or unwinds, `abandon` detaches the
-    /// operation. While `abandon` returns false, this function calls it again later.
+    /// Starts an operation of a source of progress and waits for it, and takes the lock only once. `start`
+    /// returns the value that `done` receives. If the wait fails or unwinds, this function calls `abandon`
+    /// until it returns true; `abandon` detaches the operation.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
@@ -559,7 +563,7 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Makes one turn for a program that computes.
+    /// Makes one turn, for a program that computes between its calls.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if another rank broke
@@ -585,8 +589,8 @@ impl Endpoint {
     }
 
     /// Completes all operations for which other ranks wait (sends, receives whose CTS is sent), and closes
-    /// the endpoint: later calls are errors. With `wait` false (the program is panicking) it only closes,
-    /// and the launcher sees a rank that left early.
+    /// the endpoint: later calls are errors. With `wait` false (the program is panicking), this function
+    /// only closes the endpoint, and the launcher sees a rank that left early.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::wait`]. The endpoint is closed in any case.

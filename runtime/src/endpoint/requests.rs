@@ -145,7 +145,7 @@ impl Requests {
         self.completions += 1;
     }
 
-    /// Returns whether a request has its result, or has left the table.
+    /// Returns whether a request is complete or has left the table.
     pub fn is_complete(&mut self, id: u64) -> bool {
         matches!(self.get(id), Some(Request::Done(_)) | None)
     }
@@ -181,7 +181,7 @@ impl Requests {
         }
     }
 
-    /// Drops a request in flight to which nothing refers any more.
+    /// Drops a request in flight. No queue and no thread may still refer to the request.
     pub fn cancel(&mut self, id: u64) {
         if !self.is_complete(id) {
             self.in_flight -= 1;

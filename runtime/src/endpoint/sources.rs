@@ -137,14 +137,15 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// Makes one short turn. Returns true if something moved. The engine calls it while [`Source::nap`] asks
+    /// Makes one short turn. Returns true if anything moved. The engine calls it while [`Source::nap`] asks
     /// for turns.
     ///
     /// # Errors
     /// Returns an error that ends all communication of this process.
     fn progress(&mut self, engine: &mut MessageEngine) -> Result<bool>;
 
-    /// Returns how long a thread may sleep without a turn of this source; `None` while it needs no turns.
+    /// Returns how long a thread may sleep without a turn of this source, or `None` while the source needs
+    /// no turns.
     fn nap(&self) -> Option<Duration>;
 
     /// Returns whether an errand is ready.
@@ -168,10 +169,10 @@ pub trait Source: Any + fmt::Debug + Send {
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
     /// Notes that the context of a dropped communicator has been closed. An operation that still runs in
-    /// the context closes it again at its end, so that no queues of the context are left.
+    /// the context closes the context again at its end, so that no queues of the context are left.
     fn context_closed(&mut self, context: u64);
 
-    /// Returns whether another rank may wait for something that this source has yet to send.
+    /// Returns whether another rank may wait for a message that this source has yet to send.
     fn is_needed(&self) -> bool;
 }
 
@@ -244,13 +245,14 @@ impl Core {
         self.nap
     }
 
-    /// Returns whether a turn could only move messages for which no operation waits.
+    /// Returns whether no operation waits for a turn: a turn could then only move messages that no
+    /// operation needs yet.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && !self.engine.requests_ref().has_collected()
     }
 
-    /// Makes one turn of everything that has work. Returns true if something moved.
+    /// Makes one turn of everything that has work. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if

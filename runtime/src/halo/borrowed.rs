@@ -16,7 +16,7 @@ struct Completing<'a>(&'a Pending);
 
 impl Drop for Completing<'_> {
     fn drop(&mut self) {
-        // The operation keeps the result, and the caller reads it unless `compute` has panicked.
+        // The operation keeps its result. The caller reads the result unless `compute` has panicked.
         let _kept = self.0.complete();
     }
 }

@@ -3,8 +3,9 @@
 //! `plan.rs` starts an exchange. The caller computes on the [`Interior`] (`interior.rs`) and then waits.
 //!
 //! Invariants:
-//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or a field whose
-//!   guard was leaked completes the exchange; the first of them completes it for all.
+//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or a field
+//!   whose guard was leaked completes the exchange. Whichever comes first completes the exchange for all of
+//!   them.
 //! - After completion, with or without an error, no message accesses the memory. The waiting calls of
 //!   `comm/raw.rs` guarantee this.
 //! - The guard shares the ownership of each field's memory. If the guard is leaked, the memory is leaked too.
@@ -100,7 +101,7 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::ProcAborted` if another rank has died. Some halos are not filled then.
+    /// Returns `ErrorKind::ProcAborted` if another rank has died. In that case some halos are not filled.
     pub fn wait(self) -> Result<()> {
         let result = self.pending.complete();
         for field in self.fields.iter_mut() {

@@ -92,8 +92,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         self.pending.progress()
     }
 
-    /// Returns the address of a row, after a check that all its cells are at least `depth` cells away from
-    /// the surface.
+    /// Checks that all cells of a row are at least `depth` cells away from the surface, and returns the
+    /// address of the row.
     #[inline]
     fn row(&self, field: usize, start: [usize; N], len: usize, depth: usize) -> *mut T {
         let mut index = start;

@@ -33,9 +33,9 @@
 //! ```
 //!
 //! A star of neighbours (6 in three dimensions) is enough for stencils along the axes. A computation that
-//! reads diagonal cells needs the box of neighbours (26 in three dimensions). It also needs the box if it
-//! does several steps between two exchanges of a wide halo. At the edge of a grid that is not periodic,
-//! there is no neighbour, and the exchange leaves the halo unchanged.
+//! reads diagonal cells needs the box of neighbours (26 in three dimensions). A computation that does
+//! several steps between two exchanges of a wide halo needs the box as well. At the edge of a grid that is
+//! not periodic, there is no neighbour, and the exchange leaves the halo unchanged.
 //!
 //! [`Halo::exchange_slices_with`] exchanges slices that are not [`Field`]s, and `exchange_with` exchanges
 //! `ndarray` views (feature `ndarray`). Both complete the exchange before they return, even with an error or

@@ -1,8 +1,8 @@
 //! The table of heaps: this rank's own heap, and the heaps of other ranks that this process has mapped.
 //!
-//! The process has one table for all users: messages that are copied in place (`transport/`) and regions
-//! that ranks share (`region/`). `transport/fabric.rs` holds it. A heap is mapped at the first use. It stays
-//! mapped as long as the table, or a clone of the mapping, lives.
+//! The process has one table, which `transport/fabric.rs` holds. Messages that are copied in place
+//! (`transport/`) and regions that ranks share (`region/`) use this table. A heap is mapped at its first
+//! use, and stays mapped as long as the table, or a clone of the mapping, lives.
 //!
 //! Invariant: a mapping covers a whole heap, so every place that was checked against the length of a heap
 //! is mapped.
@@ -13,8 +13,8 @@ use crate::shm::layout::State;
 use crate::sys::memory::{Inherit, Mapping};
 use std::sync::{Arc, OnceLock};
 
-/// A heap that was requested: `None` if the address space is too small for it. A failed request is not
-/// tried again.
+/// The answer to the first request for a heap: `None` if the address space is too small for the heap. The
+/// table does not repeat a failed request.
 type Asked<T> = OnceLock<Option<T>>;
 
 /// The heaps of a job, as seen by one of its ranks.

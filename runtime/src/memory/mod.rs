@@ -1,10 +1,10 @@
 //! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
 //! programs, and the fields of `halo/`.
 //!
-//! The receiver copies a message in such memory once, from layout to layout, whatever the layouts are.
-//! Otherwise the memory is ordinary. Once [`init`](crate::init) has joined a job of several ranks, the
-//! memory comes from this rank's part of the shared heap (`heaps.rs` has the table of all heaps). Before
-//! that, and in a job of one rank, it comes from the ordinary allocator.
+//! The receiver copies a message in such memory only once, from layout to layout, whatever the layouts are.
+//! In all other respects the memory is ordinary. Once [`init`](crate::init) has joined a job of several
+//! ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the table of all
+//! heaps). Before that, and in a job of one rank, it comes from the ordinary allocator.
 //!
 //! Invariant: a block has one owner, and returns to its allocator when the owner is dropped.
 
@@ -28,7 +28,7 @@ const LINE: usize = 64;
 /// The heaps of the job, once this process has joined a job.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
-/// Takes memory from this rank's heap from now on.
+/// Makes all later blocks come from this rank's heap, which `heaps` contains.
 pub(crate) fn join(heaps: &Arc<Heaps>) {
     // A process joins only once (`world.rs`).
     let _ = JOB.set(heaps.clone());
@@ -39,8 +39,8 @@ pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and
-/// what the cgroups and limits of this process leave.
+/// Returns how many bytes this process can still allocate: the minimum of the machine's free memory and the
+/// memory that the cgroups and limits of this process leave.
 pub fn available() -> u64 {
     limits::available_memory()
 }
@@ -60,8 +60,9 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. They are zero if
-    /// `zeroed`, and arbitrary otherwise. A block of 0 bytes has an address of its own, too.
+    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
+    /// zero if `zeroed`, and arbitrary otherwise. A block of 0 bytes also has an address that no other
+    /// block has.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Envelopes: the content of a ring slot, encoded in seven words and checked when read.
+//! Envelopes: the content of a ring slot. An envelope is encoded in seven words, and its reader checks it.
 //!
 //! `transport/link.rs` writes envelopes and `endpoint/engine/incoming.rs` reads them. `shm/ring.rs`
 //! carries the words without interpreting them.
@@ -29,7 +29,7 @@
 //!          Help: the place of the data in the receiver, in the format of an RTS
 //! ```
 //!
-//! Invariant: the fields of a decoded [`Envelope`] are in range, whatever the slot held.
+//! Invariant: the fields of a decoded [`Envelope`] are in range, whatever words the slot held.
 //! `transport/answers.rs` checks whether an envelope fits the request that it names.
 
 pub use super::label::Label;
@@ -58,7 +58,7 @@ const KIND_BITS: u32 = 8;
 
 const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 
-/// Kind of memory in word 4 of a place.
+/// The code in word 4 of a place that says that the place is in a heap.
 const IN_HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 
@@ -80,7 +80,7 @@ pub enum Space {
     Private,
 }
 
-/// The place of a message's data, or the place to which the data goes.
+/// The place from which a message's data is read, or to which it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The kind of memory.
@@ -131,7 +131,8 @@ pub enum Envelope {
     /// A message whose payload is in the ring's payload area. The sender waits under this request id for
     /// the ACK.
     Synchronous(Label, u64),
-    /// A message that waits at its sender under this request id, with the place of its data if known.
+    /// A message whose data waits at its sender, under this request id. The place is present if the RTS
+    /// names it.
     Rts(Label, u64, Option<Place>),
     /// A receive has matched the synchronous message with this request id.
     Ack(u64),
@@ -164,7 +165,7 @@ pub enum Envelope {
 }
 
 impl Envelope {
-    /// Returns the words of this envelope, and how many of them matter.
+    /// Returns the words of this envelope, and the number of words that its reader uses.
     #[inline]
     pub fn encode(&self) -> ([u64; ENVELOPE_WORDS], usize) {
         let head = |kind: u64, label: &Label| {
@@ -181,7 +182,8 @@ impl Envelope {
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
             Self::Rts(label, id, place) => {
-                // All seven words: a word that is not written keeps its value from an earlier lap.
+                // Write all seven words, because a word that is not written keeps its value from an earlier
+                // lap of the ring.
                 let [a, b, c] = Place::encode(place);
                 ([head(RTS, label), label.context, label.bytes, *id, a, b, c], 7)
             }

@@ -24,11 +24,12 @@ impl From<usize> for Source {
     }
 }
 
-/// The place of a process in the job. The shared memory has a part for each slot, and messages go to slots. A
-/// rank of the world has the slot with its own number. A process that joins the job later has a slot after
-/// those of the ranks, and no rank in the world.
+/// The place of a process in the job. The shared memory has a part for each slot, and messages go to slots.
+/// A rank of the world has the slot with its own number. A process that joins the job later has a slot
+/// after the slots of the ranks, and has no rank in the world.
 ///
-/// Only `comm/peers.rs` makes slots from ranks. The message engine knows no ranks of communicators.
+/// Only `comm/peers.rs` makes slots from ranks. The message engine does not know the ranks of
+/// communicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(usize);
 
@@ -91,7 +92,8 @@ pub enum Operation {
     Pending(u64),
 }
 
-/// All that identifies a message for matching except its source, and the size and types of its data.
+/// The context and the tag of a message, which matching compares together with the source, and the size and
+/// types of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Context of the communicator.

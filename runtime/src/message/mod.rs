@@ -1,4 +1,4 @@
-//! The parts of a message, whichever protocol carries it: its label, data, types and envelope.
+//! The parts of a message that do not depend on its protocol: label, data, types and envelope.
 //!
 //! `label.rs` has source, slot, tag, status and label. `payload.rs` packs and unpacks any range of the data.
 //! `typecheck.rs` compares types if the user asks for the check. `envelope.rs` has the words that two

@@ -1,8 +1,8 @@
 //! The two ends of a message's data: the source of packed bytes and their destination.
 //!
-//! `endpoint/engine.rs` makes both from a call's arguments. The protocols of `transport/` pack and unpack
-//! any range of them, and typepack-engine does the work. This is the only file of the runtime that calls
-//! the raw executors of typepack-engine.
+//! `endpoint/engine.rs` makes a source or a destination from a call's arguments. The protocols of
+//! `transport/` pack and unpack any range of them, and typepack-engine does the work. This is the only file
+//! of the runtime that calls the raw executors of typepack-engine.
 //!
 //! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. Callers of
 //! `Messages::send` and `Messages::receive` guarantee this; the scopes and the blocking calls do so.
@@ -29,7 +29,8 @@ pub struct Layout {
 // thread may use the memory until the operation is complete (see `Messages`).
 unsafe impl Send for Layout {}
 
-/// A layout as a call's arguments describe it. It is kept only if the operation stays in flight.
+/// A borrowed layout, made from a call's arguments. The engine keeps an owned [`Layout`] only if the
+/// operation stays in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutRef<'a> {
     /// Address of displacement 0.
@@ -40,7 +41,8 @@ pub struct LayoutRef<'a> {
     pub count: u64,
 }
 
-/// A receive as a call's arguments describe it: the place for the data and the accepted messages.
+/// A receive, made from a call's arguments: the place for the data, and the messages that the receive
+/// accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
     /// The place for the data.
@@ -150,7 +152,7 @@ pub enum Supply {
 }
 
 impl Supply {
-    /// Returns the supply of a send of `bytes` packed bytes that stays in flight.
+    /// Returns the supply of a send that stays in flight and has `bytes` packed bytes.
     ///
     /// # Safety
     ///
@@ -233,7 +235,7 @@ impl Supply {
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Layout),
-    /// Nowhere: the receive outlived the scope that started it.
+    /// Nowhere: the receive outlived the scope that started it, so the engine discards the data.
     Discard,
 }
 
@@ -306,8 +308,8 @@ pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) 
     unsafe { engine::copy_raw(src, dst, 0..bytes) };
 }
 
-/// Returns the two runs of a message whose receive overlaps the memory of its send. This is an error of the
-/// program, and the result is that of a C library's `memmove`.
+/// Returns the first bytes of both sides if each side is one run of bytes and the two runs overlap. Such a
+/// message is an error of the program; the copy then has the result of C's `memmove`.
 #[inline]
 fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {

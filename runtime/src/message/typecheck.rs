@@ -1,5 +1,5 @@
-//! The check of types that `TYPEPACK_CHECK_TYPES=1` enables: whether a message has the types that its
-//! receive asks for.
+//! The check that `TYPEPACK_CHECK_TYPES=1` enables: whether the types of a message match the types of its
+//! receive.
 //!
 //! `endpoint/engine.rs` calls this file at both ends. A checking sender folds the hash of its signature
 //! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, and the
@@ -12,8 +12,8 @@
 //! difference: a message that is longer than its receive is not compared, because the hash of its first
 //! part is unknown. The receive truncates it like any other message.
 //!
-//! 24 bits miss one mismatch in 16 million. If a rank sends wrong check bits, the worst effect is that its
-//! data is received as it would be without the check.
+//! With 24 bits the check misses one mismatch in 16 million. If a rank sends wrong check bits, the worst
+//! effect is that its message is received as if there were no check.
 
 use super::Status;
 use super::payload::LayoutRef;
@@ -26,20 +26,20 @@ use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 /// all of its data is `MPI_PACKED`.
 pub const UNKNOWN: u32 = 0;
 
-/// The types of an empty message that replaces a message that its sender could not provide. Every receive
-/// refuses it, also without the check. Collective calls pass it on, so that no rank waits for data that a
-/// failure has stopped.
+/// The types of a void message: an empty message that a rank sends if it cannot provide the real message.
+/// Every receive refuses such a message, even without the check. Collective calls pass the message on, so
+/// that no rank waits for data that a failure has stopped.
 pub const VOID: u32 = 1;
 
-/// Value in the label of a message to be sent, never in an envelope: the types are those of the layout,
-/// and are computed only if messages are compared. It differs from [`UNKNOWN`], which stands for a packed
-/// copy of `MPI_PACKED`.
+/// A value that a send passes in its label and that no envelope contains: the message has the types of the
+/// layout, and the engine computes them only if it compares types. The value differs from [`UNKNOWN`],
+/// which the label of a packed copy has if the copied data is `MPI_PACKED`.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
-/// All folds are below this number.
+/// All results of `fold` are below this number.
 pub const END: u32 = 1 << 24;
 
-/// Most runs of a signature that an error text shows.
+/// Maximum number of runs of a signature that an error text shows.
 const SHOWN: usize = 8;
 
 /// Folds a signature hash to 24 bits, which are neither [`UNKNOWN`] nor [`VOID`].
@@ -65,8 +65,8 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
     }
 }
 
-/// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`. A refused
-/// message writes nothing. Returns `None` if the types allow the receive to take the message.
+/// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`, and `None`
+/// if the types allow the receive to take the message. A refused message writes nothing.
 #[inline]
 pub fn refusal(
     check: bool,
@@ -112,7 +112,7 @@ fn compared(
     Some(Error::new(ErrorKind::Type, "datatype", detail).of_message(status))
 }
 
-/// Checks the types of a copy within this rank, as those of a message from this rank to itself.
+/// Checks the types of a copy within this rank, in the same way as for a message from this rank to itself.
 ///
 /// # Errors
 /// Returns [`ErrorKind::Type`] if the types do not match.
@@ -164,8 +164,8 @@ fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
 }
 
 /// Returns the probable content of a message of `bytes` bytes with these types as text. If the whole
-/// message is of one basic type, the text names this type. Two in a million other messages get such a text,
-/// too.
+/// message is of one basic type, the text names this type. By chance, two in a million other messages also
+/// get such a text.
 fn guess(bytes: u64, types: u32) -> String {
     let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
     for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {

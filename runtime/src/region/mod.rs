@@ -2,20 +2,21 @@
 //! collective calls use it.
 //!
 //! A [`SharedRegion`] has a part for each rank in that rank's heap (`memory/heaps.rs`), which all other
-//! ranks map. The folder uses `comm/`: the ranks agree by messages in a message space of their own. It
-//! serves the folders that keep their state in regions.
+//! ranks map. The folder uses `comm/`: the ranks agree by messages in a message space that only this folder
+//! uses. Folders that keep shared state use regions.
 //!
 //! The ranks make a region together:
 //!
-//! 1. Each rank allocates its part in its heap, and sends its place, or its failure, to all others.
+//! 1. Each rank allocates its part in its heap, and sends the place of the part, or its failure, to all
+//!    others.
 //! 2. Each rank maps the heaps of the others, and sends its success or failure to all others.
 //! 3. A rank that has received success from all ranks has a region. Otherwise all ranks free their parts,
 //!    and all return an error.
 //!
-//! A region ends without a barrier. Each rank notes in every part that it has left, in a byte of its own,
-//! and does not touch the region any more. The owner of a part frees it when all ranks have left or are
-//! dead. Until then the part is in a list of the process (`parts.rs`), which the process checks whenever
-//! it makes or ends a region. No rank waits for another one, except in [`SharedRegion::free`].
+//! A region ends without a barrier. Each rank notes in every part that it has left, in a byte that only
+//! this rank writes, and does not touch the region any more. The owner of a part frees it when all ranks
+//! have left or are dead. Until then the owner keeps the part in a list (`parts.rs`), which it checks
+//! whenever it makes or ends a region. No rank waits for another one, except in [`SharedRegion::free`].
 //!
 //! The memory of a dead rank stays available, because its heap stays mapped. A rank that makes or frees a
 //! region together with a dead rank gets [`ErrorKind::ProcAborted`], as in every call that waits for the
@@ -32,7 +33,7 @@ use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all others: whether its step succeeded, and two more values.
+/// The words that a rank sends to all others: whether its step succeeded, and two further values.
 type Words = [u64; 3];
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
@@ -69,7 +70,7 @@ impl fmt::Debug for SharedRegion {
 }
 
 impl SharedRegion {
-    /// Makes a region in which this rank has `bytes` bytes, which may be 0. Each other rank gives its own
+    /// Makes a region in which this rank has `bytes` bytes, which may be 0. Each rank may pass a different
     /// number. Collective: all ranks of the communicator call it, in one order with other calls that make
     /// regions.
     ///
@@ -106,7 +107,8 @@ impl SharedRegion {
     /// Ends the region, and frees its memory before any rank returns. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. The memory is freed when the others have left.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the
+    /// others have left.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let comm = self.comm.clone();
@@ -131,8 +133,8 @@ impl SharedRegion {
         self.len(rank) == 0
     }
 
-    /// Returns the address of a rank's part in this process, a multiple of 64. It is valid for
-    /// [`SharedRegion::len`] bytes until the region is dropped. `None` for a rank that does not exist.
+    /// Returns the address of a rank's part in this process, a multiple of 64, or `None` for a rank that
+    /// does not exist. The address is valid for [`SharedRegion::len`] bytes until the region is dropped.
     #[doc(alias = "MPI_Win_shared_query")]
     pub fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
         self.parts.get(rank).map(Part::as_ptr)
@@ -209,8 +211,8 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     }
 }
 
-/// Sends three words to all ranks, and returns the words of all, by rank. In each round a rank passes on all
-/// words that it knows, twice as far as in the round before, so that there are log2 P rounds.
+/// Sends three words to all ranks, and returns the words of all, by rank. In each round, a rank passes on
+/// all words that it knows, to a rank twice as far away as in the round before. So there are log2 P rounds.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;

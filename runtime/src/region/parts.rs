@@ -8,8 +8,8 @@
 //!        data
 //! ```
 //!
-//! Invariants: only the rank that a note is about writes the note; the owner only reads notes. A part
-//! returns to the heap when its owner and all other ranks have left or are dead.
+//! Invariants: each rank writes only its own note; the owner of the part reads the notes. A part returns to
+//! the heap when its owner and all other ranks have left or are dead.
 
 use crate::memory::{self, Block};
 use crate::shm::layout::State;
@@ -31,7 +31,7 @@ pub(super) fn notes(members: usize) -> usize {
     members.next_multiple_of(LINE)
 }
 
-/// A part, as every rank of the region sees it.
+/// A part of a region. Every rank of the region has such a value for every part.
 pub(super) struct Part {
     /// The first note.
     start: NonNull<u8>,
@@ -70,7 +70,7 @@ impl Part {
         self.start.as_ptr().wrapping_add(notes(self.members))
     }
 
-    /// Returns the word at byte `offset` of the data, if it lies within.
+    /// Returns the word at byte `offset` of the data, if the word lies within the data.
     pub(super) fn atomic(&self, offset: usize) -> Option<&AtomicU64> {
         let end = offset.checked_add(size_of::<AtomicU64>())?;
         if end > self.len || !offset.is_multiple_of(align_of::<AtomicU64>()) {
@@ -129,12 +129,12 @@ impl OwnPart {
         base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
     }
 
-    /// Returns the part as all ranks see it.
+    /// Returns the [`Part`] of this memory, which any rank of the region can have.
     pub(super) fn part(&self, members: usize, len: usize) -> Result<Part> {
         Ok(Part { start: self.start()?, members, len, _heap: None })
     }
 
-    /// Notes that this rank has left. The part is freed when the other ranks have left, too.
+    /// Notes that this rank has left. The part is freed when all other ranks have left as well.
     pub(super) fn leave(self) {
         if let (Ok(start), false) = (self.start(), fork::is_child()) {
             note(start, self.rank).store(1, Ordering::Release);
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// The place that another rank names is checked.
+    /// Checks that a part outside the heap, as a faulty rank could name it, is refused.
     #[test]
     fn places_outside_the_heap_are_refused() {
         use crate::memory::heaps::Heaps;

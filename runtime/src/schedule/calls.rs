@@ -1,6 +1,6 @@
 //! Runs, starts and keeps schedules.
 //!
-//! A blocking call starts a schedule and waits for it while it holds the lock once. A nonblocking call
+//! A blocking call starts a schedule and waits for it, and takes the lock only once. A nonblocking call
 //! leaves a request in the endpoint's table; the program waits for, tests, frees and detaches this request
 //! like the request of a message. A persistent call keeps the schedule.
 
@@ -140,8 +140,8 @@ impl Kept {
     ///
     /// # Safety
     ///
-    /// - The memory of the operation is valid for what it does, and no one else uses it, until the round is
-    ///   complete or detached.
+    /// - Until the round is complete or detached, the memory in the schedule's steps is readable and
+    ///   writable as the steps need it, and no one else uses this memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Request` if the previous round is not complete, `ErrorKind::ProcAborted` if a
@@ -162,7 +162,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.endpoint.let_go(|core| {
-            // If the table does not exist any more, there is nothing to free.
+            // If the table of schedules does not exist any more, there is nothing to free.
             let _gone = core.with(|schedules: &mut Schedules, _| schedules.free(self.index));
             core.look_around();
             true

@@ -24,7 +24,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Checks that a rank's own part of `bytes` bytes fills its room exactly.
+/// Checks that a copy within a rank has equal sizes: the source has `bytes` packed bytes, the destination
+/// `room`.
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
         let detail =

@@ -6,9 +6,9 @@
 //! order in which they are issued. If two ranks exchange several messages in one direction, the schedules
 //! of both ranks must fix this order.
 //!
-//! A step fails if its own work fails, or if a step fails for which it waits by [`after`](Builder::after).
-//! A failed send sends a void message. A failed receive still takes its message. A failed copy or
-//! combination does nothing.
+//! A step fails if its own work fails, or if it waits for another step by [`after`](Builder::after) and
+//! that step fails. A failed send sends a void message. A failed receive still takes its message. A failed
+//! copy or combination does nothing.
 //!
 //! The next schedule reuses the memory of a schedule that has ended. Listing allocates nothing if a
 //! schedule with as many steps was listed before.
@@ -78,14 +78,15 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub action: Action,
-    /// Number of steps for which this step waits: all of them, and those that are not over.
+    /// Number of steps for which this step waits. `needs` counts all of them; `left` counts those that are
+    /// not over.
     needs: u32,
     left: u32,
     /// The first edge to a step that waits for this step.
     edges: u32,
     pub failed: bool,
     pub over: bool,
-    /// The request of its message in flight; 0 if there is none.
+    /// The request of the step's message in flight; 0 if there is none.
     pub request: u64,
 }
 
@@ -103,7 +104,7 @@ struct Edge {
 
 const NONE: u32 = u32::MAX;
 
-/// Most bytes of scratch memory that a schedule keeps after its end, if it keeps any.
+/// Maximum number of bytes of scratch memory that a schedule keeps after its end, if it keeps any.
 const KEPT_SCRATCH: usize = 4 << 20;
 
 /// One schedule.
@@ -200,7 +201,7 @@ impl Schedule {
         }
     }
 
-    /// Records that a step is over, and makes steps ready that waited for it.
+    /// Records that a step is over, and makes the steps ready that waited only for this step.
     #[inline]
     pub fn finish(&mut self, number: u32, outcome: Result<()>) {
         let step = &mut self.steps[number as usize];
@@ -399,7 +400,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
         let block = &mut scratch[*scratch_used];
         if block.len() < words {
-            // The old content need not be moved.
+            // Clear the block first, so that growing it does not move its old content.
             block.clear();
             block.try_reserve_exact(words).map_err(|_| refused())?;
             block.resize(words, 0);

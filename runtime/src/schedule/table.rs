@@ -1,11 +1,11 @@
 //! All schedules of this process, as a source of progress.
 //!
 //! The table issues the steps of a schedule as far as their dependencies allow: at the start, and whenever
-//! a message or an errand of the schedule is over. It does short copies and combinations at once. Long
-//! ones, and all calls of user functions, are errands (`endpoint/sources.rs`).
+//! a message or an errand of the schedule is over. The table does short copies and combinations at once.
+//! Long copies and combinations, and all calls of user functions, are errands (`endpoint/sources.rs`).
 //!
 //! Invariant: a place in the table is used again only after every message of its schedule is over or
-//! detached, so a late completion is never taken for one of the next schedule.
+//! detached, so the table never takes a late completion for a completion of the next schedule.
 
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
@@ -41,14 +41,14 @@ pub struct Place {
 /// Number of consecutive rounds of a persistent operation that have different tags.
 pub const ROUNDS: i32 = 16;
 
-/// The party that learns of the end of a schedule.
+/// The party that receives the result of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
     /// A waiting caller, which fetches the result.
     Caller,
     /// The holder of the request with this number.
     Request(u64),
-    /// No one any more.
+    /// No one: the result is discarded.
     Nobody,
 }
 
@@ -161,11 +161,12 @@ impl Schedules {
     /// # Safety
     ///
     /// - The memory that `build` lists is valid for what its steps do until the result has been fetched or
-    ///   the schedule abandoned, and no one else uses it until then.
-    /// - The plans that `build` lists are valid until then, too.
+    ///   the schedule abandoned. Until then no one else uses this memory.
+    /// - The plans that `build` lists are valid until the result has been fetched or the schedule
+    ///   abandoned.
     ///
     /// # Errors
-    /// Returns the errors of `build`; nothing is started then.
+    /// Returns the errors of `build`. After such an error no step has started.
     #[inline]
     pub unsafe fn start_waiting<'a>(
         &mut self,
@@ -254,7 +255,7 @@ impl Schedules {
         }
     }
 
-    /// Frees a kept schedule; a running one is freed when it is over.
+    /// Frees a kept schedule at once, or, if a round runs, when the round is over.
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
         entry.kept = false;
@@ -319,13 +320,15 @@ impl Schedules {
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // The result of a completed message is queued and reaches `completed`.
+            // The step has no message in flight. If its message is complete, the result is queued and will
+            // reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
             if matches!(step.action, Action::Receive { .. }) && engine.cancel_receive(step.request)
             {
-                // The schedule must still take its message.
+                // No message had matched the cancelled receive. Post the receive again for the void
+                // schedule, which must still take the message.
                 self.issue(engine, index, number);
             } else {
                 // The result must not reach `completed`, because `detach` may complete a queued send at

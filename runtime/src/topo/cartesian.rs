@@ -11,14 +11,15 @@
 use crate::comm::Communicator;
 use crate::{Error, ErrorKind, Result};
 
-/// The largest number of ranks that [`dims_create`] factorises; far more than one machine runs.
+/// The largest number of ranks that [`dims_create`] factorises: far more ranks than one machine runs.
 const NODES_MAX: usize = u32::MAX as usize;
 
 /// Chooses the dimensions of a grid of `nodes` ranks. The entries of `dims` that are 0 become as equal as
 /// possible, in non-increasing order. The other entries stay.
 ///
-/// The function takes the choice with the smallest first entry, among these the choice with the smallest
-/// second entry, and so on. For example, 12 ranks in two dimensions become 4 x 3.
+/// Of all such choices, the function takes the one with the smallest first entry; among choices with this
+/// first entry, the one with the smallest second entry; and so on. For example, 12 ranks in two dimensions
+/// become 4 x 3.
 ///
 /// # Errors
 /// Returns `ErrorKind::Argument` if `nodes` is 0 or 2^32 or more. Returns `ErrorKind::Dims` if `nodes` is not

@@ -9,7 +9,7 @@
 //! | Help | Offered, and the RTS named that memory | this rank may copy a part |
 //!
 //! Any other combination is a violation of the protocol. A Help or a FIN may cross the Withdraw of a
-//! message: the send is still in the state Offered then, marked as withdrawn.
+//! message. In this case the send is still in the state Offered, and is marked as withdrawn.
 //!
 //! `peer.rs` calls this file with the envelopes.
 
@@ -54,7 +54,7 @@ pub fn ack<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// Handles a CTS: the send streams through the chunks from here on.
+/// Handles a CTS: from now on, the send streams through the chunks.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.

@@ -1,7 +1,7 @@
-//! The area of one ordered pair as the transport uses it: the ring, the chunks, and the words beside them.
+//! Access to the area of one ordered pair: the ring, the chunks, and the words beside them.
 //!
-//! `fabric.rs` finds the area, and `link.rs` keeps one for each direction. `shm/pair.rs` has the map of
-//! an area; this file is the only one of the transport that uses the offsets.
+//! `fabric.rs` finds the area, and `link.rs` keeps one area for each direction. `shm/pair.rs` has the map
+//! of an area; this file is the only file of the transport that uses the offsets.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::pair;

@@ -5,8 +5,8 @@
 //! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver
 //! chooses among the protocols that the RTS allows ([`carriers`]).
 //!
-//! `peer.rs` asks for the order, `heap.rs` and `private.rs` for the rest; `endpoint/engine.rs` asks
-//! [`Terms::is_eager`] before it opens a request.
+//! `peer.rs` calls [`offers`] and [`carriers`], and `heap.rs` and `private.rs` call the other functions.
+//! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
 
 use crate::message::envelope::Space;
 use crate::settings::Forced;
@@ -25,7 +25,7 @@ pub enum Choice {
     Private,
 }
 
-/// The settings that concern protocols.
+/// The settings for the protocols.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
     /// Longest eager message in bytes.
@@ -35,9 +35,10 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns whether a message of `bytes` bytes travels through the ring with its envelope. A send asks
-    /// this first: an eager message that finds the ring empty needs no request (`endpoint/engine.rs`), and
-    /// an eager message of a rank to itself is copied (`endpoint/engine/own.rs`).
+    /// Returns whether a message of `bytes` bytes travels through the ring with its envelope. A send first
+    /// calls this function: an eager message that finds the queue to its receiver empty needs no request
+    /// (`endpoint/engine.rs`), and an eager message of a rank to itself is copied
+    /// (`endpoint/engine/own.rs`).
     #[inline]
     pub fn is_eager(self, bytes: u64) -> bool {
         bytes <= self.eager_limit
@@ -69,9 +70,9 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     }
 }
 
-/// Source data is sparse if fewer than this many bytes of each touched cache line belong to the message.
-/// A line crosses between cores whole, however few of its bytes are used. If the owner packs the doubles
-/// of a column, an eighth of the lines crosses.
+/// Source data is sparse if fewer than this many bytes of each touched cache line belong to the message. A
+/// whole line crosses between cores, however few of its bytes are used. If the sender packs a column of
+/// doubles, only an eighth of the number of lines crosses.
 ///
 /// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at the same time, in us:
 ///
@@ -89,21 +90,21 @@ pub struct Situation {
     pub distance: Distance,
     /// Mean number of bytes of each cache line of the source that belong to the message.
     pub useful: u64,
-    /// The receive's memory lies in a heap too, so that both ranks can copy.
+    /// The receive's memory also lies in a heap, so both ranks can copy.
     pub shared: bool,
-    /// The receiver has other operations under way, or other work after this call. It has no time to
-    /// spare, and most likely the other rank has none either.
+    /// The receiver has other operations under way, or other work after this call. It has no time to spare,
+    /// and most likely the sender has none either.
     pub busy: bool,
 }
 
 /// Returns whether the receiver copies the data of a message out of the sender's heap instead of having
 /// it packed.
 ///
-/// - Between far cores data that is not sparse crosses once: two copies through chunks were measured at
-///   2 GB/s, one copy at 13 GB/s (notes on the Zen 4 machine).
-/// - Between near cores two ranks that pack and unpack at the same time move as many lines in less time
-///   than one rank that copies alone (contiguous 1 MiB: 74 and 90 us; structs of 52 in 56 bytes: 75 and
-///   109 us). Two ranks that copy together need less time than either (28 us and 36 us).
+/// - Between far cores, data that is not sparse is copied only once: two copies through chunks were
+///   measured at 2 GB/s, one copy at 13 GB/s (notes on the Zen 4 machine).
+/// - Between near cores, two ranks that pack and unpack at the same time move the same number of lines in
+///   less time than one rank that copies alone (contiguous 1 MiB: 74 and 90 us; structs of 52 in 56 bytes:
+///   75 and 109 us). Two ranks that copy together need less time than either (28 us and 36 us).
 /// - Ranks copy sparse data together only if they have nothing else to do: the x face of 128^3 takes 60 us
 ///   packed and 50 us fused. For exchanges see [`SPARSE`].
 pub fn is_fused(forced: Forced, situation: Situation) -> bool {
@@ -135,14 +136,14 @@ pub const HELP_MIN: u64 = 8 << 10;
 /// | 4 MiB | 238 | 329 (Intel MPI 314) |
 pub const SPLIT_NEAR: u64 = 2 << 20;
 
-/// Shortest message in bytes that both ranks copy from private memory to private memory between far
-/// cores. From 1 MiB on chunks were measured at 2 GB/s and calls at 13 GB/s (on another machine, notes of
-/// the project; this machine has no far cores to measure). Below this size a call costs more than it can
-/// gain.
+/// Shortest message in bytes that both ranks copy from private memory to private memory between far cores.
+/// From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s (on another machine, notes of
+/// the project; this machine has no far cores to measure). Below this size a system call costs more time
+/// than it saves.
 pub const SPLIT_FAR: u64 = 128 << 10;
 
-/// Returns whether a sender offers a message of `bytes` bytes in one run of private memory with its
-/// address. If the receive is one run too, both ranks then copy the message.
+/// Returns whether a sender puts the address of its data into the RTS, for a message of `bytes` bytes in
+/// one run of private memory. If the receive is also one run, both ranks then copy the message.
 ///
 /// On AMD's processors (`amd`) the answer is no, because chunks are faster at every length on Zen 5.
 /// `typepack-bench pingpong`, contiguous, in us:
@@ -186,7 +187,7 @@ mod tests {
         }
     }
 
-    /// The last protocol of each order accepts every message.
+    /// Checks that the last protocol of each order accepts every message.
     #[test]
     fn every_message_has_a_protocol() {
         for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
@@ -199,8 +200,8 @@ mod tests {
         }
     }
 
-    /// Leads from the launcher's table to the protocol of a message: 2 packages with 2 NUMA nodes each,
-    /// nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
+    /// Checks the whole way from the launcher's table to the protocol of a message: 2 packages with 2 NUMA
+    /// nodes each, nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
     #[test]
     fn the_table_decides() {
         use crate::shm::segment::{JobFlags, Segment};
@@ -219,7 +220,7 @@ mod tests {
             })
             .collect();
         let segment = Segment::create(6, &table, JobFlags::default(), 0).expect("a segment");
-        // Rank 5 is bound to nothing.
+        // Rank 5 is not bound.
         for (rank, cpu) in [0, 1, 2, 4, 12].into_iter().enumerate() {
             segment.slot(rank).bound_cpu.store(cpu + 1, Ordering::Relaxed);
         }

@@ -1,9 +1,9 @@
-//! Eager: the sender packs a short message straight into the ring, beside its envelope.
+//! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
 //! The fast path of the runtime is [`Eager::send`]. The message engine calls it for every message of at
 //! most `TYPEPACK_EAGER_LIMIT` bytes while no other message waits for the same rank. A message that has to
-//! wait, or whose sender waits for the match, comes here from the queue, like a message of any other
-//! protocol.
+//! wait in the queue, and a message whose sender waits for the match, come from the queue to [`Eager`],
+//! like the messages of any other protocol.
 
 use super::fabric::Fabric;
 use super::failure::lost;
@@ -15,7 +15,7 @@ use crate::Result;
 use crate::message::envelope::{Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
 
-/// The protocol. It has no state of its own: the ring has all of it.
+/// The protocol. All of its state is in the ring.
 #[derive(Debug, Default)]
 pub struct Eager;
 
@@ -77,7 +77,7 @@ impl Protocol for Eager {
         Ok(Offered::Written)
     }
 
-    /// Unpacks the message straight from the place where it has arrived, and completes its receive.
+    /// Unpacks the message directly from the place where it has arrived, and completes its receive.
     #[inline]
     fn matched<R: RequestTable>(
         &mut self,

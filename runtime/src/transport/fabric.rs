@@ -1,7 +1,7 @@
-//! The rank's connection to the other ranks: areas of pairs, first contact, doorbells, failure.
+//! The connection of this rank to the other ranks: areas of pairs, first contact, doorbells, failure.
 //!
-//! The file uses `shm/segment.rs` and serves `link.rs` and `progress.rs`. A job of one rank has no
-//! segment, and no code calls this file for another rank then.
+//! The file uses `shm/segment.rs` and serves `link.rs` and `progress.rs`. A job of one rank has no segment;
+//! in such a job no code asks this file for another rank.
 //!
 //! The job crate's `shm/contacts.rs` describes how `a` first writes to `b`: `a` takes an area, allocates
 //! the memory of the ring's pages, writes the area's number into the mailbox of `b`, and rings `b`.
@@ -38,7 +38,7 @@ fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     }
 }
 
-/// This rank's place in the job.
+/// This rank's connection to the other ranks of the job.
 #[derive(Clone, Debug)]
 pub struct Fabric {
     segment: Option<Arc<Segment>>,
@@ -106,7 +106,7 @@ impl Fabric {
         self.heaps.as_ref()
     }
 
-    /// Returns the distance of this rank's core from that of `rank`; the largest distance if either rank
+    /// Returns the distance between the cores of this rank and `rank`; the largest distance if either rank
     /// is not bound.
     pub fn distance(&self, rank: usize) -> Distance {
         let Some(segment) = &self.segment else { return Distance::Core };
@@ -174,8 +174,8 @@ impl Fabric {
         })
     }
 
-    /// Makes the direction from this rank to `to` usable: writes the number of its area into the mailbox of
-    /// `to`. The first call for a pair does this; later calls only return the area.
+    /// Returns the area in which this rank writes to `to`. The first call for a pair also makes the first
+    /// contact: it writes the number of the area into the mailbox of `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -192,8 +192,8 @@ impl Fabric {
     }
 
     /// Allocates the memory of the next chunk buffers in the direction to `to`, from chunk `first` on, and
-    /// returns the first chunk that still has none. The sender allocates chunks in order, before the first
-    /// transfer that uses them; a sender with little data never allocates all.
+    /// returns the first chunk that still has no memory. The sender allocates chunks in order, before the
+    /// first transfer that uses them; a sender with little data never allocates all chunks.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -205,8 +205,8 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns this rank's count of connects if the count differs from `seen`. In that case another rank
-    /// has begun to write to this rank.
+    /// Returns this rank's count of connects if it differs from `seen`, that is, if another rank has begun
+    /// to write to this rank since the caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
@@ -237,13 +237,13 @@ impl Fabric {
         }
     }
 
-    /// Announces that this rank is about to sleep. The caller must check everything once more between
-    /// this call and [`Fabric::sleep`].
+    /// Announces that this rank is about to sleep. Between this call and [`Fabric::sleep`], the caller must
+    /// check once more for every event that could wake this rank.
     pub fn announce(&self) -> u32 {
         self.segment.as_ref().map_or(0, |segment| segment.prepare_wait(self.rank))
     }
 
-    /// Cancels the announcement.
+    /// Cancels the announcement of [`Fabric::announce`].
     pub fn cancel_wait(&self) {
         if let Some(segment) = &self.segment {
             segment.cancel_wait(self.rank);
@@ -251,7 +251,7 @@ impl Fabric {
     }
 
     /// Sleeps until another rank or thread rings, or until `timeout` is over. A job of one rank can wait
-    /// only for its own threads, so there this call only lets time pass.
+    /// only for its own threads, so in such a job this call only lets time pass.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
@@ -284,8 +284,8 @@ impl Fabric {
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
     }
 
-    /// Waits while `in_hand` says that `rank` copies a piece. The wait ends early if `rank` dies, but not
-    /// if another rank dies.
+    /// Waits while `in_hand` returns true, that is, while `rank` copies a piece. The wait ends early if
+    /// `rank` dies, but not if another rank dies.
     pub fn wait_for_piece(&self, rank: usize, mut in_hand: impl FnMut() -> bool) {
         let mut looks = 0_u32;
         while in_hand() && !self.has_died(rank) {

@@ -13,7 +13,7 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
-/// Builds the error for an operation that a queue names and the table of requests does not have.
+/// Builds the error for an operation that is in a queue but not in the table of requests.
 #[cold]
 pub fn lost(what: &str) -> Error {
     Error::new(ErrorKind::Internal, "transport", format!("the runtime lost track of {what}"))

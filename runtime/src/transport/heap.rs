@@ -1,9 +1,9 @@
-//! Heap copy: the data lies in the sender's part of the shared heap, and the receiver copies it from
-//! there straight into its own layout, by the engine's fused copy.
+//! Heap copies: the data lies in the sender's part of the shared heap, and the receiver copies it directly
+//! into its own layout, by the engine's fused copy.
 //!
 //! If the receive's memory also lies in a heap, both ranks copy (`single_copy.rs`): the sender helps,
 //! because it would only wait otherwise. `choice.rs` decides for which messages a heap copy pays.
-//! `types.rs` has the types by which an RTS describes its layout.
+//! `types.rs` has the types by which an RTS describes the layout of its data.
 
 use super::area::Area;
 use super::choice::{self, Situation, Terms};
@@ -27,9 +27,10 @@ pub type HeapCopy = SingleCopies<HeapCopier>;
 
 impl Copier for HeapCopier {
     const SPACE: Space = Space::Heap;
-    /// Smaller pieces cost more in claims (a cache line moves between the cores for each) than they gain.
-    /// With larger pieces one rank waits longer for the other at the end. 64 KiB contiguous, near: 4.7 us
-    /// in pieces of 4 KiB, 3.4 us in pieces of 8 KiB; 1 MiB: 25 to 28 us in pieces of 64 KiB.
+    /// Smaller pieces cost more time for their claims (for each claim, a cache line moves between the
+    /// cores) than they save. With larger pieces, one rank waits longer for the other rank at the end. 64
+    /// KiB contiguous, near: 4.7 us in pieces of 4 KiB, 3.4 us in pieces of 8 KiB; 1 MiB: 25 to 28 us in
+    /// pieces of 64 KiB.
     const PIECE_MIN: u64 = 4 << 10;
     const PIECE_MAX: u64 = 64 << 10;
     /// A rank copies a message of this size without a break, and a turn ends within about 100 us.
@@ -52,7 +53,8 @@ impl Copier for HeapCopier {
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
         let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
         let shared = match to {
-            // Two ranks copy in no fixed order. If elements of the receive overlap, the order matters.
+            // If elements of the receive overlap, the order of the copies matters. Two ranks that copy
+            // together have no fixed order.
             Sink::Memory(to) => {
                 place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
             }

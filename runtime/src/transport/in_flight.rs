@@ -1,7 +1,8 @@
-//! A send and a receive in flight: the facts about an operation that a protocol needs, and its state.
+//! Sends and receives in flight: the state of an operation, and the facts about the operation that a
+//! protocol needs.
 //!
-//! `endpoint/requests.rs` keeps the operations under their numbers. Protocols reach them through
-//! [`RequestTable`] and complete them.
+//! `endpoint/requests.rs` keeps the operations under their numbers. Protocols find and complete operations
+//! through [`RequestTable`].
 //!
 //! ```text
 //! send     Queued --payload in the ring--> complete
@@ -20,10 +21,10 @@ use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::{Error, ErrorKind, Result};
 
-/// The place of a send's data as its RTS has named it.
+/// What the RTS of a send has told the receiver about the place of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The RTS said nothing; the sender has to pack the data.
+    /// The RTS named no place; the sender has to pack the data.
     Nothing,
     /// The data lies in this memory, and the receiver may read it at any time.
     In(Space),
@@ -38,7 +39,8 @@ pub enum SendStage {
     Queued,
     /// The payload is in the ring, and the ACK has not arrived.
     Unacknowledged,
-    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver decides.
+    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver decides how the data is
+    /// moved.
     Offered(Told),
     /// The CTS has arrived; this many bytes are in chunks already.
     Streaming(u64),
@@ -75,11 +77,11 @@ pub struct Stream {
 pub struct Receive {
     /// Context in which the receive was posted.
     pub context: u64,
-    /// The requested source; after the match the sender.
+    /// The requested source; after the match, the sender of the matched message.
     pub source: Sender,
     /// The place to which the data goes.
     pub sink: Sink,
-    /// Packed bytes for which the receive has room.
+    /// Maximum number of packed bytes that the receive can take.
     pub capacity: u64,
     /// The matched message; `None` before the match.
     pub stream: Option<Stream>,

@@ -1,5 +1,5 @@
-//! The two directions between this rank and another one: the ring that each rank writes, and the queue of
-//! envelopes that wait for room in it.
+//! The two directions between this rank and another one. A direction is the ring that one rank writes, and
+//! the queue of envelopes that wait for room in the ring.
 //!
 //! `peer.rs` owns a [`Link`] and passes it to the protocols, which write and read through it. The file
 //! uses `area.rs` (the shared memory) and `fabric.rs` (first contact).
@@ -54,7 +54,7 @@ pub struct Tx {
     pub area: Area,
     /// Types that the other rank knows.
     pub defined: Defined,
-    /// Lines that the next message is likely to use.
+    /// Cache lines that the next message is likely to use.
     pub ready: Ready,
     rank: usize,
     ring: Producer,
@@ -75,7 +75,7 @@ impl Tx {
         }
     }
 
-    /// Returns whether the queue is empty; an eager message may go into the ring at once then.
+    /// Returns whether the queue is empty. If it is, an eager message may go into the ring at once.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
@@ -123,13 +123,13 @@ impl Tx {
         Ok(true)
     }
 
-    /// Returns the offset at which the next payload begins if it fits there.
+    /// Returns the offset at which the next payload will begin if the payload fits there.
     #[inline]
     pub fn next_payload(&self) -> usize {
         self.ring.next_offset::<Area>()
     }
 
-    /// Takes back the memory of a message whose RTS has said where its data lies. After the return the
+    /// Takes back the memory of a message whose RTS has named the place of its data. After the return the
     /// receiver does not read this memory. If the receiver is reading a piece, this call waits until the
     /// receiver has finished the piece or has died.
     pub fn withdraw(&mut self, fabric: &Fabric, id: u64) {
@@ -154,7 +154,7 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Creates the direction from a rank that writes in `area`.
+    /// Creates the direction from the rank that writes in `area`.
     pub fn new(area: Area) -> Self {
         let (ring, known) = (Consumer::default(), Known::default());
         Self { area, ring, known, offers: Offers::default() }

@@ -8,14 +8,14 @@
 //! | private copy | `private.rs` | one run of private memory to another | one, by both ranks |
 //!
 //! `protocol.rs` has the trait: offer, matched, advance, withdraw. `choice.rs` chooses a protocol and
-//! `peer.rs` calls it. `single_copy.rs` has the common part of the two single copies, with their own
-//! trait. `answers.rs` lists the answers that a sender may receive in each state, and `in_flight.rs` has
-//! the state of an operation.
+//! `peer.rs` calls it. `single_copy.rs` has the common part of the two protocols that copy once, and their
+//! trait `Copier`. `answers.rs` lists the answers that a sender may receive in each state, and
+//! `in_flight.rs` has the state of an operation.
 //!
-//! The files below these are: `link.rs`, the two directions of a pair; `types.rs`, the types that both
+//! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that both
 //! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
 //! private buffer in which pieces are packed first; `ready.rs`, which fetches lines ahead; `area.rs`, the
-//! shared memory of a pair; `fabric.rs`, the rank's place in the job.
+//! shared memory of a pair; `fabric.rs`, the rank's connection to the other ranks.
 //!
 //! The folder takes messages from `message/` and serves `endpoint/`. `README.md` beside this file
 //! describes the protocols with their states and orderings in numbered steps.

@@ -25,7 +25,8 @@ impl Offers {
         self.open.insert(offer, false);
     }
 
-    /// Removes an RTS that has its answer. This rank does not read its data in place any more.
+    /// Removes an RTS that this rank has answered. Afterwards this rank does not read the data of the RTS
+    /// in place.
     pub fn answer(&mut self, offer: u64) {
         if !self.open.is_empty() {
             self.open.remove(&offer);

@@ -1,9 +1,8 @@
-//! Another rank as the transport sees it: the two directions, and one instance of each protocol.
+//! The state of the transport for one other rank: the two directions, and one instance of each protocol.
 //!
 //! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank. The engine passes sends,
-//! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. This
-//! file decides when it calls which protocol, in the order of `choice.rs`; the protocols themselves have
-//! their own files.
+//! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
+//! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
 
 use super::answers;
 use super::area::Area;
@@ -45,7 +44,7 @@ impl Peer {
         }
     }
 
-    /// Begins to read the envelopes of the other rank, which writes to this one in `area`.
+    /// Begins to read the envelopes of the other rank, which writes to this rank in `area`.
     pub fn admit(&mut self, area: Area) {
         self.link.rx = Some(Rx::new(area));
     }
@@ -70,7 +69,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves the queue into the ring as far as there is room. Returns true if something moved.
+    /// Moves entries of the queue into the ring while the ring has room. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -168,7 +167,7 @@ impl Peer {
         mut matched: Matched,
         place: Option<Space>,
     ) -> Result<()> {
-        // The contact may fail for lack of memory, so it comes before any change of state.
+        // The contact may fail for lack of memory, so make it before any change of state.
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive")) };
@@ -279,7 +278,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves queues, copies and streams by a bounded amount each. Returns true if something moved.
+    /// Moves queues, copies and streams by a bounded amount each. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -302,7 +301,7 @@ impl Peer {
         Ok(moved)
     }
 
-    /// Passes a message that a protocol has given up to the pipeline.
+    /// If a protocol has given up a message, passes the message to the pipeline.
     fn go_on<R: RequestTable>(&mut self, work: &mut Work<'_, R>, advance: Advance) -> Result<bool> {
         if let Advance::GaveUp(receive, offer) = advance {
             self.pipeline.take(work, &mut self.link, (receive, offer))?;

@@ -1,5 +1,5 @@
-//! Pipeline: the sender packs a long message into chunks while the receiver unpacks earlier chunks. Every
-//! message can go this way.
+//! Pipeline: the sender packs a long message into chunks while the receiver unpacks earlier chunks. The
+//! pipeline can carry every message.
 //!
 //! Invariants: the sender fills chunks in the order in which it receives the CTS, and the receiver drains
 //! them in the order in which it sends the CTS. The ring keeps order, so both ranks agree to which message
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 /// 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
 const PIECE_MIN: u64 = 16 << 10;
 
-/// Number of pieces of a message, as far as the limits on the size of a piece allow it. More pieces let
-/// both ranks overlap their work better.
+/// Number of pieces of a message, unless the limits on the size of a piece require another number. More
+/// pieces let both ranks overlap their work better.
 const PIECES: u64 = 8;
 
 /// Number of chunks that a rank fills or drains before it does other work.
@@ -60,7 +60,7 @@ impl Pipeline {
         }
     }
 
-    /// Appends to the stream a send whose CTS has arrived.
+    /// Appends a send whose CTS has arrived to the queue of sends to pack.
     pub fn clear(&mut self, id: u64) {
         self.cleared.push_back(id);
     }
@@ -85,14 +85,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Fetches lines of the next message, in the payload area or in the chunks. Returns false if none are
-    /// left.
+    /// Fetches cache lines for the next message, in the payload area or in the chunks. Returns false if no
+    /// lines are left.
     #[inline]
     pub fn prepare(&self, link: &mut Link) -> bool {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, &self.filler))
     }
 
-    /// Packs pieces of cleared messages into a few free chunks. Returns true if something moved.
+    /// Packs pieces of cleared messages into a few free chunks. Returns true if anything moved.
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
@@ -140,7 +140,7 @@ impl Pipeline {
         Ok(moved)
     }
 
-    /// Unpacks a few full chunks. Returns true if something moved.
+    /// Unpacks a few full chunks. Returns true if anything moved.
     fn drain<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {

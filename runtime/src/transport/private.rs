@@ -1,13 +1,13 @@
-//! Private copy: the data is one run of the sender's private memory, and goes in one copy to one run of
-//! the receiver's private memory, by system calls of both ranks (CMA).
+//! Private copies: both ranks copy a message by system calls (CMA), from one run of the sender's private
+//! memory directly into one run of the receiver's private memory.
 //!
 //! The RTS has the address of the data. The receiver reads pieces from the start (`process_vm_readv`) and
 //! sends the address of its own run to the sender. The sender writes pieces from the end
-//! (`process_vm_writev`), until the two meet (`single_copy.rs`). Two cores copy, and each byte is copied
-//! once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for which messages
-//! a private copy pays.
+//! (`process_vm_writev`), until the two meet (`single_copy.rs`). So two cores copy, and each byte is copied
+//! only once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for which
+//! messages a private copy pays.
 //!
-//! A rank learns whether the system lets it access the memory of another rank by one attempt per pair.
+//! A rank makes one attempt per pair to find out whether the system lets it access the other rank's memory.
 //! Every rank that permits the access shows a number in its slot, and the address of this number in its
 //! memory ([`Access`]). If the attempt fails, the sender packs as usual, and no call returns an error.
 //!
@@ -30,7 +30,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// The state of this rank's access to the memory of another rank.
+/// Whether this rank can access the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
 enum Access {
     /// This rank has not tried yet.
@@ -38,12 +38,13 @@ enum Access {
     Unknown,
     /// This rank can access the memory of this process.
     Allowed(NonZeroU32),
-    /// This rank cannot or must not access the memory.
+    /// This rank cannot access the memory, or is not permitted to.
     Refused,
 }
 
 impl Access {
-    /// Returns the process of `rank` if this rank can access its memory. Only the first call tries.
+    /// Returns the process of `far.rank` if the calling rank can access that process's memory. Only the
+    /// first call attempts an access; later calls reuse the result.
     fn process(&mut self, far: Far<'_>) -> Option<NonZeroU32> {
         if matches!(self, Self::Unknown) {
             *self = try_access(far.fabric, far.rank).map_or(Self::Refused, Self::Allowed);
@@ -54,11 +55,12 @@ impl Access {
         }
     }
 
-    /// Copies like the function [`copy`], with this process. After a failure the access stays refused.
+    /// Calls the function [`copy`] for this process. After a failed copy, all later copies fail too.
     ///
     /// # Safety
     ///
-    /// - The bytes of the range from `ours` on are valid for what `way` does with them.
+    /// - The memory at `ours`, at the offsets in `bytes`, is writable for [`Way::Read`] and readable for
+    ///   [`Way::Write`].
     unsafe fn copy(
         &mut self,
         way: Way,
@@ -67,8 +69,8 @@ impl Access {
         bytes: &Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let Self::Allowed(process) = *self else { return Err(Denied) };
-        // SAFETY: the caller guarantees that `bytes` from `ours` on is valid for `way` (the only condition
-        // of `# Safety`, which is also the only one of `copy`).
+        // SAFETY: the caller guarantees that the memory at `ours` is valid for `way` (the only condition of
+        // `# Safety`, which is also the only condition of `copy`).
         let copied = unsafe { copy(process, way, ours, theirs, bytes) };
         if copied.is_none() {
             *self = Self::Refused;
@@ -77,8 +79,8 @@ impl Access {
     }
 }
 
-/// Reads the number that `rank` shows, and compares it with the slot. In another namespace the same process
-/// id may name another process.
+/// Attempts to read the number that `rank` shows in its memory, and compares it with the number in the slot.
+/// The comparison is necessary because in another namespace the same process id may name another process.
 #[cold]
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
@@ -94,12 +96,13 @@ fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     (u64::from_ne_bytes(seen) == number).then_some(process)
 }
 
-/// Copies the bytes of a range between this rank's run of memory at `ours` and the run of `process`. Returns
-/// `None` if the system refuses.
+/// Copies `bytes`, a range of offsets, between this rank's memory at `ours` and the memory of `process` at
+/// `theirs`. Returns `None` if the system refuses.
 ///
 /// # Safety
 ///
-/// - The bytes of the range from `ours` on are valid for what `way` does with them.
+/// - The memory at `ours`, at the offsets in `bytes`, is writable for [`Way::Read`] and readable for
+///   [`Way::Write`].
 unsafe fn copy(
     process: NonZeroU32,
     way: Way,

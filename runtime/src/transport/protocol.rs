@@ -1,8 +1,9 @@
 //! The trait of a protocol. A protocol moves the bytes of a message from its sender to its receiver.
 //!
 //! `choice.rs` chooses a protocol for each message. `peer.rs` has one instance of each protocol for every
-//! other rank, and calls the four methods of [`Protocol`]. No protocol knows another one: if a protocol
-//! cannot complete a message, it returns the message to `peer.rs`, which passes it to the pipeline.
+//! other rank, and calls the four methods of [`Protocol`]. No protocol calls another one: if a protocol
+//! cannot complete a message, it returns the message to `peer.rs`, which passes the message to the
+//! pipeline.
 
 use super::choice::Terms;
 use super::fabric::Fabric;
@@ -24,7 +25,7 @@ pub struct Traffic {
     pub eager: u64,
     /// Messages that were packed into chunks.
     pub pipelined: u64,
-    /// Messages that the receiver copied straight out of this rank's heap.
+    /// Messages that the receiver copied directly out of this rank's heap.
     pub fused: u64,
     /// Messages that both ranks copied between private memories.
     pub split: u64,
@@ -33,7 +34,7 @@ pub struct Traffic {
 /// The parts of this process that a protocol works with.
 #[derive(Debug)]
 pub struct Work<'a, R> {
-    /// This rank's place in the job.
+    /// This rank's connection to the other ranks.
     pub fabric: &'a Fabric,
     /// Operations in flight.
     pub requests: &'a mut R,
@@ -41,7 +42,7 @@ pub struct Work<'a, R> {
     pub stage: &'a mut Stage,
     /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
-    /// The settings that concern protocols.
+    /// The settings for the protocols.
     pub terms: Terms,
     /// This rank has other operations under way, or goes on to other work.
     pub busy: bool,
@@ -58,7 +59,7 @@ pub enum Offered {
     Written,
 }
 
-/// The packed bytes of a short message at the place where they have arrived.
+/// The packed bytes of a short message, at the address at which they have arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     data: *const u8,
@@ -118,8 +119,8 @@ pub enum Advance {
     GaveUp(u64, u64),
 }
 
-/// One way to carry messages between this rank and another one. A value handles this rank's end of both
-/// directions.
+/// A way to carry messages between this rank and another one. One value handles both directions, at this
+/// rank's end.
 pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///
@@ -133,8 +134,8 @@ pub trait Protocol {
         id: u64,
     ) -> Result<Offered>;
 
-    /// At the receiver: begins to take a message that a receive has matched. Returns false if this
-    /// protocol cannot carry it.
+    /// At the receiver: begins to take a message that a receive has matched. Returns false if this protocol
+    /// cannot carry the message.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.

@@ -1,15 +1,16 @@
-//! Fetches the lines to which the next message will be written while the rank has nothing else to do.
+//! While a rank has nothing else to do, fetches the cache lines to which it will write its next message.
 //!
 //! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message, under the
 //! assumption that the next message resembles the last one. `peer.rs` calls this file to fetch the lines.
-//! The receiver has read these lines, so they lie in its cache. A waiting sender has time to fetch them
-//! back.
+//! The receiver has read these lines, so they lie in the receiver's cache. A waiting sender has time to
+//! fetch the lines back.
 
 use super::area::Area;
 use crate::shm::bulk::Filler;
 use crate::shm::pair::{LINE, PAYLOAD_BYTES};
 
-/// Most bytes of the next message that an idle rank fetches. `pingpong`, contiguous, near, in us:
+/// Maximum number of bytes that an idle rank fetches for the next message. `pingpong`, contiguous, near, in
+/// us:
 ///
 /// | fetched | messages of 64 KiB | messages of 16 KiB |
 /// |---|---|---|
@@ -19,14 +20,14 @@ use crate::shm::pair::{LINE, PAYLOAD_BYTES};
 /// | 64 KiB | 5.7 | 2.2 |
 const READY_MAX: u64 = 64 << 10;
 
-/// Longest message in bytes after which a rank fetches lines. With the fetch 256 KiB take 18.5 us instead
-/// of 19.9 us, but 1 MiB takes 80 us instead of 72 us.
+/// Longest message in bytes after which a rank fetches lines. With the fetch, a message of 256 KiB takes
+/// 18.5 us instead of 19.9 us, but a message of 1 MiB takes 80 us instead of 72 us.
 const READY_LAST: u64 = 256 << 10;
 
-/// Number of lines that are fetched before the rank looks again at what other ranks write.
+/// Number of lines that a rank fetches before it checks again for messages of other ranks.
 const READY_STEP: usize = 8;
 
-/// The place of these lines, and how many are left.
+/// The place of the predicted lines, and the number of lines that are left to fetch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ready {
     /// The lines are in chunks; otherwise in the payload area.
@@ -56,7 +57,7 @@ impl Ready {
         Self { chunks: true, lines, left: (left as usize).div_ceil(LINE), ..Self::default() }
     }
 
-    /// Fetches a few lines. Returns false if none are left.
+    /// Fetches a few lines. Returns false if no lines are left.
     #[inline]
     pub fn prepare(&mut self, area: &Area, chunks: &Filler) -> bool {
         if self.left == 0 {

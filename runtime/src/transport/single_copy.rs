@@ -3,8 +3,8 @@
 //!
 //! This file is the common part of `heap.rs` and `private.rs`: the queue of messages that this rank reads,
 //! the queue of messages that it helps with, and the sharing of one copy between two ranks
-//! (`shm/work_split.rs`). The different part is a [`Copier`]: it builds the place in the RTS, accepts or
-//! declines messages, and copies a piece from one memory to the other.
+//! (`shm/work_split.rs`). A [`Copier`] is the part in which the two files differ: it builds the place in
+//! the RTS, accepts or declines messages, and copies a piece from one memory to the other.
 //!
 //! The receiver opens a split for the message at the front of its queue and asks the sender for help.
 //! From then on the receiver claims pieces from the start and the sender claims pieces from the end, and
@@ -12,9 +12,9 @@
 //! whole message. A rank claims, copies and counts a piece within one turn, so no rank holds a claimed
 //! piece while it does other work.
 //!
-//! Invariants: `types.rs` has checked every place from an RTS or from a request for help before it gets
-//! here. A rank reads only data from the other rank's memory, so concurrent writes of the other rank
-//! change values only.
+//! Invariants: `types.rs` has checked every place from an RTS or from a request for help before this file
+//! uses the place. A rank reads nothing but message data from the other rank's memory, so concurrent writes
+//! of the other rank can change only the values of this data.
 
 use super::area::Area;
 use super::choice::Terms;
@@ -38,10 +38,10 @@ use std::sync::atomic::AtomicU64;
 #[derive(Clone, Copy, Debug)]
 pub struct Denied;
 
-/// The other rank, and this rank's place in the job.
+/// The other rank, and this rank's connection to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Far<'a> {
-    /// This rank's place.
+    /// This rank's connection to the other ranks.
     pub fabric: &'a Fabric,
     /// The other rank.
     pub rank: usize,
@@ -58,12 +58,12 @@ pub enum Said {
     Place(Place),
 }
 
-/// The facts by which a receiver decides.
+/// The facts by which a receiver decides whether it reads a message in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The sender.
     pub far: Far<'a>,
-    /// The settings that concern protocols.
+    /// The settings for the protocols.
     pub terms: Terms,
     /// This rank has other operations under way, or other work after this call.
     pub busy: bool,
@@ -90,19 +90,21 @@ pub trait Copier {
     const PIECE_MIN: u64;
     /// Longest piece in bytes. Pieces are longer only if a message would have too many of them.
     const PIECE_MAX: u64;
-    /// Bytes that a rank copies before it does other work, rounded up to the next whole piece.
+    /// Number of bytes that a rank copies in one turn, rounded up to a whole piece.
     const TURN: u64;
 
-    /// Returns the words by which two ranks share a copy.
+    /// Returns the words of `area` with which two ranks share a copy.
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64>;
 
-    /// Returns the place that the RTS of a message of `bytes` bytes in this rank's memory names.
+    /// Returns the place to put into an RTS: where the receiver reads the `bytes` bytes of the message in
+    /// this rank's memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
 
-    /// Returns whether a receive into `to` reads a message of `bytes` bytes in place, and who copies.
+    /// Decides whether a receive into `to` reads a message of `bytes` bytes in place, and returns the ranks
+    /// that copy it.
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes;
 
     /// Returns whether this rank can read the other rank's memory.
@@ -111,7 +113,8 @@ pub trait Copier {
     /// Returns whether this rank can write the other rank's memory.
     fn can_write(&mut self, far: Far<'_>) -> bool;
 
-    /// Returns the place that a request for help names for a receive of `bytes` bytes into `to`.
+    /// Returns the place to put into a request for help: where the sender writes the `bytes` bytes of a
+    /// receive into `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -123,8 +126,8 @@ pub trait Copier {
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of both sides.
-    /// - [`Known::locate`](super::types::Known::locate) has checked `from`, and the other rank does not
-    ///   use that memory otherwise before this call returns.
+    /// - [`Known::locate`](super::types::Known::locate) has checked `from`, and the other rank does not use
+    ///   that memory for anything else before this call returns.
     /// - The receive's memory is valid, and no one else writes the bytes of `range`.
     unsafe fn read(
         &mut self,
@@ -141,7 +144,7 @@ pub trait Copier {
     ///
     /// - `range` lies within the packed bytes of both sides.
     /// - [`Known::room`](super::types::Known::room) has checked `to`, and the other rank waits for this
-    ///   piece before it uses that memory otherwise.
+    ///   piece before it uses that memory for anything else.
     /// - The send's memory is valid.
     unsafe fn write(
         &mut self,
@@ -164,13 +167,14 @@ struct Incoming {
     split: Option<u32>,
     /// Bytes that this rank has copied without a split.
     done: u64,
-    /// Number of pieces that the sender has claimed; set when it can claim no more.
+    /// Number of pieces that the sender has claimed; set once the sender can claim no more pieces.
     theirs: Option<u64>,
     /// Number of pieces, counted from the end, that this rank has copied for a sender that gave up.
     mended: u64,
 }
 
-/// A message of this rank that its receiver reads and this rank helps to copy.
+/// A message that this rank sends. The receiver reads it from this rank's memory, and this rank helps with
+/// the copy.
 #[derive(Debug)]
 struct Helped {
     id: u64,
@@ -190,7 +194,7 @@ enum Copied {
     Denied,
 }
 
-/// All single copies of one kind between this rank and another one.
+/// All single copies of one kind between this rank and one other rank.
 #[derive(Debug, Default)]
 pub struct SingleCopies<C> {
     /// The copier that moves pieces.
@@ -202,8 +206,8 @@ pub struct SingleCopies<C> {
 }
 
 impl<C: Copier> SingleCopies<C> {
-    /// Queues the message of the RTS `offer`, which `receive` has matched, to be read in place. If `help`
-    /// is set, the sender is asked for help.
+    /// Queues the message of the RTS `offer`, which `receive` has matched, so that this rank reads the
+    /// message in place. If `help` is set, this rank asks the sender for help.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -229,8 +233,8 @@ impl<C: Copier> SingleCopies<C> {
         }
     }
 
-    /// Opens a split for the message at the front and asks its sender for help, if help is wanted and the
-    /// request has not been sent.
+    /// Opens a split for the message at the front and asks its sender for help. Does nothing if this rank
+    /// does not want help or has already sent the request.
     fn ask(&mut self, link: &mut Link, bytes: u64) -> Result<()> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.front_mut()
@@ -246,13 +250,13 @@ impl<C: Copier> SingleCopies<C> {
         Ok(())
     }
 
-    /// Queues help with the send `id`: its receiver asks for help, and its data may still be read.
+    /// Queues help with the send `id`. Its receiver has asked for help, and may still read its data.
     pub fn help(&mut self, id: u64, split: u32, to: Located) {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }
 
-    /// Handles a withdrawal: the sender has taken back the memory of an RTS and copies no more of this
-    /// memory. Returns the receive that was reading the memory.
+    /// Handles a withdrawal: the sender has taken back the memory that an RTS named, and copies no more
+    /// from it. Returns the receive that was reading the memory.
     pub fn give_back(&mut self, link: &Link, offer: u64) -> Option<u64> {
         let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
         let incoming = self.incoming.remove(at)?;
@@ -310,9 +314,9 @@ impl<C: Copier> SingleCopies<C> {
                 work.requests.complete(id, Ok(status));
                 self.finish(link)
             }
-            // Access that once succeeded is refused now (the process has changed its user or has a filter
-            // now, or the memory is unmapped). The message restarts through the chunks, as soon as the
-            // sender writes no more pieces.
+            // The system now refuses an access that it once allowed: the process has changed its user, a
+            // filter has been installed, or the memory has been unmapped. The message restarts through the
+            // chunks, as soon as the sender writes no more pieces.
             Copied::Denied => {
                 let Some(next) = self.incoming.pop_front() else { return Ok(Advance::Idle) };
                 self.stop_sender(work.fabric, link, &next);
@@ -331,14 +335,14 @@ impl<C: Copier> SingleCopies<C> {
         Ok(Advance::Moved)
     }
 
-    /// Copies pieces of one of this rank's messages into its receiver's memory. Returns true if something
-    /// moved.
+    /// Copies pieces of a message that this rank sends into the receiver's memory. Returns true if
+    /// anything moved.
     fn write<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let Some(next) = self.helped.front_mut() else { return Ok(false) };
         let (rank, tx) = (link.rank, link.tx()?);
         let far = Far { fabric: work.fabric, rank };
         let (mut moved, mut budget) = (false, C::TURN);
-        // A send that is complete, or that the sender packs by now, needs no help.
+        // A send that is complete, or that this rank now packs into chunks, needs no help.
         let send = work.requests.send(next.id);
         let layout = send
             .filter(|send| send.stage == SendStage::Offered(Told::In(C::SPACE)))
@@ -386,7 +390,7 @@ impl<C: Copier> SingleCopies<C> {
 }
 
 impl<C: Copier> Protocol for SingleCopies<C> {
-    /// Writes an RTS with the place of the data.
+    /// Writes an RTS that names the place of the data.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -489,7 +493,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
     }
 }
 
-/// Returns how a message of `total` bytes is cut into pieces.
+/// Returns the division of a message of `total` bytes into pieces.
 fn cut<C: Copier>(total: u64) -> Cut {
     Cut::new(total, C::PIECE_MIN, C::PIECE_MAX)
 }
@@ -526,7 +530,8 @@ impl Incoming {
         let (cut, split) = (cut::<C>(total), C::split(area));
         let (mut copied, mut budget) = (Copied::Nothing, C::TURN);
         while budget > 0 {
-            // A piece from the start, or else a piece that the sender has claimed and given up.
+            // Claim a piece from the start. If none is left, take a piece that the sender has claimed and
+            // given up.
             let mine = split.claim_front(number, cut.pieces);
             let index = match mine {
                 Some(index) => index,

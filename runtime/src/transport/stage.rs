@@ -1,10 +1,10 @@
 //! A private buffer in which the sender packs pieces of messages before it copies them to shared memory.
 //!
-//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` packs through it. When the receiver was the last
-//! to read a line of shared memory, the line lies in the receiver's cache. A store of register width
-//! fetches such a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) takes whole
-//! lines without their old bytes. So the sender gathers small blocks in this buffer, whose few pages stay
-//! in the first-level cache, and moves each piece to shared memory in one copy.
+//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` packs through it. If the receiver was the last
+//! rank to read a cache line of shared memory, the line lies in the receiver's cache. A store of register
+//! width fetches such a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) writes
+//! whole lines and does not fetch their old bytes. So the sender gathers small blocks in this buffer, whose
+//! few pages stay in the first-level cache, and moves each piece to shared memory in one copy.
 //!
 //! Measured with 256 KiB in 512-byte blocks through chunks of 32 KiB, a C program of two threads on a
 //! Zen 5 machine, half round trip in us:
@@ -19,17 +19,19 @@ use crate::Plan;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::Cursor;
 
-/// Shortest piece in bytes that goes through the buffer. For shorter copies libc uses stores too.
+/// Shortest piece in bytes that goes through the buffer. For shorter copies, libc also uses stores of
+/// register width.
 pub const STAGE_MIN: usize = 4 << 10;
 
-/// One cache line. The buffer is made of these, so that the copy begins at the start of a line.
+/// A cache line. The buffer is an array of cache lines, so that the copy begins at the start of a line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
-/// Largest ratio of the span of an element to its data for layouts that go through the buffer. The lines
-/// of a sparser layout cost more than the transfer to the other core, and the extra copy comes on top.
-/// `typepack-bench pingpong`, times in us through the buffer and straight into the chunks: 256 KiB in
+/// A layout with runs shorter than a cache line goes through the buffer only if the span of an element is
+/// at most this many times the size of its data. For a sparser layout, reading the many source lines costs
+/// more than the transfer to the other core, and the copy through the buffer would add to this cost.
+/// `typepack-bench pingpong`, times in us through the buffer and directly into the chunks: 256 KiB in
 /// 8-byte blocks at stride 64, near, 32.2 and 30.6; 24-byte blocks at stride 56, far, 18.4 and 39.6.
 const SPARSE: u64 = 4;
 
@@ -38,16 +40,17 @@ const SPARSE: u64 = 4;
 pub struct Stage(Vec<Line>);
 
 impl Stage {
-    /// Returns whether messages of this layout are better packed in the buffer: they are gathered from
-    /// several runs, and the runs are not sparse. The check reads only the first run; for layouts of faces
-    /// one run is enough.
+    /// Returns whether messages of this layout should be packed in the buffer: the layout has several runs,
+    /// and the runs are not sparse. The check reads only the first run, which is enough for layouts of
+    /// faces.
     pub fn serves(plan: &Plan, count: u64) -> bool {
         if plan.is_contiguous() {
             return false;
         }
         let (footprint, one) = (plan.footprint(), count < 2);
         let span = footprint.true_ub.abs_diff(footprint.true_lb);
-        // Neighbouring elements may lie farther apart than the data of one element extends.
+        // The distance between two neighbouring elements may be larger than the span of the data of one
+        // element.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
         span / SPARSE <= plan.element_bytes()
             || Cursor::new(plan, count)
@@ -73,7 +76,8 @@ impl Stage {
         unsafe { std::ptr::copy_nonoverlapping(here, to, len) };
     }
 
-    /// Allocates the buffer if necessary. Returns false without memory; pieces are packed directly then.
+    /// Allocates the buffer if necessary. Returns false if there is no memory for the buffer; the caller
+    /// then packs pieces directly.
     fn is_there(&mut self) -> bool {
         let lines = CHUNK_BYTES / LINE;
         if self.0.is_empty() && self.0.try_reserve_exact(lines).is_ok() {
@@ -107,7 +111,7 @@ mod tests {
         }
     }
 
-    /// For every length the stage writes all bytes of the piece and no byte beside it.
+    /// For every length, the stage writes all bytes of the piece and no other byte.
     #[test]
     fn a_piece_arrives_whole() {
         let mut stage = Stage::default();

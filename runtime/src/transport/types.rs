@@ -1,10 +1,10 @@
-//! Types that two ranks both know by number. With such a number an RTS describes a layout in memory.
+//! The types that two ranks know by number. An RTS describes a layout in memory by such a number.
 //!
-//! The sender (`heap.rs`) defines a type once, by its encoded form (`typepack_engine::wire`), and uses
-//! its number from then on. [`Defined`] is the sender's table for one receiver. The receiver (`peer.rs`)
-//! keeps the plans in [`Known`]. When the table is full, the sender defines the oldest number again. The
-//! ring keeps order, so both ranks mean the same type by a number; an RTS that the receiver accepted
-//! earlier already holds its plan.
+//! The sender (`heap.rs`) sends the encoded form of a type once (`typepack_engine::wire`), and afterwards
+//! only the type's number. [`Defined`] is the sender's table for one receiver. The receiver (`peer.rs`)
+//! keeps the plans in [`Known`]. When the table is full, the sender defines the oldest number again, for a
+//! new type. Both ranks mean the same type by a number, because the ring keeps the order of definitions and
+//! messages. An RTS that the receiver has accepted earlier already holds its plan.
 //!
 //! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each. The
 //! engine's decoder checks everything that the sender wrote before the receiver uses it.
@@ -37,7 +37,7 @@ pub struct Defined {
     next: usize,
 }
 
-/// The answer of [`Defined`] for a type.
+/// The answer of [`Defined`] when the sender asks for the number of a type.
 #[derive(Debug)]
 pub enum Number {
     /// The receiver knows the type under this number.
@@ -90,7 +90,7 @@ impl Defined {
     }
 }
 
-/// A type of the sender, as the receiver keeps it.
+/// The receiver's entry for a type of the sender.
 #[derive(Clone, Debug)]
 pub struct Type {
     /// The layout, with kernels of this process.
@@ -139,11 +139,12 @@ impl Known {
         Ok(())
     }
 
-    /// Checks the place that an RTS of `bytes` packed bytes names in a heap of `heap` bytes.
+    /// Checks the place that the RTS of a message of `bytes` packed bytes names. The sender's heap has
+    /// `heap` bytes.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the type is unknown, if the elements have another number of bytes, or if
-    /// data lies outside the heap.
+    /// Returns a [`Violation`] if the type is unknown, if the elements do not have exactly `bytes` packed
+    /// bytes, or if data lies outside the heap.
     pub fn locate(
         &self,
         place: Place,
@@ -159,12 +160,12 @@ impl Known {
         Ok(located)
     }
 
-    /// Checks the place that a request for help with a message of `bytes` packed bytes names in a heap of
-    /// `heap` bytes.
+    /// Checks the place that a request for help names, for a message of `bytes` packed bytes. The
+    /// receiver's heap has `heap` bytes.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the type is unknown, if the room is too small, or if data lies outside
-    /// the heap.
+    /// Returns a [`Violation`] if the type is unknown, if the elements have fewer than `bytes` packed
+    /// bytes, or if data lies outside the heap.
     pub fn room(
         &self,
         place: Place,
@@ -212,8 +213,9 @@ pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
     (last.min(0) + i128::from(place.true_lb), last.max(0) + i128::from(place.true_ub))
 }
 
-/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap, and the plan whose
-/// number the place lacks, unless the layout is plain bytes. Returns `None` if the layout lies elsewhere.
+/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap, or `None` if the
+/// layout lies elsewhere. If the layout is not one run of bytes, also returns its plan: the caller must
+/// define the plan's type and put the type's number into the place.
 pub fn place_in<'a>(
     fabric: &Fabric,
     layout: &'a Layout,
@@ -257,7 +259,7 @@ mod tests {
         Datatype::vector(count, 1, stride, &double).expect("a type").commit().expect("a plan")
     }
 
-    /// Defines a type as the two ranks do.
+    /// Defines a type in both tables, as the two ranks would.
     fn number(defined: &mut Defined, known: &mut Known, plan: &Plan) -> (u32, bool) {
         match defined.number(plan) {
             Number::Known(number) => (number, false),

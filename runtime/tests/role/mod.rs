@@ -1,5 +1,5 @@
-//! Uses the test executable as the program of a job, with real ranks in several roles, for tests of how ranks
-//! begin and end. The launcher's own tests (`launcher/tests/`) use shells as ranks.
+//! Runs the test executable as the program of a job, with real ranks in several roles. The tests of how
+//! ranks begin and end use this module. The launcher's own tests (`launcher/tests/`) use shells as ranks.
 //!
 //! A test file has a test `as_rank` that calls [`play`]. A job runs `<this executable> as_rank --exact
 //! --nocapture` with the role in the environment. In the test runner, without a role, this test does nothing.

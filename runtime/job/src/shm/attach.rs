@@ -2,7 +2,7 @@
 //!
 //! `runtime/src/world.rs` calls [`attach_from_env`] once. The function finds the segment (`segment.rs`) and
 //! the control socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
-//! process the rank. The transports follow. `README.md` numbers the steps.
+//! process the rank. The transports start afterwards. `README.md` has the list of numbered steps.
 //!
 //! Invariants: this process takes over a descriptor only after it has recognised the descriptor as what the
 //! environment says. At most one process ever becomes a given rank. A process that has attached dies with
@@ -27,7 +27,8 @@ pub const RANK: &str = "TYPEPACK_RANK";
 pub const SIZE: &str = "TYPEPACK_SIZE";
 /// Number of this rank among the ranks on this machine.
 pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
-/// Number of this rank among the ranks on this machine, by the name that the MPI ABI's launchers share.
+/// Number of this rank among the ranks on this machine, under the name that the launchers of the MPI ABI
+/// share.
 pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
 /// Number of ranks on this machine.
 pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
@@ -36,7 +37,8 @@ pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
 /// Number of ranks that run this rank's program.
 pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
-/// Number of processes for which the user says there is room; set if `mpiexec -usize` was given.
+/// Number of processes for which the job has room, as stated by the user; set if `mpiexec -usize` was
+/// given.
 pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
 /// Name of the first error handler of communicators; set if `mpiexec -initial-errhandler` was given.
 pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
@@ -57,7 +59,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Returns whether `mpiexec` is gone. The kernel then kills this process; a moment may pass.
+    /// Returns whether `mpiexec` is gone. If it is, the kernel kills this process within a moment.
     pub fn launcher_is_gone(&self) -> bool {
         channel::is_closed(self.control.as_fd())
     }
@@ -66,12 +68,12 @@ impl Attached {
 /// Joins the job for which `mpiexec` started this process. Returns `Ok(None)` if the process was started
 /// without `mpiexec`.
 ///
-/// The function returns when the launcher watches this process. It is an error to call it twice in one
-/// process, in a child of a rank, or in a second program of one rank.
+/// The function returns when the launcher watches this process. A second call in one process, a call in a
+/// child of a rank, and a call in a second program of one rank are errors.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] if environment and descriptors do not fit together,
+/// Returns [`ErrorKind::NotARank`] if the environment does not match the descriptors,
 /// [`ErrorKind::Mismatch`] if the launcher is another build, [`ErrorKind::LauncherGone`] if the launcher is
 /// gone, and [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
@@ -129,7 +131,7 @@ impl Attached {
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // This check comes after arming, because a launcher that died before raises no signal.
+        // This check comes after arming, because a launcher that died before the arming raises no signal.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 

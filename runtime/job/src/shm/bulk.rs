@@ -1,8 +1,8 @@
 //! The chunk buffers of one ordered pair. They carry the data of long matched messages while both ranks
 //! work.
 //!
-//! `transport/pipeline.rs` streams messages that do not fit the ring, after the receiver has sent CTS.
-//! Chunks carry no name of their message. The sender fills them in the order in which CTS arrive, and the
+//! `transport/pipeline.rs` streams messages that do not fit the ring, after the receiver has sent CTS. A
+//! chunk does not name its message. The sender fills them in the order in which CTS arrive, and the
 //! receiver drains them in the order in which it sent the CTS. So both ranks agree to which message a chunk
 //! belongs, and the receiver reads only the length of a chunk from shared memory.
 //!
@@ -40,7 +40,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates a side that has filled nothing. The pair uses `window` chunks, a power of two.
+    /// Creates the sender's side, which has filled no chunk yet. The pair uses `window` chunks, a power of
+    /// two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
@@ -64,7 +65,8 @@ impl Filler {
         Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
-    /// Returns the index of the chunk that comes `ahead` chunks after the next one, if it is free already.
+    /// Returns the index of the chunk that comes `ahead` chunks after the next chunk, if it is already
+    /// free.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
         let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
@@ -88,7 +90,8 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates a side that has drained nothing. The pair uses `window` chunks, a power of two.
+    /// Creates the receiver's side, which has drained no chunk yet. The pair uses `window` chunks, a power
+    /// of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }

@@ -1,26 +1,27 @@
 //! First contact: how a process finds the area in which another process writes to it.
 //!
-//! A job has slots for processes. The ranks have the first slots, and processes that join later take others.
-//! No area belongs to a pair of slots at the start: when a sender writes to a receiver for the first time,
-//! the sender takes the next free area and writes its number into the receiver's mailbox (`layout.rs`).
-//! `segment.rs` provides the memory; `ring.rs`, `bulk.rs` and `work_split.rs` use the areas.
+//! A job has slots for processes. The ranks have the first slots, and processes that join later take other
+//! slots. At the start, no pair of slots has an area: when a sender writes to a receiver for the first
+//! time, the sender takes the next free area and writes its number into the receiver's mailbox
+//! (`layout.rs`). `segment.rs` provides the memory; `ring.rs`, `bulk.rs` and `work_split.rs` use the areas.
 //!
 //! The first contact from `a` to `b`:
 //!
 //! 1. `a` adds one to the header's count of taken areas, allocates the memory of the ring's pages of its
 //!    area, and maps the area;
 //! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), raises the
-//!    writers of `b` to at least its own slot plus 1 (release), adds one to the connects of `b` (release), and
-//!    rings `b`;
-//! 3. `b` checks its connects in every turn, which is one load of a line that does not change. When the
-//!    count has changed (acquire), `b` reads the words of all slots below its writers in its mailbox and maps
+//!    number `writers` of `b` to at least its own slot plus 1 (release), adds one to the count `connects`
+//!    of `b` (release), and rings `b`;
+//! 3. `b` checks its `connects` in every turn, which costs one load of a line that rarely changes. When the
+//!    count has changed (acquire), `b` reads the mailbox words of all slots below its `writers`, and maps
 //!    the areas that are new to it.
 //!
-//! These are the only read-modify-writes of the transport outside shared copies. They happen once per ordered
-//! pair in a job's life. A process that dies between two of the steps leaves an unused area.
+//! The steps contain the only read-modify-write operations of the transport outside shared copies. They
+//! happen once per ordered pair in a job's life. A process that dies between two of the steps leaves an
+//! unused area.
 //!
-//! Invariants: a word of a mailbox has one writer. A mapped area stays mapped as long as this value lives.
-//! A number from a mailbox is checked before it is used.
+//! Invariants: a word of a mailbox has one writer. A mapped area stays mapped as long as the [`Contacts`]
+//! live. The reader of a mailbox checks a number before it uses the number.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -47,12 +48,13 @@ struct Known {
     to: HashMap<usize, usize>,
     /// Mapped areas, by number.
     maps: HashMap<usize, Mapping>,
-    /// An area that was taken when there was no memory for it.
+    /// The number of an area that this process has taken but for which there was no memory.
     spare: Option<usize>,
 }
 
 impl Contacts {
-    /// Creates the contacts of the only process in `slot`, and allocates the memory of its mailbox.
+    /// Creates the contacts of the process in `slot`, and allocates the memory of its mailbox. No other
+    /// process may be in `slot`.
     ///
     /// # Errors
     ///
@@ -66,7 +68,7 @@ impl Contacts {
     /// Takes an area for this process's messages to `to`, allocates the memory of its first `filled` bytes,
     /// writes the area's number into the mailbox of `to`, and returns the address of the area's first byte.
     /// If this process already writes to `to` in an area, returns the address of that area.
-    /// [`Contacts::reserve`] allocates the rest.
+    /// [`Contacts::reserve`] allocates the rest of the area's memory.
     ///
     /// # Errors
     ///
@@ -135,7 +137,8 @@ impl Contacts {
         self.lock().map(&self.segment, number as usize).map(Some)
     }
 
-    /// Returns the word of `from` in this process's mailbox. Tests write it as a faulty process could.
+    /// Returns the word of `from` in this process's mailbox. Tests write to the word what a faulty process
+    /// could write.
     pub fn mailbox_word(&self, from: usize) -> &AtomicU32 {
         word(&self.mailbox, from)
     }

@@ -1,14 +1,14 @@
-//! The doorbell of one rank: how the rank sleeps, and how others wake it. Ringing a rank that is awake needs
-//! no system call.
+//! The doorbell of a rank, on which the rank sleeps and by which other ranks wake it. Ringing a rank that
+//! is awake needs no system call.
 //!
 //! `segment.rs` has a doorbell for each rank, in its slot. `endpoint/progress.rs` sleeps on it through
 //! `transport/fabric.rs`. `README.md` beside this file describes the protocol and why no wake-up is lost;
-//! the step numbers below are those of the README. The code is generic over [`Kernel`], so that loom runs
-//! this very code, with the ring in front of it, in its models at the end of this file. Three of the models
-//! are bounded, and one is ignored.
+//! the step numbers below are those of the README. The code is generic over [`Kernel`], so that the loom
+//! models at the end of this file run this code itself, together with the ring. Three of the models limit
+//! the number of preemptions, and one model is ignored by default.
 //!
-//! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper checks everything once more
-//! between [`Doorbell::prepare`] and [`Doorbell::wait`].
+//! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper checks once more for every
+//! event that could wake it between [`Doorbell::prepare`] and [`Doorbell::wait`].
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -50,7 +50,7 @@ pub struct Doorbell<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Doorbell<'_, K> {
-    /// Wakes the rank if it sleeps (steps 2 to 4). The caller has published its data before.
+    /// Wakes the rank if it sleeps (steps 2 to 4). The caller must publish its data first.
     #[inline]
     pub fn ring(&self) {
         // Orders the publication before the load of `sleeping`; pairs with the fence in `prepare`.
@@ -63,17 +63,17 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// Wakes the rank without reading `sleeping`.
     pub fn call(&self) {
         self.word.add_release(1);
-        // On a kernel without futexes the sleeper fails and reports the error. The waker needs no error: the
-        // sleeper's timeout makes it look again.
+        // On a kernel without futexes the sleeper fails and reports the error. The waker can ignore the
+        // error, because the sleeper looks again after its timeout.
         let _ = self.kernel.wake(self.word);
     }
 
     /// Announces that the calling rank is about to sleep (steps 5 and 6).
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // This is a swap and not a store, so that it is ordered behind the swap of a waker that found an
-        // announcement already cancelled. The order makes the proof simpler, and loom needs it: loom does
-        // not know that no write comes between a swap and the value that it read.
+        // This is a swap and not a store. So it is ordered after the swap of a waker that found an
+        // announcement already cancelled. This order makes the proof simpler. Loom needs the order as well,
+        // because it does not know that no write comes between a swap and the value that the swap read.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen
@@ -84,7 +84,7 @@ impl<K: Kernel> Doorbell<'_, K> {
         self.sleeping.store_relaxed(0);
     }
 
-    /// Sleeps until a rank calls, the word is not `seen` any more, or the time runs out (step 8).
+    /// Sleeps until a rank calls, the word differs from `seen`, or the time runs out (step 8).
     ///
     /// # Errors
     /// Returns the kernel's error.

@@ -1,4 +1,5 @@
-//! The end of a failed rank: as text, as an exit code, and as a word in the header.
+//! The ending of a failed rank. This file converts it to text, to an exit code, and to and from a word in
+//! the header.
 //!
 //! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending.
 //! Ranks read the ending when they find the failure epoch raised.
@@ -16,7 +17,7 @@ pub enum Ending {
     Killed(u8),
     /// The rank had joined the job and ended without leaving it, with code 0 or in an unknown way.
     LeftEarly,
-    /// The rank exited with code 0 and had not joined the job that others had joined.
+    /// The rank exited with code 0 without having joined the job, although other ranks had joined.
     NeverJoined,
 }
 

@@ -2,15 +2,16 @@
 //!
 //! `mpiexec` makes the heaps as holes at the end of the segment (`layout.rs`), one for each rank, each as
 //! large as the machine's memory. `memory/` of the runtime allocates pieces of this rank's heap.
-//! `transport/` tells other ranks at which offset a message lies, and they map the heap at the first use.
+//! `transport/` tells another rank the offset of a message in the heap, and the other rank maps the heap at
+//! the first use.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank knows an offset only from a
 //!   message.
 //! - A range has memory before it is allocated, so that a lack of memory is an error here and not a signal
 //!   later. A cgroup that is out of memory does not refuse an allocation: the kernel kills a process.
-//!   Therefore this file first checks how much is left (`sys/limits.rs`), one rank at a time if little is
-//!   left.
+//!   Therefore this file first checks how much memory is left (`sys/limits.rs`). If little is left, the
+//!   ranks check one at a time.
 //! - Freed memory returns to the system, except for 32 MiB (`KEEP`), which make the next allocation cheap.
 
 use std::collections::HashMap;
@@ -26,14 +27,15 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Most bytes of free pieces that keep their memory.
+/// Maximum total size in bytes of the free pieces that keep their memory.
 const KEEP: u64 = 32 << 20;
 
 /// Memory is reserved in steps of at least this many bytes. Each step checks the limits, so steps of one page
 /// would cost too much.
 const FILL: u64 = 64 << 10;
 
-/// Part of the memory under the limits that heaps leave free, for page tables, the kernel and other programs.
+/// Number of bytes below each memory limit that heaps leave free, for page tables, the kernel and other
+/// programs.
 const MARGIN: u64 = 8 << 20;
 
 /// The heap of this rank.
@@ -71,8 +73,8 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic can lose memory, but cannot make it allocated twice: `alloc` takes a range out of the free
-        // ranges first, and `free` puts it back last.
+        // A panic can leak memory, but cannot cause a range to be allocated twice: `alloc` takes a range
+        // out of the free ranges first, and `free` puts it back last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,9 +94,9 @@ impl Heap {
     /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
     /// zero if `zeroed`, and arbitrary otherwise.
     ///
-    /// Large pieces begin at different lines of a page, and at other lines in each rank. Two pieces at
-    /// equal offsets in their pages would use the same sets of a cache, and in a copy between them the
-    /// processor would mistake loads of one for loads of recent stores to the other.
+    /// Large pieces begin at different cache lines of a page, and each rank uses different lines. Two
+    /// pieces at equal offsets in their pages would use the same sets of a cache. In a copy between them,
+    /// the processor would take a load from one piece for a load of data that was just stored to the other.
     ///
     /// # Errors
     ///
@@ -170,8 +172,8 @@ impl Heap {
     fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
-        // All ranks may check at once and find the same bytes left. If that could be too much in total, they
-        // check one after the other.
+        // All ranks may check at once and all count on the same remaining bytes. If their allocations
+        // together could exceed the limit, the ranks check one after the other.
         let ranks = self.segment.ranks() as u64;
         let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
             let turn = memory::exclusive(self.segment.fd());
@@ -186,7 +188,7 @@ impl Heap {
                     ),
                 ));
             }
-            // If there is no lock (on another kind of file system), the check alone must suffice.
+            // If the file system has no locks, the check alone must suffice.
             turn.ok()
         } else {
             None
@@ -324,8 +326,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Freed pieces keep their memory up to the limit. A piece that is freed after that may be smaller than
-    /// a page.
+    /// Freed pieces keep their memory up to the limit. A piece that is freed beyond the limit may be
+    /// smaller than a page.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

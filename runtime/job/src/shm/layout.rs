@@ -27,17 +27,17 @@ use super::topology::CpuEntry;
 /// `"typepack"` in ASCII, with the first byte lowest.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Version of this layout. The version is raised when the meaning of a word changes and its place does not.
+/// Version of this layout. Raise the version when the meaning of a word changes and its place does not.
 pub const VERSION: u32 = 4;
 
-/// Most ranks of one job.
+/// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 
 /// Number of slots of a job, each for one process: the ranks at the start, and processes that join later. The
 /// number is smaller if the size of files is limited.
 pub const MAX_SLOTS: usize = MAX_RANKS;
 
-/// Most CPUs in the topology table. Other CPUs count as unknown.
+/// Maximum number of CPUs in the topology table. Other CPUs count as unknown.
 pub const MAX_CPUS: usize = 1 << 16;
 
 /// Granularity of the areas, in bytes.
@@ -46,8 +46,8 @@ pub const PAGE: usize = 4096;
 /// Granularity of the heaps in bytes: the size of a huge page that most machines have.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Most bytes of all heaps together: an eighth of a process's address space on x86-64, so that each rank can
-/// map all of them.
+/// Maximum total size of all heaps in bytes: an eighth of a process's address space on x86-64, so that each
+/// rank can map all heaps.
 pub const HEAPS_MAX: usize = 1 << 44;
 
 /// Bytes reserved for the package version in the header.
@@ -87,9 +87,10 @@ pub struct Header {
     pub slots: AtomicU32,
     /// Unused, 0.
     pub reserved2: AtomicU32,
-    /// Fills up to byte 128, so that words that change during the job have their own lines.
+    /// Fills the header up to byte 128, so that words that change during the job have their own cache
+    /// lines.
     pub spare: [AtomicU64; 5],
-    /// 0 while no rank has failed; the launcher adds one for every failure.
+    /// Number of failures so far. The launcher adds 1 for every failure.
     pub fail_epoch: AtomicU32,
     /// The first rank that failed, plus 1.
     pub failed_rank: AtomicU32,
@@ -130,12 +131,13 @@ pub struct RankSlot {
     pub watched: AtomicU32,
     /// First CPU to which this rank is bound, plus 1; 0 if it is not bound. Written by the launcher.
     pub bound_cpu: AtomicU32,
-    /// Address of a number in the rank's memory, low half first. Others read the number to find out whether
-    /// they can access this memory. 0 if they must not. Written by the rank.
+    /// Address of a number in the rank's memory, low half first; 0 if other ranks must not access this
+    /// memory. Another rank reads the number to find out whether it can access the memory. Written by the
+    /// rank.
     pub probe_at: [AtomicU32; 2],
     /// The number at the address `probe_at`, low half first. Written by the rank.
     pub probe: [AtomicU32; 2],
-    /// Changes whenever a process has begun to write to this rank. Written by any process.
+    /// Counter that changes whenever a process has begun to write to this rank. Written by any process.
     pub connects: AtomicU32,
     /// 1 more than the highest slot that has begun to write to this rank. Written by any process, before
     /// `connects` changes.
@@ -190,7 +192,7 @@ const _: () = {
     assert!(PAIR_BYTES > 0 && PAIR_BYTES.is_multiple_of(PAGE));
 };
 
-/// Fingerprint of layout and build. Two processes with equal hashes agree on every offset.
+/// Fingerprint of the layout and the build. Two processes with equal hashes agree on every offset.
 pub const HASH: u64 = {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let words = [
@@ -279,11 +281,11 @@ impl Layout {
         Some(Self { ranks, room, slots: first, mailboxes, areas: at, heaps, total })
     }
 
-    /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes. A
-    /// file may have `file` bytes. Returns `None` if `ranks` is 0 or too large.
+    /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes of
+    /// memory. `file` is the maximum size of a file in bytes. Returns `None` if `ranks` is 0 or too large.
     ///
-    /// Holes cost nothing. So there is room for as many processes as a job can ever have, for all their
-    /// pairs, and for heaps as large as the machine's memory, up to a share of the address space.
+    /// Holes cost nothing. So the layout has slots for as many processes as a job can ever have, areas for
+    /// all their pairs, and heaps as large as the machine's memory, up to a share of the address space.
     ///
     /// If the size of files is limited, the layout has room for the ranks at the start and their pairs, and
     /// the heaps get the rest. If the pairs alone do not fit, the layout is larger than `file`, and the
@@ -348,7 +350,8 @@ impl Layout {
         self.heaps + slot * self.room.heap
     }
 
-    /// Returns the number of bytes that all processes use from the start, up to the last slot of a rank.
+    /// Returns the number of bytes at the start of the segment that all processes use: everything up to the
+    /// slot of the last rank.
     pub fn common(&self) -> usize {
         self.slots + self.ranks * size_of::<RankSlot>()
     }
@@ -395,7 +398,7 @@ impl Layout {
         (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
     }
 
-    /// Returns the number of bytes of an area that the pairs of this job use.
+    /// Returns the number of bytes that a pair of this job uses in its area.
     pub fn area_bytes(&self) -> usize {
         pair::bytes(self.ranks)
     }
@@ -451,7 +454,7 @@ mod tests {
         }
     }
 
-    /// A process that joins later finds everything at its old place.
+    /// A process that joins later does not move any part of the segment.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(2, room(64, 8)).expect("in range");

@@ -36,14 +36,15 @@ pub const SLOT_BYTES: usize = LINE;
 /// Size of a ring's eager payload area in bytes; a power of two.
 pub const PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Longest payload of an eager message in bytes: a quarter of the payload area. With this limit credits that
-/// are returned late cannot cause a deadlock (`ring.rs` has the proof).
+/// Longest payload of an eager message in bytes: a quarter of the payload area. With this limit, late
+/// credits cannot cause a deadlock (`ring.rs` has the proof).
 pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 
-/// Most chunk buffers of a pair; a power of two.
+/// Maximum number of chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
-/// Most bytes of chunks from one rank to all others together, as long as each pair has eight chunks.
+/// Limit on the total size in bytes of the chunks from one rank to all others. A pair has at least eight
+/// chunks, even if the total is then larger.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
@@ -104,16 +105,16 @@ pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
 /// Offset of the chunk buffers, in bytes.
 pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 
-/// Most bytes of one ordered pair's area; a whole number of pages.
+/// Maximum size in bytes of an ordered pair's area; a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
 
-/// Returns the bytes of one ordered pair's area in a job of `ranks` ranks, up to the last used chunk; a whole
-/// number of pages.
+/// Returns the size in bytes of an ordered pair's area in a job of `ranks` ranks, up to the last used
+/// chunk; a whole number of pages.
 pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Most ranks with which a job can begin.
+/// Maximum number of ranks with which a job can begin.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());

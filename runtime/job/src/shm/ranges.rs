@@ -1,8 +1,8 @@
 //! A set of byte ranges, and the search for a free range.
 //!
 //! `heap.rs` keeps two sets: the free ranges, and the ranges that have memory. Ranges that touch are
-//! merged. The crate `range-alloc` has such a set, but it searches a list and knows no alignment, which is
-//! too slow for programs that allocate thousands of small pieces.
+//! merged. The crate `range-alloc` is not used: it does not support alignment, and its search through a
+//! list is too slow for programs that allocate thousands of small pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,8 +38,8 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // `range` is empty: it was cut to whole pages and contains none. The search in the tree would
-            // panic.
+            // `range` is empty: it was cut to whole pages and contains no whole page. The search in the
+            // tree would panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();
@@ -62,7 +62,7 @@ impl Ranges {
         whole
     }
 
-    /// Removes a range. Parts of it need not be in the set.
+    /// Removes a range. Parts of the range may be missing from the set.
     pub fn remove(&mut self, range: Range<u64>) {
         for (start, end) in self.touching(&range) {
             if end <= range.start || start >= range.end {
@@ -103,8 +103,8 @@ impl Ranges {
         gaps
     }
 
-    /// Finds a range of the set that holds `len` bytes from a multiple of `align` (a power of two) plus
-    /// `shift`. The search prefers small ranges. Returns the start of these bytes.
+    /// Finds a range of the set with room for `len` bytes that start at a multiple of `align` (a power of
+    /// two) plus `shift`, and returns this start. The search prefers small ranges.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -112,8 +112,8 @@ impl Ranges {
             let at = first.checked_add(shift)?;
             (at >= start).then_some(at)
         };
-        // Long ranges certainly hold the bytes. Shorter ranges may hold them, and only the first few are
-        // tried, so that a search stays short.
+        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may have
+        // room; the search tries only the first few shorter ranges, so that it stays short.
         const TRIES: usize = 8;
         let fits = |&(size, start): &(u64, u64)| {
             let at = place(start)?;
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // Many ranges that are long enough but badly aligned do not hide a well aligned range.
+        // The search finds a well aligned range behind many ranges that are long enough but badly aligned.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

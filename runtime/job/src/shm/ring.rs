@@ -10,22 +10,22 @@
 //! credits       slots freed so far | payload bytes freed so far      (written by the consumer)
 //! ```
 //!
-//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and payload bytes in the same way. It
-//!    reads the credits only if its own copy of them says that there is no room.
+//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and payload bytes in the same way. The
+//!    producer reads the credits only if its private copy of the credits shows no room.
 //! 2. The producer writes payload and envelope words, and then the stamp with release order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
 //!    the copy. It never reads the producer's index.
-//! 4. After it has used the payload, the consumer advances. It returns credits when it has used a quarter of
-//!    the ring since it last returned some.
+//! 4. After it has used the payload, the consumer advances. The consumer returns credits when it has used a
+//!    quarter of the ring since it last returned credits.
 //!
 //! A payload occupies whole lines. Both sides compute its place from the lengths alone (`place`), and never
 //! read a place from shared memory.
 //!
 //! Late credits cannot cause a deadlock. A producer without a slot has `SLOTS` messages outstanding, of
-//! which the consumer has used at most `SLOTS / 4`. While the consumer uses the other messages, it reaches
-//! the quarter and returns credits. A producer without payload room has more than `PAYLOAD - 2 * EAGER_MAX`
-//! bytes outstanding (it asks for at most `EAGER_MAX` bytes and skips fewer at the wrap). That is at least
-//! `PAYLOAD / 2`, more than the quarter that is returned late.
+//! which the consumer has used at most `SLOTS / 4`. As the consumer uses the remaining messages, it reaches
+//! a quarter of the ring and returns credits. A producer without payload room has more than `PAYLOAD - 2 *
+//! EAGER_MAX` bytes outstanding (it asks for at most `EAGER_MAX` bytes and skips fewer at the wrap). That
+//! is at least `PAYLOAD / 2`, which is more than the quarter for which the consumer may hold back credits.
 
 use super::pair::LINE;
 use crate::sync::Word;
@@ -50,13 +50,13 @@ pub trait RingMemory {
     fn bytes_freed(&self) -> &Self::Word;
 }
 
-/// The other side wrote something that violates the protocol; the text says what.
+/// A violation of the protocol by the other side. The text describes the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation(pub &'static str);
 
-/// Returns the place of `len` payload bytes after `position` used bytes, as absolute positions of the first
-/// byte and of one past the last byte. The place is made of whole lines and never crosses the end of the
-/// area.
+/// Returns the place of a payload of `len` bytes after `position` used bytes, as absolute positions: the
+/// first byte, and one past the last byte. The place consists of whole cache lines and never crosses the
+/// end of the area.
 #[inline]
 fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     let need = len.next_multiple_of(LINE) as u64;
@@ -125,7 +125,8 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Returns the offset in the payload area at which the next payload begins, if it fits there.
+    /// Returns the offset in the payload area at which the next payload will begin if the payload fits
+    /// there.
     #[inline]
     pub fn next_offset<M: RingMemory>(&self) -> usize {
         (self.bytes as usize) & (M::PAYLOAD - 1)
@@ -178,15 +179,15 @@ impl Consumer {
         Some(envelope)
     }
 
-    /// Returns the offset in the payload area of the next message's payload of `len` bytes. The caller has
-    /// checked `len` against the eager maximum.
+    /// Returns the offset in the payload area of the next message's payload of `len` bytes. The caller must
+    /// have checked that `len` is at most the eager maximum.
     #[inline]
     pub fn payload_offset<M: RingMemory>(&self, len: usize) -> usize {
         (place(self.bytes, len, M::PAYLOAD).0 as usize) & (M::PAYLOAD - 1)
     }
 
-    /// Frees the message and its `payload` bytes outside the slot. Returns true if credits were returned: the
-    /// producer may be asleep and wait for them.
+    /// Frees the message and its `payload` bytes outside the slot. Returns true if it returned credits: the
+    /// producer may be asleep and waiting for credits.
     #[inline]
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {

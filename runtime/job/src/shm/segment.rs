@@ -10,7 +10,7 @@
 //! private memory. [`Segment::reserve_area`] allocates the memory of a range before its first use, so that a
 //! lack of memory is an error and not a SIGBUS.
 //!
-//! The atomics are those of `core`, also in a loom build: loom's atomics have no defined layout and cannot
+//! The atomics are those of `core`, even in a loom build: loom's atomics have no defined layout and cannot
 //! live in a mapping. Loom checks the protocol (`pair.rs` and its users) over its own memory.
 
 use std::num::NonZeroU32;
@@ -30,7 +30,7 @@ use crate::sys::futex::Woken;
 use crate::sys::limits;
 use crate::sys::memory::{self, Inherit, Mapping};
 
-/// The properties of a job that the launcher knows.
+/// Properties of a job that the launcher passes to the ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFlags {
     /// The job has more ranks than CPUs: waiting ranks must not spin.
@@ -53,8 +53,8 @@ pub struct Segment {
 impl Segment {
     /// Makes the segment of a job of `ranks` ranks on a machine with the given CPUs.
     ///
-    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs beyond [`MAX_CPUS`] are left
-    /// out.
+    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. The table has no rows for CPUs
+    /// beyond [`MAX_CPUS`].
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Segment {
         self.layout.ranks()
     }
 
-    /// Returns the launcher's flags, as read once at the start.
+    /// Returns the launcher's flags. The segment reads them once, when it is opened.
     pub fn flags(&self) -> JobFlags {
         self.flags
     }
@@ -244,7 +244,8 @@ impl Segment {
         unsafe { self.map.base().byte_add(at).cast::<CpuEntry>().as_ref() }
     }
 
-    /// Returns the table's row for a CPU number of the operating system. A CPU beyond the table is unknown.
+    /// Returns the table's row for `cpu`, the operating system's CPU number. A CPU beyond the table counts
+    /// as unknown.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
@@ -265,8 +266,8 @@ impl Segment {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// Returns the count of connects of `rank` (the caller) if the count differs from `seen`. In that case
-    /// another process has begun to write to `rank`.
+    /// Returns the count of connects of `rank` (the caller) if it differs from `seen`, that is, if another
+    /// process has begun to write to `rank` since the caller read `seen`.
     #[inline]
     pub fn connected(&self, rank: usize, seen: u32) -> Option<u32> {
         let connects = self.slot(rank).connects.load(Ordering::Acquire);
@@ -349,7 +350,7 @@ impl Segment {
         Doorbell { word: &slot.doorbell, sleeping: &slot.sleeping, kernel: &Machine }
     }
 
-    /// Wakes `rank` if it sleeps. The caller has published its data (release store) before. If the rank is
+    /// Wakes `rank` if it sleeps. The caller must publish its data (release store) first. If the rank is
     /// awake, the call costs a fence and a load.
     pub fn ring(&self, rank: usize) {
         self.doorbell(rank).ring();
@@ -360,20 +361,22 @@ impl Segment {
         self.doorbell(rank).call();
     }
 
-    /// Announces that `rank` (the caller) is about to sleep. Returns the value for [`Segment::wait`]. Between
-    /// the two calls the rank must check everything once more that could wake it, [`Segment::fail_epoch`]
-    /// included, and call [`Segment::cancel_wait`] instead if it finds something.
+    /// Announces that `rank` (the caller) is about to sleep. Returns the value for [`Segment::wait`].
+    /// Between the two calls the rank must check once more for every event that could wake it, including
+    /// [`Segment::fail_epoch`]. If it finds such an event, it calls [`Segment::cancel_wait`] instead of
+    /// `wait`.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
         self.doorbell(rank).prepare()
     }
 
-    /// Cancels the announcement.
+    /// Cancels the announcement of [`Segment::prepare_wait`].
     pub fn cancel_wait(&self, rank: usize) {
         self.doorbell(rank).cancel();
     }
 
-    /// Sleeps until a process rings, the doorbell is not `seen` any more, or the time runs out. The call may
-    /// return without a reason; the caller checks again, and prepares again if necessary.
+    /// Sleeps until a process rings, the doorbell differs from `seen`, or the time runs out. The call may
+    /// also return for none of these reasons. The caller checks again, and prepares another wait if
+    /// necessary.
     ///
     /// # Errors
     ///
@@ -414,13 +417,14 @@ impl Segment {
         }
     }
 
-    /// Records that `rank` (the caller) has left the job in order. Its end is then not a failure.
+    /// Records that `rank` (the caller) has left the job in order. The end of its process is then not a
+    /// failure.
     pub fn mark_finalized(&self, rank: usize) {
         self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
     }
 }
 
-/// Returns the error for a segment of another build, from the fields that never move.
+/// Returns the error for a segment of another build. The function reads only header fields that never move.
 fn mismatch(header: &Header) -> Error {
     let mut text = String::new();
     for word in &header.version_text {
@@ -574,8 +578,8 @@ mod tests {
 
     #[test]
     fn no_ring_is_lost_between_two_threads() {
-        // The publication is a counter in an area. A lost wake-up would run into the timeout, which is long
-        // enough to be distinguished from success.
+        // The published data is a counter in an area. After a lost wake-up the wait lasts until the
+        // timeout, which is much longer than a successful wait.
         const ROUNDS: u64 = 20_000;
         let made = small();
         let number = made.take_area().expect("room");

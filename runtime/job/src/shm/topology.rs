@@ -1,15 +1,15 @@
-//! The machine as the ranks see it: the core, caches, NUMA node and package of each CPU.
+//! The topology of the machine: the core, caches, NUMA node and package of each CPU.
 //!
 //! The launcher reads the topology once (`launcher/src/topology.rs`), and `segment.rs` carries it as a plain
 //! table. Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose protocols.
 //!
-//! Invariant: an index is a label, and CPUs that share an object have equal labels. An unknown index is
-//! `None` here and 0 in the shared table, so that zeroed memory means "unknown". The table stores a known
-//! index `i` as `i + 1`.
+//! Invariant: an index is only a label: CPUs that share an object (a core, a cache, a node or a package)
+//! have equal labels. An unknown index is `None` here and 0 in the shared table, so that zeroed memory
+//! means "unknown". The table stores a known index `i` as `i + 1`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The known facts about one CPU (hardware thread). CPUs are numbered as by the operating system.
+/// The known facts about one CPU (hardware thread). The operating system's CPU number identifies the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Physical core, numbered over the whole machine.
@@ -26,7 +26,7 @@ pub struct CpuInfo {
     pub allowed: bool,
 }
 
-/// Distance between two CPUs, nearest first.
+/// Distance between two CPUs. The nearest distance comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     /// The CPUs are hardware threads of one core, or equal.
@@ -39,7 +39,7 @@ pub enum Distance {
     Numa,
     /// The CPUs share a package.
     Package,
-    /// The CPUs are in different packages, or nothing is known.
+    /// The CPUs are in different packages, or no shared object is known.
     Machine,
 }
 

@@ -1,12 +1,13 @@
-//! How a sender takes back memory that its receiver may be reading: two words of an ordered pair.
+//! The protocol by which a sender takes back memory that its receiver may be reading. It uses two words of
+//! an ordered pair.
 //!
 //! `transport/offers.rs` is the receiver's side, and `transport/link.rs` is the sender's side. A sender may
 //! need its memory before the receiver has read it (a scope that panics). The sender counts the withdrawal in
 //! the word `withdrawn`, waits until `reading` is 0, and names the message in an envelope.
 //!
-//! The receiver sets `reading` before it reads `withdrawn`, and both sides execute a full fence between their
-//! two accesses. So either the receiver sees the count and reads nothing until the envelope has come, or the
-//! sender sees that the receiver reads, and waits for the end of the piece.
+//! The receiver sets `reading` before it reads `withdrawn`, and both sides execute a full fence between
+//! their two accesses. So either the receiver sees the new count and reads nothing until the envelope has
+//! arrived, or the sender sees that the receiver is reading, and waits for the end of the piece.
 
 use super::ring::Violation;
 use crate::sync::Word;
@@ -35,11 +36,12 @@ pub fn is_read<M: ReadingMemory>(memory: &M) -> bool {
     memory.reading().load_acquire() != 0
 }
 
-/// Begins to read memory of the sender. `known` is the number of withdrawals that have come by envelope.
-/// Returns false while the sender has withdrawn more. If the result is true, [`end`] must follow.
+/// Begins to read memory of the sender. `known` is the number of Withdraw envelopes that have arrived.
+/// Returns false while the sender has withdrawn more messages than `known`. If the result is true, the
+/// caller must call [`end`] afterwards.
 ///
 /// # Errors
-/// Returns a [`Violation`] if more withdrawals have come than the sender has counted.
+/// Returns a [`Violation`] if `known` is larger than the number of withdrawals that the sender has counted.
 pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation> {
     memory.reading().store_relaxed(1);
     memory.fence();

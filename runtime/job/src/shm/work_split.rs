@@ -3,8 +3,8 @@
 //!
 //! `transport/single_copy.rs` copies the pieces, from heap to heap or between private memories. Each
 //! ordered pair has, for each of the two kinds of memory, one word that both ranks change by
-//! compare-and-swap. A piece belongs to the rank that claims it. A rank that comes late, or never, leaves
-//! its pieces to the other. A receiver that wants its memory back claims all remaining pieces, and then
+//! compare-and-swap. A piece belongs to the rank that claims it. If a rank comes late or never, the other
+//! rank copies its pieces. A receiver that wants its memory back claims all remaining pieces, and then
 //! waits only for the piece that the sender is copying.
 //!
 //! ```text
@@ -19,13 +19,13 @@
 use crate::sync::Word;
 use std::ops::Range;
 
-/// Most pieces of a split.
+/// Maximum number of pieces of a split.
 pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
 
 /// All numbers of splits are below this.
 pub const NUMBERS: u32 = 1 << 24;
 
-/// Number of pieces of a message, as far as the limits on the size of a piece allow it.
+/// Number of pieces of a message, unless the limits on the size of a piece require another number.
 const PIECES: u64 = 8;
 
 const COUNT_BITS: u32 = 20;
@@ -90,8 +90,9 @@ impl<W: Contended> WorkSplit<'_, W> {
         self.claims.store_release(pack(number, 0, 0));
     }
 
-    /// Begins the split after `last`, and returns its number. Skips the number for which the sender counted
-    /// last, because the sender may have missed as many splits as there are numbers.
+    /// Begins the split after `last`, and returns its number. Skips the number of the split for which the
+    /// sender last published a count: the sender may have missed so many splits that the numbers have
+    /// wrapped.
     pub fn open_next(&self, last: u32) -> u32 {
         let after = |number: u32| (number + 1) % NUMBERS;
         let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
@@ -107,8 +108,8 @@ impl<W: Contended> WorkSplit<'_, W> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
     }
 
-    /// Claims the sender's next piece; 0 is the last piece of the message. Returns `None` if no piece is
-    /// left, or if the receiver is at another split.
+    /// Claims the sender's next piece. The sender counts from the end: 0 is the last piece of the message.
+    /// Returns `None` if no piece is left, or if the receiver has another split open.
     #[inline]
     pub fn claim_back(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs + 1, ours)).map(|(theirs, _)| theirs)
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// How the receiver of a model ends.
+    /// The way in which the copy of a loom model ends.
     #[derive(Clone, Copy, PartialEq)]
     enum End {
         /// The receiver gets all pieces.
@@ -338,8 +339,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// When numbers repeat, the receiver skips the number for which the sender counted last, also after the
-    /// numbers wrap.
+    /// When numbers repeat, the receiver skips the number for which the sender last published a count, even
+    /// after the numbers wrap.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

@@ -1,9 +1,9 @@
 //! The control socket between `mpiexec` and one rank.
 //!
 //! The launcher makes a socket pair (`launcher/src/start.rs`), and the rank inherits one end
-//! (`shm/attach.rs`). The socket carries one kind of message, "this process is the rank". Its launcher end
-//! closes when the launcher dies, however it dies. The kernel then sends SIGKILL to the rank's process group
-//! ([`arm`]); no thread and no handler is involved.
+//! (`shm/attach.rs`). The socket carries one kind of message, "this process is the rank". The launcher's
+//! end closes when the launcher dies, in whatever way it dies. The kernel then sends SIGKILL to the rank's
+//! process group ([`arm`]); no thread and no handler is involved.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ use rustix::net::{
 
 use super::poll::{self, PollFd, PollFlags};
 
-/// `F_SETSIG` of `<fcntl.h>`, whose number is equal on every Linux. The libc crate lacks it.
+/// `F_SETSIG` of `<fcntl.h>`, which has the same value on every Linux. The libc crate does not define it.
 const F_SETSIG: i32 = 10;
 
 /// The only message: one byte. The kernel adds the identity of the sender.
@@ -41,7 +41,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// Returns whether `fd` is a socket like those of [`pair`].
+/// Returns whether `fd` is a socket of the kind that [`pair`] makes.
 pub fn is_control(fd: BorrowedFd<'_>) -> bool {
     sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
         && sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
@@ -50,15 +50,16 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 /// Makes the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
 ///
 /// `target` is a process id, or the negated id of a process group. The setting belongs to the open file. So
-/// the launcher sets it on its copy of the rank's end, and it holds for every process that inherits that end.
-/// The launcher never writes to the socket after this call, because data would raise the signal as well.
+/// the launcher makes the setting on its copy of the rank's end, and the setting holds for every process
+/// that inherits that end. The launcher never writes to the socket after this call, because data would
+/// raise the signal as well.
 ///
 /// # Errors
 ///
 /// Returns `ESRCH` if there is no such process or group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
-    // libc, because rustix has neither F_SETOWN nor F_SETSIG.
-    // SAFETY: `fd` is open, and fcntl with these commands takes integers and touches no memory.
+    // This uses libc, because rustix has neither F_SETOWN nor F_SETSIG. SAFETY: `fd` is open, and fcntl
+    // with these commands takes integers and touches no memory.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1
@@ -79,8 +80,8 @@ pub fn disarm(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    // libc, because rustix's OFlags has no ASYNC on Linux.
-    // SAFETY: `fd` is open, and F_GETFL takes no further argument.
+    // This uses libc, because rustix's OFlags has no ASYNC on Linux. SAFETY: `fd` is open, and F_GETFL
+    // takes no further argument.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags == -1 {
         return Err(io::Error::last_os_error());
@@ -107,8 +108,8 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns the process that has registered through `fd` since the last call, in the launcher's numbering, or
-/// `None` if there is none.
+/// Returns the process that has registered through `fd` since the last call, or `None` if no process has.
+/// The id is that of the launcher's PID namespace.
 ///
 /// # Errors
 ///
@@ -151,7 +152,7 @@ pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
 ///
 /// - If the descriptor is open, nothing in this process closes it during `'a`.
 pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
-    // SAFETY: F_GETFD takes any number, and fails with EBADF for one that is not open.
+    // SAFETY: F_GETFD takes any number, and fails with EBADF if no descriptor with this number is open.
     if raw < 0 || unsafe { libc::fcntl(raw, libc::F_GETFD) } == -1 {
         return None;
     }

@@ -1,10 +1,10 @@
 //! Copies between the memories of two processes: `process_vm_readv` and `process_vm_writev`.
 //!
 //! `transport/private.rs` moves long messages with these calls if a probe has shown that the system allows
-//! them. User ids, namespaces, filters and Yama decide whether the system allows the calls. None of them
-//! can be queried reliably, so the probe is a read. Promise to safe callers: [`permit`] gives access to
-//! this process only to the named process and its descendants. It has no effect where processes of one user
-//! may access each other anyway.
+//! them. User ids, namespaces, filters and Yama decide whether the system allows the calls. A process can
+//! query none of these reliably, so the probe is a read. This file guarantees to safe callers that
+//! [`permit`] gives access to this process only to the named process and its descendants. On systems where
+//! processes of one user may access each other anyway, [`permit`] has no effect.
 //!
 //! The calls name the other process by its id alone. The id of a rank is valid as long as the launcher holds
 //! its pidfd and has not declared its death. Data that a rank reads after that belongs to a message that
@@ -13,10 +13,10 @@
 use std::io;
 use std::num::NonZeroU32;
 
-/// Most ranges of one side of a call (`UIO_MAXIOV`).
+/// Maximum number of ranges on one side of a call (`UIO_MAXIOV`).
 pub const RANGES: usize = 1024;
 
-/// Most bytes that the kernel moves in one call (`MAX_RW_COUNT`, with pages of 4 KiB).
+/// Maximum number of bytes that the kernel moves in one call (`MAX_RW_COUNT`, with pages of 4 KiB).
 const CALL: usize = 0x7fff_f000;
 
 /// A range of memory.
@@ -41,25 +41,26 @@ pub enum Way {
 /// access to a process's parents. `process` is the launcher, and the ranks are its descendants.
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
-    // SAFETY: PR_SET_PTRACER takes integers and touches no memory. The call fails where there is no Yama, and
-    // then it is not needed.
+    // SAFETY: PR_SET_PTRACER takes integers and touches no memory. The call fails on a system without Yama,
+    // where no permission is needed.
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
 }
 
 /// Copies all bytes between `ours`, in this process, and `theirs`, in the memory of `process`. Both sides
-/// have the same number of bytes, cut in any way.
+/// have the same number of bytes, but may divide them into ranges differently.
 ///
 /// # Safety
 ///
 /// - This process's ranges are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing
 ///   else in this process uses them during the call.
-/// - For [`Way::Write`] the other process expects writes to its ranges. For [`Way::Read`] its ranges may be
-///   arbitrary.
+/// - For [`Way::Write`] the other process expects writes to its ranges. For [`Way::Read`] the other
+///   process's ranges may be arbitrary.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no such
-/// process), or `EFAULT` (no such memory on either side). Any part may have been copied then.
+/// Returns the kernel's error: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no
+/// such process), or `EFAULT` (no such memory on either side). After an error, any part of the bytes may
+/// have been copied.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -157,8 +158,8 @@ mod tests {
         cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
     }
 
-    /// Copies within this process, which may always access its own memory. The lists of ranges have any
-    /// lengths, also longer than one call takes.
+    /// Copies within this process, which may always access its own memory. The lists of ranges have
+    /// different lengths, some longer than one call accepts.
     #[test]
     fn lists_of_different_cuts_fit_together() {
         let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();

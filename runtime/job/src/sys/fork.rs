@@ -5,9 +5,9 @@
 //! that the child's `pthread_atfork` handler sets costs one load; `getpid` would be a system call in every
 //! message.
 //!
-//! Promise to safe callers: after a call of [`watch`], [`is_child`] is true in every process made by `fork`
-//! and false in the process that called. A child made by a raw `clone` or by `vfork` may only exec, as the
-//! standards say.
+//! This file guarantees to safe callers that after a call of [`watch`], [`is_child`] is true in every
+//! process made by `fork` and false in the process that called. A child made by a raw `clone` or by `vfork`
+//! may only exec, as the standards say.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +23,9 @@ pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler is async-signal-safe (one atomic store), never unwinds, and lives as long as
-        // the program. The call allows null for the two absent handlers. It fails only without memory for
-        // one list entry; a child that communicates then dies on the unmapped segment instead of getting an
-        // error.
+        // the program. The call allows null for the two absent handlers. The call fails only if there is no
+        // memory for one list entry. In that case a child that communicates dies on the unmapped segment
+        // instead of getting an error.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }

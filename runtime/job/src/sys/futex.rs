@@ -1,4 +1,4 @@
-//! Sleeping on a word of shared memory, and waking the sleepers.
+//! Sleeps on a word of shared memory, and wakes the sleepers.
 //!
 //! `shm/doorbell.rs` uses this file. The futexes are shared, not private. `FUTEX_PRIVATE_FLAG` identifies a
 //! futex by its address space, so a private wait in one process never receives a wake from another process.

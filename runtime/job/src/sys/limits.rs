@@ -1,12 +1,13 @@
-//! How much memory this process may still get from the machine and from its cgroups.
+//! Estimates how much memory this process can still get from the machine and from its cgroups.
 //!
 //! `shm/segment.rs` sizes the heaps by the machine's memory and by the largest allowed file. `shm/heap.rs`
-//! asks before it allocates memory, because a cgroup that is out of memory does not refuse an allocation:
-//! the kernel kills a process. The numbers come from `/proc` and from the mounted cgroup file systems, of
-//! the old and of the new hierarchy. A group counts together with all groups above it.
+//! calls this file before it allocates memory, because a cgroup that is out of memory does not refuse an
+//! allocation: the kernel kills a process. The numbers come from `/proc` and from the mounted cgroup file
+//! systems, of the old and of the new hierarchy. The limits of a group and of all groups above it hold
+//! together.
 //!
-//! Promise to safe callers: each answer is a guess that was right a moment ago. A number that cannot be read
-//! limits nothing.
+//! This file promises to safe callers only that each answer is an estimate that was right a moment ago. If
+//! this file cannot read a limit, it assumes that there is no such limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ struct Names {
     usage: &'static str,
     swap: &'static str,
     swap_usage: &'static str,
-    /// Whether the limit of swap includes memory, as in the old hierarchy.
+    /// Whether the limit on swap includes memory. It does in the old hierarchy.
     swap_has_memory: bool,
     /// The fields of `memory.stat` that the kernel can reclaim.
     caches: &'static [&'static str],

@@ -1,8 +1,9 @@
 //! Memory that processes share: a sealed memfd, its mapping, and the reservation of its memory.
 //!
-//! `shm/segment.rs` uses this file. A memfd has no name, so no other program can take the name, nothing is
-//! left after SIGKILL, and a small `/dev/shm` is no limit. Promises to safe callers: a [`Mapping`] stays
-//! mapped, readable and writable as long as it lives, and its file cannot become shorter than the mapping.
+//! `shm/segment.rs` uses this file. A memfd has no name in a file system, so no other program can take its
+//! name, nothing is left after SIGKILL, and the size of `/dev/shm` is no limit. This file guarantees to
+//! safe callers that a [`Mapping`] stays mapped, readable and writable as long as it lives, and that its
+//! file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -53,8 +54,9 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 
 /// Reserves memory for `len` bytes at `offset` of a memfd.
 ///
-/// If the system cannot fill a hole later, the process gets a SIGBUS in the middle of a copy. Here the lack
-/// of memory is an error. If the memory is there already, the call costs a page-cache lookup per page.
+/// If the system cannot fill a hole at its first use, the process gets a SIGBUS in the middle of a copy.
+/// This call returns an error instead. If the range already has memory, the call costs one page-cache
+/// lookup per page.
 ///
 /// # Errors
 ///
@@ -93,12 +95,13 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// The right to work on a file alone, among processes that ask for this right. The right ends when this
-/// value is dropped or the process ends.
+/// An exclusive lock on a file, which excludes only processes that also ask for the lock. The lock ends
+/// when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
-/// Waits until this process has the right. Threads of one process must take turns among themselves.
+/// Waits until this process has the exclusive lock. The lock does not exclude threads of the same process
+/// from each other.
 ///
 /// # Errors
 ///
@@ -119,12 +122,13 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Whether the child of a `fork` has the mapping, too.
+/// Whether the child of a `fork` inherits the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
     /// The child does not have the mapping, because the child of a rank must not touch memory of the job.
     No,
-    /// The child has the mapping, with the same memory, which is the rank's own data.
+    /// The child has the mapping, and shares its memory with the parent: the memory holds the rank's own
+    /// data.
     Yes,
 }
 
@@ -156,8 +160,8 @@ impl Mapping {
         len: usize,
         inherit: Inherit,
     ) -> io::Result<Self> {
-        // This check is here and not only in the caller, because the code below is sound only if the file can
-        // never become shorter than the mapping.
+        // The code below is sound only if the file can never become shorter than the mapping. So this
+        // function checks the seals itself and does not rely on its caller.
         let sealed = sealed_len(fd)?.unwrap_or(0);
         if len == 0 || offset.checked_add(len as u64).is_none_or(|end| sealed < end) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -174,7 +178,7 @@ impl Mapping {
         if inherit == Inherit::No {
             advise(Advice::LinuxDontFork)?;
         }
-        // Both are best effort: a kernel may be built without either.
+        // Both pieces of advice are best effort: a kernel may be built without support for either.
         let _ = advise(Advice::LinuxDontDump);
         let _ = advise(Advice::LinuxHugepage);
         Ok(mapping)
@@ -192,9 +196,10 @@ impl Mapping {
         let _ = unsafe { mm::madvise(start.cast(), len, advice) };
     }
 
-    /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. It does so only if this
-    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`]. The
-    /// call is best effort; the caller has to call [`reserve`] afterwards. The content does not change.
+    /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. The call does nothing
+    /// unless this kernel grants huge pages only to mappings that ask for them ([`Mapping::shared`] asks),
+    /// and therefore not to [`reserve`]. The call is best effort; the caller has to call [`reserve`]
+    /// afterwards. The content does not change.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;

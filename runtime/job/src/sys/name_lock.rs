@@ -1,4 +1,4 @@
-//! Locks an object of the machine by a name that disappears with its holder.
+//! Locks a resource of the machine by a name. The kernel frees the name when its holder ends.
 //!
 //! `launcher/src/core_reservation.rs` uses this file. The lock is a socket bound to a name in Linux's
 //! abstract namespace. It needs no file and no port, and the kernel frees the name when the descriptor

@@ -1,8 +1,8 @@
 //! Starts, watches and ends processes.
 //!
 //! The launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) uses this file, and `shm/attach.rs` uses
-//! [`die_with_parent`]. Between `fork` and `execve` only raw system calls run, on data prepared before,
-//! because a thread that does not exist in the child may hold a lock of another library.
+//! [`die_with_parent`]. Between `fork` and `execve`, the child makes only raw system calls on data that was
+//! prepared before the fork: a thread that does not exist in the child may hold a lock of another library.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -99,11 +99,13 @@ pub struct Descriptors<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// The descriptors that stay open across the exec under the same numbers.
     pub kept: [BorrowedFd<'a>; 2],
-    /// The child waits for one byte here before it continues. If the file ends, the child exits.
+    /// The child waits for one byte from this descriptor before it continues. If the file ends, the child
+    /// exits.
     pub gate: BorrowedFd<'a>,
-    /// The other end of the gate. The child closes it, so that the end of the file can come.
+    /// The other end of the gate. The child closes this end; otherwise it would never see the end of the
+    /// file.
     pub gate_writer: BorrowedFd<'a>,
-    /// A failed exec writes an [`ExecFailure`] here; close-on-exec.
+    /// A child whose exec fails writes an [`ExecFailure`] to this descriptor, which is close-on-exec.
     pub report: BorrowedFd<'a>,
 }
 
@@ -118,7 +120,7 @@ pub struct ExecFailure {
 }
 
 impl ExecFailure {
-    /// Bytes of one record, which a pipe writes in one piece.
+    /// Number of bytes of a record. A pipe writes a record of this size in one piece.
     pub const BYTES: usize = 8;
 
     /// Parses the record in `bytes`.
@@ -142,8 +144,8 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 
 /// Forks a child that waits at its gate and then executes the command.
 ///
-/// The child is the leader of its own process group and dies with the calling *thread*, so the thread that
-/// lives longest has to call. No other thread may touch the standard descriptors during the call.
+/// The child is the leader of its own process group. It dies with the calling *thread*, so the thread that
+/// lives longest must make this call. No other thread may touch the standard descriptors during the call.
 ///
 /// # Errors
 ///
@@ -243,7 +245,7 @@ impl ChildPlan {
         unsafe {
             libc::setpgid(0, 0);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // If the parent died before the line above, no signal comes.
+            // If the parent died before the line above, the kernel sends no signal.
             if libc::getppid() != self.parent {
                 libc::_exit(127);
             }
@@ -274,7 +276,7 @@ impl ChildPlan {
             }
             libc::setrlimit(libc::RLIMIT_NOFILE, &self.descriptors);
             if let Some((words, bytes)) = self.cpus {
-                // Best effort: if a CPU has gone offline since, the job still starts.
+                // Best effort: if a CPU has gone offline in the meantime, the job still starts.
                 libc::sched_setaffinity(0, bytes, words.cast());
             }
             // Rust ignores SIGPIPE at its start; the rank gets the default action again.
@@ -332,8 +334,8 @@ impl Child {
         std::os::fd::AsFd::as_fd(&self.pidfd)
     }
 
-    /// Returns how the child ended, or `None` while it runs. The child stays unreaped, so that its number and
-    /// that of its group stay taken.
+    /// Returns how the child ended, or `None` while it runs. The child stays unreaped, so that the kernel
+    /// reuses neither its process id nor the id of its group.
     ///
     /// # Errors
     ///
@@ -366,7 +368,7 @@ impl Child {
     }
 }
 
-/// Returns a descriptor for a process that is not a child. It becomes readable when the process has ended.
+/// Returns a descriptor that becomes readable when `pid`, a process that is not a child, has ended.
 ///
 /// # Errors
 ///
@@ -409,7 +411,7 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
 ///
 /// Returns `EPERM` if the process runs as another user.
 pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
-    // libc, because rustix's `Signal` has neither real-time signals nor 0.
+    // This uses libc, because rustix's `Signal` has neither real-time signals nor 0.
     let none = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed and asks for an ordinary signal.
     let code = unsafe {
@@ -434,10 +436,10 @@ pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
 }
 
 /// Returns whether a process of any of `groups` runs. A process that has ended but was not reaped does not
-/// count. In a container whose first process reaps nothing, orphans stay unreaped for ever and keep the
-/// number of their group taken, so that a check with signal 0 is not enough.
+/// count. A check with signal 0 is not enough: in a container whose first process reaps nothing, orphans
+/// stay unreaped for ever, and signal 0 still finds their group.
 ///
-/// If `/proc` cannot be read, every process that has a number counts as running.
+/// If `/proc` cannot be read, every process that has not been reaped counts as running.
 pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
     let taken = |group: &Pid| signal_group(*group, 0).unwrap_or(false);
     let groups: Vec<Pid> = groups.into_iter().filter(taken).collect();
@@ -481,8 +483,8 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Ends this process at once with this exit code. The C library's buffers are written first; no other code
-/// runs.
+/// Ends this process at once with this exit code. Only the C library's buffers are flushed first; no other
+/// code runs.
 pub fn end(code: i32) -> ! {
     // SAFETY: fflush allows a null stream, which means all streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };

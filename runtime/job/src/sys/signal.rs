@@ -1,4 +1,4 @@
-//! Signals as data: the launcher's signals arrive through a descriptor, not through a handler.
+//! Signals as data: the launcher reads its signals from a descriptor and installs no handler.
 //!
 //! `launcher/src/watch.rs` uses this file, and all texts about killed ranks use [`name`]. No function here
 //! installs a handler.
@@ -18,7 +18,7 @@ impl std::fmt::Debug for SignalSet {
 }
 
 impl SignalSet {
-    /// Makes the set of the given signals. Numbers that are not signals are left out.
+    /// Makes the set of the given signals. The set leaves out numbers that are not signals.
     pub fn new(signals: &[i32]) -> Self {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the whole set at the pointer, which has room for it.

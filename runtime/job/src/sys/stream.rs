@@ -32,8 +32,8 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Makes reads and writes through `fd` return at once. The caller passes only a descriptor whose open file
-/// nothing else uses, because the mode belongs to the open file and not to the descriptor.
+/// Makes reads and writes through `fd` return at once. No other code or process may use the open file
+/// behind `fd`, because the mode belongs to the open file and not to the descriptor.
 ///
 /// # Errors
 ///
@@ -47,7 +47,8 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error, for example `EIO` from a terminal of which this process is in the background.
+/// Returns the kernel's error, for example `EIO` if `fd` is a terminal and this process is in its
+/// background.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
     loop {
         match rustix::io::read(fd, &mut *buffer) {
@@ -81,8 +82,8 @@ fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Res
     }
 }
 
-/// Opens the pipe or terminal behind `fd` again, as a private open file that never blocks. Returns `None` for
-/// other kinds of files and if the system refuses.
+/// Opens the pipe or terminal behind `fd` again, as a private open file that never blocks. Returns `None`
+/// for other kinds of files, and if the system refuses to open the file.
 fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Option<OwnedFd> {
     if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
         return None;
@@ -124,7 +125,8 @@ enum OutputKind {
     /// A whole write returns at once (a private open file, or a regular file).
     Direct,
     Socket,
-    /// Writes block, so each write is as small as a writable pipe certainly takes.
+    /// Writes may block, so each write has at most the number of bytes that a writable pipe certainly
+    /// takes.
     Careful,
 }
 
@@ -140,8 +142,9 @@ impl Output {
     pub fn new(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let stat = rustix::fs::fstat(fd)?;
         let terminal = fd.is_terminal();
-        // A terminal that is open under two names (tty and pts) still has two identities. Then only the
-        // terminal's own line writes keep lines of standard output and standard error whole.
+        // A terminal that is open under two names (tty and pts) still has two identities. In this case,
+        // only the terminal's handling of whole-line writes keeps lines of standard output and standard
+        // error apart.
         let identity =
             if stat.st_rdev != 0 { (stat.st_rdev, 0) } else { (stat.st_dev, stat.st_ino) };
         let file = FileType::from_raw_mode(stat.st_mode);
@@ -164,7 +167,7 @@ impl Output {
         self.terminal
     }
 
-    /// Returns whether both streams end in the same file, pipe or terminal.
+    /// Returns whether both streams lead to the same file, pipe or terminal.
     pub fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity
     }

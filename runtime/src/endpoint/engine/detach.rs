@@ -1,4 +1,4 @@
-//! Operations that lose their memory or are taken back.
+//! Detaches operations from their memory, and cancels receives.
 //!
 //! `progress.rs` calls this file when a scope ends or a wait fails, and `comm/` calls it for cancelled
 //! receives. `transport/peer.rs` ends the use of the memory by the other rank.
@@ -19,8 +19,9 @@ impl MessageEngine {
                     if let Some(send) = work.requests.send(id) {
                         send.supply.detach(bytes);
                     }
-                    // The receiver does not read from this rank until it has the Withdraw, and this rank
-                    // may not make another turn for a long time. An error here shows again in the next turn.
+                    // Try to send the Withdraw at once: until the receiver has it, the receiver reads
+                    // nothing from this rank, and this rank may not make another turn for a long time. An
+                    // error here occurs again in the next turn.
                     peer.flush(work)
                 });
             }

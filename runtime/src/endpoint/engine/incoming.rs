@@ -1,4 +1,5 @@
-//! Progress: one turn takes the envelopes that have arrived, and moves queues and streams a little.
+//! Progress: in one turn the engine takes the envelopes that have arrived, and moves a bounded amount of
+//! queued and streamed data.
 //!
 //! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages;
 //! `transport/peer.rs` handles all other envelopes. A turn never waits, and ends after a bounded amount
@@ -7,8 +8,8 @@
 use super::*;
 
 impl MessageEngine {
-    /// Makes one turn: takes envelopes, and moves queues and streams a little. Returns true if something
-    /// moved.
+    /// Makes one turn: takes envelopes, and moves a bounded amount of queued and streamed data. Returns
+    /// true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -73,7 +74,7 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Takes envelopes out of the ring of `from`. Returns true if there were any.
+    /// Takes envelopes out of the ring of `from`. Returns true if it found at least one envelope.
     #[inline]
     pub(super) fn read(&mut self, from: usize) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {

@@ -1,7 +1,8 @@
-//! Messages of this rank to itself: copied from layout to layout when both sides are known, by the
-//! engine's fused copy, without a transport.
+//! Messages of this rank to itself. When both sides are known, the engine's fused copy moves the data from
+//! layout to layout, without a transport.
 //!
-//! `../engine.rs` calls this file with such sends. Their receives complete in `receive.rs`.
+//! `../engine.rs` passes such sends to this file. A receive that is posted after its send completes in
+//! `receive.rs`.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Receives: matched with a message that has arrived already, or posted for a message that will arrive.
+//! Receives: each is matched with a message that has already arrived, or posted for a message that will
+//! arrive.
 //!
 //! `../engine.rs` has the state. `incoming.rs` matches messages that arrive after their receive.
 
@@ -19,14 +20,14 @@ impl Taken {
     }
 }
 
-/// The result of a receive that looks straight into a ring.
+/// The result of a receive that checks a ring directly.
 #[derive(Debug)]
 pub enum Glance {
-    /// The ring had its message: the receive is complete.
+    /// The ring held the receive's message: the receive is complete.
     Done(Status),
     /// The ring has no message.
     Nothing,
-    /// The ring has something that the receive has to leave to the engine's normal path.
+    /// The next envelope in the ring must take the engine's normal path.
     Other,
 }
 
@@ -64,8 +65,9 @@ impl MessageEngine {
             && self.matching.look(context, Sender::Slot(from), tag).is_none()
     }
 
-    /// Receives the next message from `from`, the source of `posting`, straight out of the ring, if the
-    /// message is there, short, and matches the receive. Allowed only while [`MessageEngine::is_quiet`].
+    /// Receives the next message from `from`, the source of `posting`, directly from the ring, if the
+    /// message has arrived, is short, and matches the receive. Allowed only while
+    /// [`MessageEngine::is_quiet`].
     ///
     /// # Safety
     ///
@@ -85,7 +87,7 @@ impl MessageEngine {
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
-        // A message whose types have to be compared takes the normal path, too.
+        // A message whose types have to be compared also takes the normal path.
         if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
@@ -114,7 +116,7 @@ impl MessageEngine {
         received(status, capacity, None).map(Glance::Done)
     }
 
-    /// Takes out of the queue the message that a receive would match now.
+    /// Removes the message that a receive would match now from the queue, and returns it.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, message) = self.matching.take(context, source, tag)?;
         Some(Taken { context, from, message })

@@ -1,4 +1,4 @@
-//! The endpoint without other ranks.
+//! Tests the endpoint in a job of one rank.
 
 use super::super::requests::{Owner, Request};
 use super::super::sources::{Combine, Errand, Panic};
@@ -83,8 +83,8 @@ impl ProgressSource for Clock {
     }
 }
 
-/// A waiting thread gives turns to a source that wants turns, and runs its errand, also in a job of one
-/// rank.
+/// A waiting thread gives turns to a source that wants turns, and runs the source's errand, even in a job
+/// of one rank.
 #[test]
 fn a_source_gets_turns_and_errands_are_run() {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");

@@ -1,4 +1,4 @@
-//! How a call waits: turns, the poller, errands, sleep.
+//! The waiting of a call: turns, the poller, errands, sleep.
 //!
 //! `progress.rs` starts operations and calls this file to wait for them; its `//!` text lists the steps.
 //! The turns themselves are in `engine.rs` and `sources.rs`.
@@ -11,8 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const BURST: usize = 32;
 
 /// Number of rests (`pause` instructions) between two reads of the words that other ranks write. If a
-/// reader looks too often, it slows the writer, because the writer has to take the line away from the
-/// reader each time.
+/// reader looks too often, it slows the writer, because each write then has to take the cache line away
+/// from the reader.
 ///
 /// Measured in ns: two threads that only load and store, one line per message, 60 ns apart, one way; and
 /// half a round trip of 8 bytes in `typepack-bench pingpong` on AMD's Zen 5, where more rests do not help.
@@ -91,8 +91,8 @@ impl Endpoint {
                 state = self.run_errand(state)?;
                 continue;
             }
-            // A job of one rank has no other rank to poll. Its own threads wake this one, and the sources
-            // say how long they can wait.
+            // A job of one rank has no other rank to poll. Threads of this process wake this thread, and
+            // the sources state how long it may sleep.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
                 let nap =
@@ -100,7 +100,8 @@ impl Endpoint {
                 let (guard, _) =
                     self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
-                // `lock` checks again whether the endpoint is poisoned or closed, and returns an error then.
+                // `lock` checks again whether the endpoint is poisoned or closed. If so, it returns an
+                // error.
                 state = self.lock()?;
                 state.sleepers -= 1;
                 continue;
@@ -120,8 +121,8 @@ impl Endpoint {
         }
     }
 
-    /// Runs the poller's loop. It ends without an answer if an errand is ready. The outer error means that
-    /// the lock is lost.
+    /// Runs the poller's loop. The loop ends without an answer if an errand is ready. An outer error means
+    /// that the lock is lost.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -234,7 +235,7 @@ impl<F: FnMut()> Drop for OnUnwind<F> {
     }
 }
 
-/// Pauses for a moment, so that this rank does not read the cache lines that other ranks write.
+/// Pauses for a moment. During the pause this rank does not read the cache lines that other ranks write.
 #[inline]
 pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {

@@ -1,5 +1,6 @@
-//! Tests messages out of the shared heap: against pack and unpack, with types and receives of every kind,
-//! withdrawn in the middle, and from ranks that send wrong places of their data.
+//! Tests messages that the receiver copies out of the shared heap: the result must equal that of pack and
+//! unpack, with types and receives of every kind. Further tests withdraw messages in the middle of the
+//! copy, and send wrong places of data.
 
 use super::super::*;
 use super::any;
@@ -52,7 +53,7 @@ impl Random {
     }
 }
 
-/// Returns a type of doubles, and how many of its elements make `doubles` doubles.
+/// Returns a type of doubles, and the number of its elements that contain `doubles` doubles.
 fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     let double = Datatype::named(Named::F64);
     let n = doubles as i64;
@@ -103,9 +104,9 @@ unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'stat
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
 }
 
-/// Tests random pairs of layouts, with either side in a heap or not, receives posted before and after, and
-/// the message cut into many pieces or none. The result equals that of a pack and an unpack, and no byte
-/// beside it changes.
+/// Tests random pairs of layouts. Each side lies in a heap or not, the receive is posted before or after
+/// the send, and the message is cut into many pieces or stays whole. The result equals that of a pack and
+/// an unpack, and no other byte of the buffer changes.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);
@@ -216,7 +217,7 @@ fn what_is_withdrawn_arrives_as_it_was() {
             if stage > 0 {
                 there.progress().unwrap();
             }
-            // A copy of two pieces, of which one is done at stage 2 and both at stage 3.
+            // The copy has two pieces. One piece is done at stage 2, both pieces at stage 3.
             let received = there.receive(&any(receive, bytes, 3)).unwrap();
             for _ in 1..stage {
                 there.progress().unwrap();
@@ -349,13 +350,13 @@ fn lies_about_data_are_violations() {
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
-    // The rank leaves memory that is counted as withdrawn alone until the Withdraw arrives.
+    // The rank does not touch memory that is counted as withdrawn until the Withdraw arrives.
     assert_eq!(area.withdrawn().load_relaxed(), 0);
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// Requests for help that name no send, or places that the rank does not have, end the job before the rank
-/// writes a byte. A count of more pieces than were claimed ends the job, too.
+/// A request for help that names no send, or a place that the rank does not have, ends the job before the
+/// rank writes a byte. A count of more pieces than were claimed also ends the job.
 #[test]
 fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
@@ -410,8 +411,8 @@ fn lies_about_help_are_violations() {
     assert!(error.to_string().contains("more pieces"), "{error}");
 }
 
-/// If a sender's turn ends with the last piece, the sender rings the receiver in the same turn. The receiver
-/// may sleep by then, and the sender's next turn may be far off.
+/// If a sender's turn ends with the last piece, the sender rings the receiver in the same turn. Otherwise
+/// the receiver could go on sleeping, because the sender's next turn may come much later.
 #[test]
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();

@@ -1,4 +1,4 @@
-//! The engine against ranks that break the protocol, and the completion of requests.
+//! Tests the engine against ranks that break the protocol, and tests the completion of requests.
 
 use super::super::*;
 use super::any;

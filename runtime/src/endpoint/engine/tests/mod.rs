@@ -1,4 +1,4 @@
-//! The engines of two ranks in one process, and of one rank against a hostile rank.
+//! Tests the engines of two ranks in one process, and the engine of one rank against a hostile rank.
 
 use crate::message::Tag;
 use crate::message::label::Sender;

@@ -1,5 +1,5 @@
-//! Tests messages between private memories: copied by both ranks, by one rank alone, refused by the system,
-//! withdrawn in the middle, and from ranks that send wrong places of their data.
+//! Tests messages between private memories. Both ranks or one rank copies the message, the system refuses
+//! the copy, a rank withdraws the message in the middle, or a rank sends a wrong place of its data.
 
 use super::super::*;
 use super::any;
@@ -81,7 +81,8 @@ fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
     assert_eq!(status.bytes, bytes as u64);
 }
 
-/// Tests all lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
+/// Tests all lengths around the sizes of pieces. Both ranks copy the message, or the receiver alone copies
+/// it.
 #[test]
 fn every_length_arrives() {
     let byte = byte();
@@ -325,8 +326,9 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// A sender has helped once, and not in the next 65536 transfers. Its old count stands under a number that
-/// a new transfer uses again. The receiver does not mistake the old count for a count of the new transfer.
+/// A sender has helped once, and has not helped in the next 65536 transfers. Its old count belongs to a
+/// number that a new transfer uses again. The receiver does not mistake the old count for a count of the
+/// new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();

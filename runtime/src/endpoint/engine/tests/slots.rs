@@ -1,4 +1,4 @@
-//! A process that joins a job of two ranks later, in the slot after theirs.
+//! Tests a process that joins a job of two ranks later, in the slot after the slots of the two ranks.
 
 use super::super::*;
 use crate::shm::segment::{JobFlags, Segment};

@@ -166,8 +166,8 @@ fn messages_to_oneself_are_compared() {
     }
 }
 
-/// Whatever a rank says about its types, its message is received, refused or truncated. Void types are
-/// refused, with and without the check.
+/// Whatever check bits a rank sends, its message is received, refused or truncated. Void types are refused,
+/// with and without the check.
 #[test]
 fn types_that_are_lies_are_harmless() {
     let ints = plan(Named::INT);

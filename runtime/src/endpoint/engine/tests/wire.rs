@@ -1,5 +1,5 @@
 //! Tests the envelopes of the wire in every state of a send: an allowed envelope has its effect, and any
-//! other envelope is an error. Also tests every protocol, forced, with messages of all lengths.
+//! other envelope is an error. Another test forces each protocol in turn and sends messages of all lengths.
 
 use super::super::*;
 use super::any;
@@ -16,7 +16,7 @@ const SHORT: u64 = 64;
 
 static NUMBER: u64 = 0x7769_7265_776f_7264;
 
-/// The state of a send to rank 1, or the reason why its number names no such send.
+/// The state of a send to rank 1, or the reason why the request number names no such send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     NoRequest,
@@ -180,7 +180,8 @@ fn help_with_another_message_is_a_violation() {
     }
 }
 
-/// Tests messages from heap to heap: lengths around every limit, receives posted before and after.
+/// Tests messages from heap to heap, with lengths around every limit. The receive is posted before or after
+/// the send.
 #[test]
 fn every_protocol_carries_every_length() {
     let byte = byte();
@@ -257,7 +258,7 @@ fn every_protocol_carries_every_length() {
     }
 }
 
-/// Returns how many eager messages of `bytes` bytes fit in an empty ring before a message has to wait.
+/// Returns the number of eager messages of `bytes` bytes that fit in an empty ring.
 fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let [(mut engine, _), _] = job::<2>(8 << 10);
     let mut data = [0u8; SHORT as usize];
