@@ -1,8 +1,8 @@
 //! Measures index lists of 10^6 entries: time and memory of create, commit and first pack.
 //!
-//! Every measurement is a new process, because a heap that has grown once hides the next growth: the
-//! command runs itself with a hidden argument ([`Child`]). The application's own arrays, its memory and
-//! the packed output are allocated and touched before the clock starts.
+//! Every measurement runs in a new process, because a heap that has grown once hides the next growth. For
+//! each one, the command starts itself with a hidden argument ([`Child`]). The application's own arrays,
+//! its memory and the packed output are allocated and touched before the clock starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -89,8 +89,8 @@ impl Child {
     }
 }
 
-/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64 of
-/// them.
+/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64
+/// pages.
 fn resident() -> Result<u64, String> {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
