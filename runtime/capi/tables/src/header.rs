@@ -46,7 +46,7 @@ const TOOLS: [&str; 6] = [
     "MPI_T_event_instance",
 ];
 
-/// The two enumerations of the tool interface: kind of the constants, name of the type.
+/// The two enumerations of the tool interface, each with the kind of its constants and the name of its type.
 const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
