@@ -157,7 +157,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
 /// Kills and reaps children that have not passed the gate.
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
-        // If this fails, the closed gate ends the child.
+        // If the signal cannot be sent, the closed gate ends the child.
         let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {

@@ -227,7 +227,8 @@ impl<W: CountWidth> Spread<W> {
     ///
     /// # Safety
     ///
-    /// - If `self` is a table, `size` is at most the number of entries that the standard prescribes for its arrays.
+    /// - If `self` is a table, `size` is at most the number of entries that the standard prescribes for its
+    ///   arrays.
     pub unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,

@@ -226,7 +226,8 @@ impl Statuses {
     ///
     /// # Safety
     ///
-    /// - The C caller ignores the statuses, or `length` is at most the number that the standard prescribes for `array`.
+    /// - The C caller ignores the statuses, or `length` is at most the number of statuses that the standard
+    ///   prescribes for `array`.
     unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
         // SAFETY: the array has `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
@@ -318,7 +319,8 @@ pub fn waitall(
 ///
 /// # Safety
 ///
-/// - The C caller ignores the statuses, or the standard prescribes an entry of `statuses` for each slot.
+/// - The C caller ignores the statuses, or `statuses` has an entry for each slot (as the standard
+///   prescribes).
 unsafe fn all(
     slots: Slots,
     flag: Output<c_int>,
@@ -417,7 +419,8 @@ struct SomeOf {
 ///
 /// # Safety
 ///
-/// - The standard prescribes an entry for each slot for both arrays of `out`, or the C caller ignores the statuses.
+/// - For each slot, the array of indices of `out` has an entry (by the standard), and the array of statuses
+///   has one too unless the C caller ignores the statuses.
 unsafe fn some(
     slots: Slots,
     waits: bool,

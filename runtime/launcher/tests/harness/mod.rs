@@ -24,7 +24,7 @@ const MARK: &str = "MPIEXEC_TEST_MARK";
 /// A job that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code, 128 + signal for a killed `mpiexec`.
+    /// The exit code; 128 + the signal number if a signal killed `mpiexec`.
     pub code: i32,
     /// Standard output.
     pub out: String,
