@@ -11,9 +11,9 @@ use crate::measure::STEADY;
 
 /// Name of a table that no comment line names.
 pub const PEERS: &str = "peers";
-/// The beginning of the comment line that names a table.
+/// The text with which a comment line that names a table begins.
 const TITLE: &str = "# typepack-bench ";
-/// The end of the names of columns that hold bandwidths.
+/// The suffix of the names of columns that hold bandwidths.
 const SPEED: &str = "_gb_per_s";
 /// The columns of bandwidths that do not belong to peers.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", "jit", TYPEPACK, HAND, HAND_C];

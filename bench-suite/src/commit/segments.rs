@@ -1,8 +1,8 @@
 //! Compares packing in pieces with packing in one call.
 //!
 //! Every layout is packed in equal pieces of 64 KiB and in the pieces that the plan proposes. Layouts
-//! that are not tiled are also packed in equal pieces of 8 KiB and in pieces of a size that is no
-//! multiple of any block length.
+//! that are not tiled are also packed in pieces of about 8 KiB: in equal pieces of 8 KiB, in equal pieces
+//! of a size that no block divides, and in the pieces that the plan proposes.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
