@@ -117,7 +117,7 @@ impl Types {
     }
 }
 
-/// Returns the crate's own type behind references and owning pointers.
+/// Returns the type of this crate that is left when references and owning pointers are removed.
 fn home_of_type(
     tree: &Tree,
     module: usize,
@@ -242,9 +242,9 @@ impl Walk<'_> {
         self.locals = outer;
     }
 
-    /// Collects paths in the tokens of a macro that are not a list of expressions. These are the paths
-    /// that begin with `crate`, `self` or `super` and, unless the tokens are a macro's definition, the
-    /// paths that begin with a name.
+    /// Collects paths in the tokens of a macro call or definition, for tokens that are not a list of
+    /// expressions. These are the paths that begin with `crate`, `self` or `super` and, unless the tokens
+    /// are a macro's definition, the paths that begin with a name.
     fn tokens(&mut self, tokens: TokenStream, definition: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
