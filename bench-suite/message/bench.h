@@ -99,8 +99,8 @@ struct buffer {
 };
 /* Maps the user's memory of this rank. */
 void memory_open(const char *path, long bytes);
-/* For user memory, `shift` is the distance of the buffer from the beginning of a page. All buffers are freed before a new
- * one is made. */
+/* For user memory, `shift` is the distance of the buffer from the beginning of a page. All buffers
+ * are freed before a new one is made. */
 void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift);
 void buffer_free(struct buffer *buffer);
 /* A number that differs from job to job, so that data that another job has left in the shared pages is

@@ -1,10 +1,11 @@
 /* Rows of one blocking collective call. The time of a row is the time from the moment when the first rank
  * begins to the moment when the last rank ends, divided by the number of calls in the sample.
  *
- * The root changes from call to call, so that no root runs ahead of the others. Data are doubles with small
- * whole values, so that sums are exact in every order. BYTES is the size of one block: the data that
- * each rank contributes, or for alltoall the data that each rank sends to each other rank. Before each long call, the ranks write their
- * data anew, outside of the timing. A sample of short calls has several calls that send the same data. */
+ * The root changes from call to call, so that no root runs ahead of the others. The data are doubles with
+ * small whole values, so that sums are exact in every order. BYTES is the size of one block: the data that
+ * each rank contributes, or for alltoall the data that each rank sends to each rank. Before each long
+ * call, the ranks write their data anew, outside of the timing. A sample of short calls has several calls
+ * that send the same data. */
 #include "bench.h"
 
 #include <stdio.h>

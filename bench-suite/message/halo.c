@@ -35,7 +35,8 @@ static const struct cell cells[] = {
     {"double", 8, 1, {0}, {8}},
     {"struct", 16, 3, {0, 4, 8}, {1, 4, 8}},
     {"five", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
-    /* `fields` has the same memory as `five`, but its datatype describes five fields one after the other. */
+    /* `fields` has the same memory as `five`, but its datatype describes five fields one after the
+     * other. */
     {"fields", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
 };
 

@@ -26,7 +26,8 @@ void die(const char *format, ...)
   fputc('\n', stderr);
   fflush(stderr);
   va_end(list);
-  /* Does not call MPI_Abort, because the library may be the cause of the fault. The launcher ends the job. */
+  /* Does not call MPI_Abort, because the library may be the cause of the fault. The launcher ends the
+   * job. */
   _exit(9);
 }
 

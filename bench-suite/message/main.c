@@ -1,8 +1,8 @@
 /* Entry of the program: measures rows on demand, or runs one of the modes of job.c.
  *
  * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects and
- * then carries out the lines that it receives. All ranks get the same lines and answer each with one line;
- * the answer of rank 0 has the figures.
+ * then carries out the lines that it receives. All ranks get the same lines and answer each with one
+ * line; the answer of rank 0 has the figures.
  *
  *   row pingpong|halo|collective WORDS...   prepares: "ok PAYLOAD LINES"
  *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's

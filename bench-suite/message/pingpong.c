@@ -115,8 +115,8 @@ struct row *pingpong_row(char *words, int rank)
   int from_mpi = strcmp(memory, "alloc") == 0;
   p->rank = rank;
   message_make(&p->message, words);
-  /* Each buffer begins at a cache line, and each at a different position in its page. On some CPUs, copies
-   * between buffers at equal positions in their pages are slower. */
+  /* Each buffer begins at a cache line, and each at a different position in its page. On some CPUs,
+   * copies between buffers at equal positions in their pages are slower. */
   buffer_make(&p->out, p->message.layout.memory, from_mpi, 64);
   buffer_make(&p->in, p->message.layout.memory, from_mpi, 1088);
   p->row = (struct row){.sample = sample, .verify = verify, .free = release};
