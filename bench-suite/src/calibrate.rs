@@ -215,7 +215,8 @@ fn cost(
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // The time of a short row, besides its runs, is the time of a row and of a call.
+    // The time of a short row without the time of its runs is the sum of the time of a row and the time of a
+    // call.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))

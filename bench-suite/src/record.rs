@@ -53,8 +53,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Returns an error with the line's number if a row has another number of fields than its header,
-    /// and an error if the text has no table.
+    /// Returns an error with the line's number if the number of fields in a row differs from that in its
+    /// header, and an error if the text has no table.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let mut record = Self::default();
         let mut title = Some(PEERS.to_owned());

@@ -1,4 +1,4 @@
-//! The storm: a competitor that makes a new type every ten uses.
+//! The storm: a competitor that makes a new type after every ten uses.
 //!
 //! `suite.rs` measures it. One call of the competitor makes the type from the program's arrays
 //! (`recipe.rs`), commits it, packs ten times, and frees it, so that it is verified and timed like all

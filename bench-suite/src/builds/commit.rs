@@ -19,7 +19,7 @@ const TURNS: usize = 3;
 ///
 /// # Errors
 ///
-/// Returns one line if a program does not start, fails, or prints something else.
+/// Returns one line if a program does not start or fails, or if its output is not a table of rows.
 pub fn run(
     programs: [&Path; 2],
     only: Option<&str>,

@@ -40,8 +40,8 @@ pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external3
 ///
 /// # Errors
 ///
-/// Returns one line if the engine refuses something, if an answer is wrong, or if there is no part of
-/// that name.
+/// Returns one line if the engine refuses a type or a call, if an answer is wrong, or if there is no part
+/// with the name `only`.
 pub fn run(
     scale: &Scale,
     only: Option<&str>,

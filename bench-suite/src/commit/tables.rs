@@ -36,7 +36,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns one line if the engine refuses something, or if a packed byte is wrong.
+    /// Returns one line if the engine refuses a type or a call, or if a packed byte is wrong.
     pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
         let mut numbers = Numbers(0x1234_5678_9abc_def1);
         let mut lengths = vec![1i64; entries];

@@ -1,4 +1,4 @@
-//! Writes checked guidelines as a summary for people and as CSV.
+//! Writes the results of the guideline checks as a summary for people and as CSV.
 //!
 //! `mod.rs` makes the checks and decides which of them are violations.
 

@@ -65,7 +65,7 @@ pub struct MessageArguments {
 pub enum Fault {
     /// The arguments are wrong.
     Usage(String),
-    /// The system refused something, or no library could be measured.
+    /// A system call failed, or no library could be measured.
     Failed(String),
 }
 

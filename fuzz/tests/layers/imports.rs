@@ -1,11 +1,10 @@
 //! Walks the files of a crate and collects the imports of each file from the others.
 //!
-//! The following count as imports: `use` declarations; paths in expressions, types and patterns;
-//! paths in the arguments of macros and in their definitions; macros by their name; and calls of a
-//! type's own methods if the method is defined in another file than the type (a type may have `impl`
-//! blocks in several folders). For a method call, the receiver's type must be obvious: `self`, a
-//! parameter, or a field of these. Calls through traits, calls on other receivers, and paths in the
-//! strings of attributes are not counted.
+//! The following count as imports: `use` declarations; paths in expressions, types and patterns; paths in
+//! the arguments of macros and in their definitions; macros by their name; and calls of a type's own methods
+//! if the file of the method is not the file of the type (a type may have `impl` blocks in several folders).
+//! For a method call, the receiver's type must be obvious: `self`, a parameter, or a field of these. Calls
+//! through traits, calls on other receivers, and paths in the strings of attributes are not counted.
 
 use std::collections::{BTreeSet, HashMap};
 

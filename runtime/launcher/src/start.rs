@@ -61,7 +61,7 @@ pub struct Started {
     pub input: Input,
 }
 
-/// The data that [`start`] needs besides the job.
+/// The data that [`start`] needs in addition to the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
     /// The file to execute, for each program of the job.

@@ -1,5 +1,5 @@
-//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. The mark lets a test
-//! find every process of the job in `/proc`, whatever the parent of the process is.
+//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By this mark, a test
+//! finds every process of the job in `/proc`, even a process whose parent has ended.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
