@@ -1,7 +1,8 @@
 /* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs compiles
  * them with `-O3 -march=native` if the machine has a compiler. Block sizes are compile-time constants;
- * counts and strides are run-time arguments. Nothing is unrolled or vectorised by hand. The loops check no
- * bounds, as in C programs; ../src/competitor/hand.rs checks them before. */
+ * counts and strides are run-time arguments. Nothing is unrolled or vectorised by hand. Like loops in C
+ * programs, the loops check no bounds; ../src/competitor/hand.rs checks the bounds before it calls
+ * them. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc and
  * run as ranks.
  *
- * One job per library lives through the whole run. Between turns its ranks sleep in read(), outside
+ * The job of each library exists for the whole run. Between turns its ranks sleep in read(), outside
  * of MPI, so that waiting jobs cost nothing. The ranks start a turn, probe a cache line and end the
  * turn through a page that all ranks map, so that only the measured calls depend on the MPI.
  *
@@ -41,10 +41,10 @@ void bind_rank(const char *cpus, int rank);
 /* Are there more ranks than CPUs in the list? If so, ranks are not bound, and they sleep in meetings. */
 int is_crowded(const char *cpus, int size);
 void shared_open(const char *path, const char *cpus, int rank, int size);
-/* Waits until all ranks have called it. */
+/* Waits until all ranks have called this function. */
 void meet(void);
-/* Returns the nanoseconds from the first rank's begin to the last rank's end. All ranks call it, and
- * meet before they call it again. */
+/* Returns the nanoseconds from the moment when the first rank begins to the moment when the last rank
+ * ends. All ranks call this function, and meet before they call it again. */
 double together(double begin, double end);
 /* Rank 0 writes this word before a meeting, and all ranks read it after the meeting. */
 void say(long word);
@@ -59,7 +59,7 @@ double median(double *values, long count);
 
 enum { MOST_PIECES = 8 };
 
-/* Three loops around a few pieces of memory, or a list of pieces. In bytes. */
+/* Three loops around a few pieces of memory, or a list of pieces. All numbers are in bytes. */
 struct layout {
   long start;
   long times[3], stride[3]; /* outermost first */
@@ -68,7 +68,7 @@ struct layout {
   long listed; /* with a list, the loops are not used */
   long *list_offset, *list_length;
   long payload; /* bytes of data */
-  long lines;   /* cache lines that they touch */
+  long lines;   /* cache lines that these bytes touch */
   long memory;  /* bytes from the buffer's start to the end of the last element */
 };
 
@@ -87,20 +87,20 @@ void add_piece(struct layout *layout, long offset, long length);
 void layout_measure(struct layout *layout);
 /* Writes to every byte of the layout a value that depends on the stamp and the position. */
 void fill(const struct layout *layout, char *base, uint64_t stamp);
-/* Returns the position of the first wrong byte, or -1. The right byte is the one that `fill` has written
- * at the source, `shift` bytes further on. */
+/* Returns the position of the first wrong byte, or -1. The right byte is the byte that `fill` has
+ * written `shift` bytes further on in the source. */
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift);
 
-/* Allocates buffers: of MPI_Alloc_mem, or on pages that the jobs of all libraries use in turn. The pages
- * are shared because the choice of pages made up to 1.8x between two equal runs. */
+/* Allocates buffers: with MPI_Alloc_mem, or on pages that the jobs of all libraries use in turn. The jobs
+ * share these pages because two equal runs on different pages differed by a factor of up to 1.8. */
 struct buffer {
   char *base;
   int from_mpi;
 };
 /* Maps the user's memory of this rank. */
 void memory_open(const char *path, long bytes);
-/* `shift` is the distance from the begin of a page, for user memory. All buffers are freed before a new
- * one is made. */
+/* For user memory, `shift` is the distance of the buffer from the beginning of a page. All buffers
+ * are freed before a new one is made. */
 void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift);
 void buffer_free(struct buffer *buffer);
 /* A number that differs from job to job, so that data that another job has left in the shared pages is
@@ -110,17 +110,17 @@ extern uint64_t salt;
 /* ---- rows ---- */
 
 struct row {
-  /* One exchange, or a batch of them: prepares outside of the timing, returns nanoseconds (what
-   * rank 1 returns is not used). `batch` is what rank 0 has said. */
+  /* One exchange, or a batch of them: prepares outside of the timing, and returns nanoseconds
+   * (the result of rank 1 is not used). `batch` is the value that rank 0 has chosen. */
   double (*sample)(struct row *row, long batch);
-  /* Checks what the last sample has received; returns NULL or what is wrong. */
+  /* Checks the data that the last sample has received; returns NULL or a text with the fault. */
   const char *(*verify)(struct row *row);
   double (*pack)(struct row *row); /* one MPI_Pack of the message; or NULL */
   void (*free)(struct row *row);
   long payload;
   long lines; /* cache lines of user memory that one rank sends and receives */
   int batched; /* short enough that several exchanges make a sample */
-  double sample_ns; /* how long such a sample should be; 0 for the usual */
+  double sample_ns; /* the intended duration of such a sample; 0 for the usual duration */
 };
 
 struct row *pingpong_row(char *words, int rank);

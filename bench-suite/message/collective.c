@@ -1,10 +1,11 @@
-/* Rows of one blocking collective call. The time of a row is the time from the first rank's begin to the
- * last rank's end, divided by the number of calls in the sample.
+/* Rows of one blocking collective call. The time of a row is the time from the moment when the first rank
+ * begins to the moment when the last rank ends, divided by the number of calls in the sample.
  *
- * Every call has another root, so that no root runs ahead of the others. Data are doubles with small
- * whole values, so that sums are exact in every order. BYTES is the size of one block: what each rank
- * contributes, and for alltoall what it sends to each rank. Before each long call, the ranks write their
- * data anew, outside of the timing. A sample of short calls has several calls that send the same data. */
+ * The root changes from call to call, so that no root runs ahead of the others. The data are doubles with
+ * small whole values, so that sums are exact in every order. BYTES is the size of one block: the data that
+ * each rank contributes, or for alltoall the data that each rank sends to each rank. Before each long
+ * call, the ranks write their data anew, outside of the timing. A sample of short calls has several calls
+ * that send the same data. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -15,11 +16,11 @@ enum operation { BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, GATHER, ALLGATHER, ALL
 static const char *const names[OPERATIONS] = {"barrier", "bcast",     "reduce",   "allreduce",
                                               "scan",    "gather",    "allgather", "alltoall"};
 
-/* Up to this many bytes of a block several calls make a sample; the second with more ranks than
- * CPUs, where the first rank begins long before the last. */
+/* If a block has at most this many bytes, a sample has several calls. The second limit is for jobs with
+ * more ranks than CPUs, in which the first rank begins long before the last one. */
 enum { SHORT = 16384, CROWDED_SHORT = 262144 };
-/* How long a sample of short calls should be; with more ranks than CPUs a call waits for others'
- * time slices, and the meeting for all to wake up. */
+/* The intended duration of a sample of short calls. With more ranks than CPUs, a call waits for the time
+ * slices of other ranks, and the meeting waits until all ranks have woken up. */
 static const double SAMPLE_NS = 160e3, CROWDED_NS = 6e6;
 
 struct collective {
@@ -28,7 +29,7 @@ struct collective {
   int rank, size;
   int count; /* doubles of a block */
   struct buffer out, in;
-  uint64_t written; /* how often data were written; their stamp */
+  uint64_t written; /* how often the data were written; also the stamp of the data */
   long calls;
 };
 
@@ -37,8 +38,8 @@ static double value_of(int rank, uint64_t stamp, long at)
   return (double)(((uint64_t)rank * 37 + stamp * 101 + (salt & 0xff) + (uint64_t)at) % 1021);
 }
 
-/* How many blocks the call sends from `out`, and receives to `in`, at the rank where they are
- * most. */
+/* The number of blocks that the call sends from `out` and receives into `in`, at the rank with the most
+ * blocks. */
 static int sends(const struct collective *c)
 {
   return c->operation == BARRIER ? 0 : c->operation == ALLTOALL ? c->size : 1;
@@ -194,7 +195,7 @@ struct row *collective_row(char *words, int rank, int size, int crowded)
   c->size = size;
   c->count = (int)(bytes / (long)sizeof(double));
   int from_mpi = strcmp(memory, "alloc") == 0;
-  /* At least one cache line each, so that a call that needs no buffers has some too. */
+  /* Each buffer has at least one cache line, so that calls without data have buffers too. */
   buffer_make(&c->out, sends(c) * bytes + 64, from_mpi, 64);
   buffer_make(&c->in, receives(c) * bytes + 64, from_mpi, 1088);
   c->row = (struct row){.sample = sample, .verify = verify, .free = release};

@@ -18,12 +18,12 @@ struct halo {
   int partner[FACES];
   struct layout out_layout[FACES], in_layout[FACES];
   MPI_Datatype out[FACES], in[FACES];
-  long shift[FACES]; /* from a halo's cell to the one that it mirrors */
+  long shift[FACES]; /* from a halo cell to the cell that it mirrors */
   struct buffer cube;
   uint64_t exchanged;
 };
 
-/* Makes the datatype of a cell, and the places of its bytes. */
+/* Makes the datatype of a cell, and the list of the positions of its bytes. */
 struct cell {
   const char *name;
   long bytes;
@@ -35,7 +35,8 @@ static const struct cell cells[] = {
     {"double", 8, 1, {0}, {8}},
     {"struct", 16, 3, {0, 4, 8}, {1, 4, 8}},
     {"five", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
-    /* The memory is that of `five`; the datatype describes five fields one after the other. */
+    /* `fields` has the same memory as `five`, but its datatype describes five fields one after the
+     * other. */
     {"fields", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
 };
 

@@ -1,7 +1,8 @@
-/* Layouts of the messages: where the bytes are, how they are filled and checked, their datatypes.
+/* Layouts of the messages: the positions of their bytes, how the bytes are filled and checked, and the
+ * datatypes.
  *
- * Places and datatype are written separately. Every receive is checked byte by byte against the places,
- * so that a difference between the two is found. */
+ * The code describes the positions and the datatype separately. It checks every receive byte by byte
+ * against the positions, so that a difference between the two descriptions is found. */
 #include "bench.h"
 
 #include <errno.h>
@@ -243,7 +244,7 @@ void layout_measure(struct layout *layout)
 {
   long last = -1;
   EACH_PIECE(layout, {
-    /* The pieces of one cache line follow each other. */
+    /* Pieces in the same cache line are neighbours in the list. */
     long first = at / 64 > last ? at / 64 : last + 1;
     last = (at + length - 1) / 64;
     layout->lines += last < first ? 0 : last - first + 1;

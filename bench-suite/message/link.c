@@ -1,6 +1,7 @@
 /* Sends lines between a rank and typepack-bench, over a socket in the file system.
  *
- * Standard input and output do not serve: launchers give input to rank 0 only, and libraries print. */
+ * Standard input and output are unsuitable: launchers pass input to rank 0 only, and libraries print
+ * text of their own. */
 #include "bench.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ void die(const char *format, ...)
   fputc('\n', stderr);
   fflush(stderr);
   va_end(list);
-  /* MPI_Abort is not called, because the library may be the reason. The launcher ends the job. */
+  /* Does not call MPI_Abort, because the library may be the cause of the fault. The launcher ends the
+   * job. */
   _exit(9);
 }
 

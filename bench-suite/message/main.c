@@ -1,8 +1,8 @@
 /* Entry of the program: measures rows on demand, or runs one of the modes of job.c.
  *
  * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects and
- * then obeys lines. All ranks get the same lines and answer each with one line; the answer of rank 0 has
- * the figures.
+ * then carries out the lines that it receives. All ranks get the same lines and answer each with one
+ * line; the answer of rank 0 has the figures.
  *
  *   row pingpong|halo|collective WORDS...   prepares: "ok PAYLOAD LINES"
  *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's
@@ -52,7 +52,7 @@ static double pack_sample(struct row *row, long ignored)
   return row->pack(row);
 }
 
-/* Checks the message that has been received by now. */
+/* Checks the message that this rank has received last. */
 static const char *verified(struct row *row)
 {
   batch = 1;

@@ -1,4 +1,4 @@
-/* Rows of one message there and back; the time of a row is half of that.
+/* Rows of one message there and back; the time of a row is half of the round trip.
  *
  * Both ranks have a send buffer and a receive buffer of the layout. Before every send the sender writes
  * its data anew. For a long message, both ranks write and meet, and then one exchange is timed. A
@@ -18,7 +18,7 @@ struct pingpong {
   struct message message;
   struct buffer out, in;
   char *packed;
-  uint64_t sent; /* how many messages of this rank so far; the stamp of the last one */
+  uint64_t sent; /* how many messages this rank has sent; also the stamp of the last one */
 };
 
 static uint64_t stamp(int rank, uint64_t number)
@@ -84,7 +84,7 @@ static double pack(struct row *row)
   int position = 0;
   rewrite(p);
   meet();
-  /* The other CPU rests, as it does in the table of packing. */
+  /* The other CPU stays idle, as in the measurements of packing. */
   if (p->rank != 0)
     return 0;
   double start = now_ns();
@@ -115,8 +115,8 @@ struct row *pingpong_row(char *words, int rank)
   int from_mpi = strcmp(memory, "alloc") == 0;
   p->rank = rank;
   message_make(&p->message, words);
-  /* Places in a page: cache lines, and different ones, because copies between buffers of the same
-   * place in their pages are slower on some CPUs. */
+  /* Each buffer begins at a cache line, and each at a different position in its page. On some CPUs,
+   * copies between buffers at equal positions in their pages are slower. */
   buffer_make(&p->out, p->message.layout.memory, from_mpi, 64);
   buffer_make(&p->in, p->message.layout.memory, from_mpi, 1088);
   p->row = (struct row){.sample = sample, .verify = verify, .free = release};

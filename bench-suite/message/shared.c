@@ -1,9 +1,10 @@
-/* The page that all ranks map: a barrier, a word, a cache line to throw; binding and clock.
+/* The page that all ranks map (a barrier, a word, and a cache line for the probe), the binding of ranks
+ * to CPUs, and the clock.
  *
- * Ranks that have a CPU each meet by words with one writer each, and spin, because turns are short. After
- * a while they yield, so that a job on one CPU ends. If there are more ranks than CPUs, the ranks count
- * themselves and sleep until the last one has come: a spinning rank would take time from the measured
- * ranks.
+ * If each rank has its own CPU, the ranks meet by spinning on words, each of which has one writer: turns
+ * are short. After a while the ranks yield, so that even a job on one CPU ends. If there are more ranks
+ * than CPUs, the ranks increment a counter and sleep until the last rank has arrived, because a spinning
+ * rank would take time from the measured ranks.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -197,8 +198,8 @@ double probe(void)
   enum { ROUNDS = 15, THROWS = 64 };
   double rounds[ROUNDS];
   long base = atomic_load(&page->ball.value);
-  /* Two ranks throw the line, each on a CPU of its own. If there are more ranks, the others sleep in the
-   * meeting. */
+  /* Two ranks, each on its own CPU, write to the cache line alternately. If there are more ranks, the
+   * others sleep in the meeting. */
   if (crowd && me < 2)
     set_cpu(cpu_list, me, 1);
   meet();

@@ -1,7 +1,7 @@
 //! Shows why typepack has a JIT: each layout with leaf kernels only, with compiled kernels only, and
 //! with both.
 //!
-//! Uses the rows of `suite.rs`, which has measured the three settings as competitors.
+//! This file reads the rows of `suite.rs`, which measures the three settings as competitors.
 
 use crate::competitor::{JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -10,11 +10,12 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// The default policy has made a wrong choice if its bandwidth is below this share of the better
-/// setting's.
+/// The default policy has made a wrong choice if its bandwidth is less than this fraction of the better
+/// setting's bandwidth.
 const RIGHT: f64 = 0.9;
 
-/// Writes one line per layout: bandwidth divided by the interpreter's, geometric mean over the sizes.
+/// Writes one line per layout. The line has the bandwidth of each setting divided by the interpreter's
+/// bandwidth, as the geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -1,6 +1,6 @@
 //! Compares measured rows with the bars of the definitions file.
 //!
-//! Comes after `measure.rs`. `typepack-bench pack --check` prints the verdicts.
+//! `measure.rs` produces the rows. `typepack-bench pack --check` prints the verdicts of this file.
 
 use crate::competitor::JIT;
 use crate::definition::Bar;
@@ -8,7 +8,7 @@ use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use std::fmt;
 
-/// The verdict of one bar about one row.
+/// The verdict for one bar and one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The text of the bar.
@@ -19,7 +19,7 @@ pub struct Verdict {
     pub ratio: f64,
     /// The least ratio that the bar allows.
     pub least: f64,
-    /// Are the two figures of the ratio steady? An unsteady row does not decide.
+    /// Are the two figures of the ratio steady? An unsteady row neither passes nor misses a bar.
     pub steady: bool,
 }
 

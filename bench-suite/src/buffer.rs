@@ -1,9 +1,10 @@
 //! Page-aligned memory that other processes can share.
 //!
-//! Alignment decides how a strided walk meets the cache sets. All buffers are therefore page-aligned,
-//! which is the hardest case for strides of powers of two, in every run and for every competitor. The
-//! physical pages decide as much for walks that touch one line per page: two processes differed by
-//! 1.5x. Peers (`peer/`) therefore work on the very pages of this process. `prepare.rs` uses this file.
+//! The alignment of a buffer determines which cache sets a strided walk uses. All buffers of all
+//! competitors are therefore page-aligned, in every run. Page alignment is the hardest case for strides
+//! that are powers of two. The physical pages matter as much for walks that touch one line per page: the
+//! times of two processes differed by a factor of 1.5. Peers (`peer/`) therefore work on the very pages
+//! of this process. `prepare.rs` uses this file.
 //!
 //! Invariant: while one process uses a shared buffer, the other processes wait. `peer/session.rs` and
 //! `peer/child.rs` take turns.
@@ -17,8 +18,8 @@ use std::ptr::NonNull;
 /// Alignment in bytes.
 pub const PAGE: usize = 4096;
 
-/// Bytes that begin at a multiple of [`PAGE`]. [`Buffer::new`] zeroes them. Memory that nobody touches
-/// costs nothing.
+/// A range of bytes that begins at a multiple of [`PAGE`]. [`Buffer::new`] zeroes the bytes. Pages that
+/// no process touches use no physical memory.
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
@@ -55,8 +56,8 @@ impl Buffer {
         Self::mapped(file.into(), length)
     }
 
-    /// Returns the path under which other processes of this user find the buffer while this process has
-    /// it.
+    /// Returns the path under which other processes of the same user can open the buffer as long as this
+    /// process keeps it.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -94,7 +95,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: `Buffer::mapped` has made this mapping of `mapped` bytes at `start`, and only `drop`
-        // unmaps it. Slices of it borrow `self`, so none is left. The call fails only for other
+        // unmaps it. Slices of it borrow `self`, so none is left. `munmap` fails only for invalid
         // arguments.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.mapped) };
     }

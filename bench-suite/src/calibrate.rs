@@ -1,9 +1,10 @@
 //! Measures the table of the engine's cost model (`engine/src/plan/cost/table.rs`) on this machine.
 //!
-//! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it
-//! times three layouts, all in the first-level cache: a short row, a long row, several short rows. The
-//! times of a run, a row and a call follow from these. Executors are forced, and the name of the kernel
-//! that ran is checked, because a table about another executor would be worse than none.
+//! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
+//! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
+//! cache. The command computes the times of a run, a row and a call from these three times. The command
+//! forces each executor and checks the name of the kernel that ran: a table with the times of a wrong
+//! executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -74,7 +75,7 @@ pub fn table() -> std::result::Result<String, String> {
             writeln!(text, "    Leaves {{").expect("a String takes all text");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
-            // Only AVX-512 has permutes, and one code moves runs in all instruction sets.
+            // Only AVX-512 has permutes. The same code moves runs in all instruction sets.
             let (lines, runs) = (leaf(Isa::Avx512, "window"), leaf(Isa::Portable, "runs"));
             let one = windowed(&lines, direction, &record(16), 16.0 / 64.0)?;
             let several = windowed(&lines, direction, &record(56), 56.0 / 64.0)?;
@@ -179,14 +180,15 @@ fn grid(rows: i64, n: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
 
 /// Makes rows of `n` blocks with displacements from a table.
 fn listed(rows: i64, n: i64, block: i64) -> Result<Datatype> {
-    // No two neighbouring distances are equal.
+    // Any two consecutive distances differ.
     let at: Vec<i64> =
         (0..n).map(|i| i * stride(block) + i * i % 7 % 2 * (stride(block) / 2)).collect();
     let row = Datatype::hindexed_block(1, &at, &bytes(block)?)?;
     Datatype::hvector(rows, 1, n * stride(block) + 64 + stride(block), &row)
 }
 
-/// Makes {char, int, double} in 16 bytes, or 28 and 24 bytes of 56.
+/// Makes a struct: `{char, int, double}` if `extent` is 16, and otherwise two runs of 28 and 24 bytes in
+/// 56 bytes.
 fn record(extent: i64) -> Result<Datatype> {
     let byte = Datatype::named(Named::BYTE);
     let list = match extent {
@@ -208,11 +210,13 @@ fn cost(
     let short = time(executor, direction, &layout(1, few), 1)?;
     let many = time(executor, direction, &layout(1, SPAN), 1)?;
     let rows = time(executor, direction, &layout(ROWS, few), 1)?;
-    // Asks the layouts for their numbers of leaves, because only few of the longest blocks fit.
+    // Asks the layouts for their numbers of leaves: only a few of the longest blocks fit, so a layout may
+    // have fewer leaves than requested.
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // The time of a short row, besides its runs, is the time of a row and of a call.
+    // The time of a short row without the time of its runs is the sum of the time of a row and the time of a
+    // call.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
@@ -254,8 +258,8 @@ fn time(
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();
     let leaves = plan.nests().map(leaves).sum::<f64>() * count as f64;
-    // Page-aligned, as in all other measurements: whether blocks cross cache lines decides as much as
-    // the executor does.
+    // The memory is page-aligned, as in all other measurements. Blocks that cross cache lines change the
+    // time as much as the choice of the executor does.
     let mut memory = Buffer::new((ty.extent().unsigned_abs() * count) as usize + PAGE)?;
     let packed = plan.packed_bytes(count).map_err(|e| e.to_string())?;
     let mut packed = Buffer::new(packed as usize)?;

@@ -1,4 +1,4 @@
-//! Measures what the C functions cost over the Rust calls: both pack small layouts in turns.
+//! Measures how much slower the C functions are than the Rust calls: both pack small layouts in turns.
 //!
 //! `typepack-bench pack` ends with this table. Both sides commit with the policy that an application
 //! gets, and compile their kernels before they are timed (`measure.rs`). The Rust side makes the
@@ -21,14 +21,14 @@ use typepack_jit::Jit;
 
 /// The most nanoseconds that a C call may cost over the Rust call.
 pub const BAR: f64 = 5.0;
-/// The packed sizes, at which a few nanoseconds count.
+/// The packed sizes. They are so small that a few nanoseconds per call matter.
 pub const SIZES: [u64; 2] = [128, 1024];
 
-/// Measures those of `definitions` that exist at the sizes of [`SIZES`].
+/// Measures each layout of `definitions` at those of [`SIZES`] at which it exists.
 ///
 /// # Errors
 ///
-/// Returns one line if the engine or the C library refuses something, or if an answer is wrong.
+/// Returns one line if the engine or the C library refuses a type or a call, or if an answer is wrong.
 pub fn rows(
     face: Face,
     definitions: &[&LayoutDefinition],
@@ -39,7 +39,7 @@ pub fn rows(
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };
     let mut rows = Vec::new();
     for definition in definitions {
-        // A face of 128 bytes does not exist, which is no fault here.
+        // Some layouts do not exist at every size: there is no face of 128 bytes. They are skipped.
         for layout in SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()) {
             let name = layout.name.clone();
             let rust = typed(TYPEPACK, &layout.datatype, layout.count, &settings)

@@ -1,8 +1,8 @@
 //! Turns a definition and a size into a layout: the datatype, the count, and the loops of a
 //! hand-written pack.
 //!
-//! Comes after `definition/`, which has checked the numbers; `competitor/` uses the layout. Datatype
-//! and loops are made separately from the same definition, and `prepare.rs` verifies that they agree.
+//! `definition/` has already checked the numbers, and `competitor/` uses the layout. The datatype and the
+//! loops are made separately from the same definition; `prepare.rs` verifies that they agree.
 
 use crate::definition::{
     Axis, Blocks, Class, Face, IndexList, LayoutDefinition, List, Loops, Record, ShapeDefinition,
@@ -45,7 +45,7 @@ pub enum HandNest {
     },
     /// Three loops, outermost first, over blocks.
     Box3 {
-        /// Bytes of the first block's start from the origin.
+        /// Bytes from the origin to the start of the first block.
         start: usize,
         /// Bytes per block.
         block: usize,
@@ -92,7 +92,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Returns an error if the size is smaller than a block, or no whole number of faces.
+    /// Returns an error if the size is smaller than a block, or is not a whole number of faces.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
@@ -172,7 +172,8 @@ fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     Ok((vector, 1, Some(nest)))
 }
 
-/// Makes a part of one face if the size is below a face, and whole faces of several fields above.
+/// Makes a part of one face if the size is smaller than a face. Otherwise makes whole faces of several
+/// fields.
 fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
     // Cuts the slowest dimension of the face to the size: z, or y if the normal is z.
     let unit = edge * halo * 8;
@@ -237,7 +238,7 @@ impl Numbers {
         Self(0x1234_5678_9abc_def1)
     }
 
-    /// Returns a generator with other numbers for every seed.
+    /// Returns a generator whose numbers are different for every seed.
     pub(crate) fn seeded(seed: u64) -> Self {
         // The state is odd and so never 0, which xorshift would never leave. Neighbouring seeds give
         // distant states.
@@ -309,8 +310,8 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
 }
 
 impl HandNest {
-    /// Returns the bytes of memory up to the end of what the loops of a [`TextShape`] touch, and the
-    /// bytes that they pack.
+    /// Returns the number of bytes from the origin to the end of the memory that the loops of a
+    /// [`TextShape`] touch, and the number of bytes that these loops pack.
     fn reach(&self) -> [u128; 2] {
         match self {
             Self::Box3 { start, block, counts, strides } => {
@@ -388,14 +389,15 @@ fn expression(text: &TextShape, size: u64) -> Made {
     if text.unit.is_none() && payload != size {
         return Err(format!("the type has {payload} packed bytes, which is its only size"));
     }
-    // Limits what the sizes of definitions do not limit, because the arithmetic of the caller uses i64.
+    // Rejects types that are too large for the `i64` arithmetic of the caller. The size limits of
+    // definitions do not rule them out.
     if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
         return Err("memory before the origin, or more than a machine has".to_owned());
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
     if !nests.is_empty() {
-        // Checks only how far the loops reach. That the loops belong to the type is found when their
-        // answer is verified.
+        // Checks only how far the loops reach. The verification of their answer finds loops that do not
+        // match the type.
         let end = i128::from(ty.extent()) * i128::from(count.saturating_sub(1));
         let memory = (end.max(0) + i128::from(ty.true_ub())).max(i128::from(payload)) as u128;
         let reach = nests.iter().map(|nest| nest.reach()[0]).max().unwrap_or(0);

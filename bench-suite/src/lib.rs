@@ -10,8 +10,9 @@
 //!
 //! `suite.rs` is the same flow with the reference layouts and peer MPIs (`peer/`). Its rows go to
 //! `suite_report.rs`, `summary.rs` (bars) and `ablation.rs`. `message/` measures messages, collectives
-//! and jobs, `commit/` what layouts cost besides packing. `guidelines/` compares descriptions of one
-//! layout. `record.rs` reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md`.
+//! and jobs; `commit/` measures the costs of a layout other than packing. `guidelines/` compares
+//! descriptions of one layout. `record.rs` reads a dated record; `plot/` draws it, and `results/` writes
+//! `RESULTS.md`.
 
 pub mod ablation;
 pub mod bars;

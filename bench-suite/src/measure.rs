@@ -1,10 +1,10 @@
 //! Times the competitors of one [`Bench`] in interleaved rounds.
 //!
-//! Comes after `prepare.rs`, which has verified the competitors; `report.rs` prints the [`Row`]s. In
-//! every round each competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine
-//! slows all of them down. A turn is one call that warms up the caches, and then a few samples. Each
-//! sample is a batch of calls that is long enough for the clock. The value of a turn is the median of
-//! its samples, a figure is the median of the turns, and the spread says how far the turns differ.
+//! `prepare.rs` has already verified the competitors; `report.rs` prints the [`Row`]s. In every round
+//! each competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of
+//! them down. A turn is one call that warms up the caches, and then a few samples. Each sample is a batch
+//! of calls that is long enough for the clock. The value of a turn is the median of its samples, a figure
+//! is the median of the turns, and the spread says how far the turns differ.
 
 use crate::competitor::JIT;
 use crate::prepare::Bench;
@@ -12,7 +12,8 @@ use serde::Serialize;
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
-/// A row whose rounds differ by more than this ratio is unsteady: it decides about no bar.
+/// A row whose rounds differ by more than this ratio is unsteady. An unsteady row neither passes nor
+/// misses a bar.
 pub const STEADY: f64 = 1.25;
 /// After this many bytes the engine has compiled a kernel for most layouts that are worth one: a kernel
 /// that saves 5 ps per byte has repaid its compilation (`engine/src/plan/cost/`).
@@ -102,8 +103,9 @@ pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize
     measure_with(bench, &mut [], size, direction, rounds).0
 }
 
-/// Measures like [`measure`], with guests that take their turns in the same rounds. A guest that fails has
-/// no figure. The second value returned has a line for each such guest, which begins with its name.
+/// Measures like [`measure`], with guests that take their turns in the same rounds. A guest that fails
+/// has no figure. The second returned value has a line for each such guest, which begins with the guest's
+/// name.
 pub fn measure_with(
     bench: &mut Bench,
     guests: &mut [&mut dyn Guest],
@@ -165,8 +167,8 @@ fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usi
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
 }
 
-/// Returns the number of calls that fill a sample. Before that, makes enough calls for the policy of the
-/// engine to decide whether it compiles a kernel.
+/// Makes enough calls for the engine's policy to decide whether to compile a kernel. Then measures and
+/// returns the number of calls that fill a sample.
 pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
     let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;
     sample(bench, competitor, direction, before.clamp(2, 1 << 16));

@@ -1,9 +1,9 @@
 //! Keeps all competitors on one CPU.
 //!
-//! Called before the peers of `peer/` are started, which inherit the binding. On a busy virtual
-//! machine, one run had all figures of the engine for a layout 1.7x lower than the runs around it,
-//! while the rounds agreed and the peers' figures were as usual. The likely reason, which is not
-//! proven, is that the processes ran on different CPUs. The caches of another CPU may also hold the
+//! The command calls [`pin`] before it starts the peers of `peer/`, so that they inherit the binding. On
+//! a busy virtual machine, one run had all figures of the engine for a layout 1.7x lower than the runs
+//! around it, while the rounds agreed and the peers' figures were as usual. The likely reason, which is
+//! not proven, is that the processes ran on different CPUs. The caches of another CPU may also hold the
 //! lines that were used last.
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};

@@ -1,7 +1,7 @@
 //! Allocates the buffers for one layout and verifies the answer of every competitor.
 //!
-//! Comes after `competitor/`. `measure.rs` times exactly the calls that are verified here, on the same
-//! buffers.
+//! `competitor/` makes the competitors. `measure.rs` times exactly the calls that this file verifies, on
+//! the same buffers.
 
 use crate::buffer::Buffer;
 use crate::competitor::{self, Competitor};
@@ -43,8 +43,8 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns one line if the engine refuses the layout, or if an answer is wrong; the line says whose
-    /// and where.
+    /// Returns one line if the engine refuses the layout, or if an answer is wrong. The line names the
+    /// competitor and the position of the wrong byte.
     pub fn new(layout: Layout, jit: &Jit) -> Result<Self, String> {
         let name = &layout.name;
         let competitors =
@@ -56,7 +56,8 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns one line if memory is short, or if an answer is wrong; the line says whose and where.
+    /// Returns one line if memory is short, or if an answer is wrong. The line names the competitor and
+    /// the position of the wrong byte.
     pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
         let (memory, packed) = Self::buffers(&layout)?;
         let (bench, faults) = Self::sound(layout, competitors, memory, packed);
@@ -76,7 +77,8 @@ impl Bench {
         Ok((Buffer::new(memory)?, Buffer::new(packed)?))
     }
 
-    /// Returns the lengths of memory and packed bytes. memcpy copies from the same memory.
+    /// Returns the lengths of memory and packed bytes. The memory is also long enough for memcpy, which
+    /// copies from it.
     pub fn lengths(layout: &Layout) -> [usize; 2] {
         let payload = layout.payload as usize;
         [layout.memory.max(payload), payload]
@@ -128,8 +130,8 @@ impl Bench {
         let payload = self.layout.payload as usize;
         let mut before = vec![0; self.memory.bytes().len()];
         typemap::unpack(ty, count, &noise(payload, 1), &mut before, 0);
-        // If a type overlaps itself, packing gives other bytes than were unpacked. So the oracle packs,
-        // too.
+        // If a type overlaps itself, packing does not return the bytes that were unpacked. So the oracle
+        // computes the result of packing separately.
         let packed = typemap::pack(ty, count, &before, 0);
         let data = noise(payload, 101);
         let after = (before.len() <= COMPARED_IN_FULL).then(|| {

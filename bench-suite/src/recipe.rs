@@ -1,10 +1,10 @@
 //! Takes a datatype apart into the calls that make it, parts before wholes.
 //!
-//! A program that makes a type again and again has its own arrays at hand; a recipe holds these arrays.
+//! A program that makes a type repeatedly keeps the arrays of its arguments; a recipe holds these arrays.
 //! `storm.rs` makes the type from them with the engine, `peer/build.rs` with another MPI. The recipe
 //! comes from the walk that MPI programs do with `MPI_Type_get_envelope` and `MPI_Type_get_contents`
-//! (MPI-5.0 section 5.1.13). The walk keeps its stack on the heap, because the user decides how deep a
-//! type is.
+//! (MPI-5.0 section 5.1.13). The walk keeps its stack on the heap, because the depth of a type has no
+//! limit.
 
 use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
 

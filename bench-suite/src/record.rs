@@ -11,9 +11,9 @@ use crate::measure::STEADY;
 
 /// Name of a table that no comment line names.
 pub const PEERS: &str = "peers";
-/// The beginning of the comment line that names a table.
+/// The text with which a comment line that names a table begins.
 const TITLE: &str = "# typepack-bench ";
-/// The end of the names of columns that hold bandwidths.
+/// The suffix of the names of columns that hold bandwidths.
 const SPEED: &str = "_gb_per_s";
 /// The columns of bandwidths that do not belong to peers.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", "jit", TYPEPACK, HAND, HAND_C];
@@ -53,8 +53,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Returns an error with the line's number if a row has another number of fields than its header,
-    /// and an error if the text has no table.
+    /// Returns an error with the line's number if the number of fields in a row differs from that in its
+    /// header, and an error if the text has no table.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let mut record = Self::default();
         let mut title = Some(PEERS.to_owned());

@@ -1,4 +1,5 @@
-//! Measures the regret of the compilation policy: how much time it loses against the better choice.
+//! Measures the regret of the compilation policy: how much more time the policy takes than the better
+//! choice.
 //!
 //! `suite.rs` calls this module. For a layout and a number of uses, a measurement times the whole
 //! sequence: one commit and then that many packs, with a code generator that has compiled nothing yet.
@@ -53,7 +54,7 @@ pub struct Regret {
     pub uses: usize,
     /// Nanoseconds of the whole sequence: never compiled, compiled at commit, the default policy.
     pub ns: [f64; 3],
-    /// Did the rounds of all three agree?
+    /// Are the rounds of all three modes steady?
     pub steady: bool,
 }
 
@@ -104,8 +105,9 @@ fn story(
     memory: &[u8],
     packed: &mut [u8],
 ) -> Result<f64, String> {
-    // A new code generator, because a generator keeps its compiled kernels. Mapping code memory leaves cold
-    // caches and TLBs. The spare generator maps code memory too, so that all modes pay for this.
+    // A new code generator, because a generator keeps its compiled kernels. Mapping code memory leaves
+    // cold caches and TLBs. The measurement maps code memory for a spare generator in every mode, so that
+    // all modes pay the same price.
     let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     let (jit, spare) = (new(mode), new(Mode::Eager));
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };

@@ -1,7 +1,7 @@
 //! Writes the rows of `typepack-bench pack` as a table, as CSV, and as JSON.
 //!
-//! Comes after `measure.rs`. `bars.rs` decides about the rows. GB is 10^9 bytes; KiB and MiB are powers
-//! of two.
+//! `measure.rs` produces the rows; `bars.rs` decides whether they pass. GB is 10^9 bytes; KiB and MiB are
+//! powers of two.
 
 use crate::measure::{Row, STEADY};
 use comfy_table::{CellAlignment, Table, presets};

@@ -1,4 +1,4 @@
-//! Divides text at a byte: arguments of the command, and lines that programs answer.
+//! Divides text at a byte. The texts are arguments of the command and answers of programs.
 
 use memchr::{memchr, memchr_iter};
 

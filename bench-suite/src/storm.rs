@@ -1,10 +1,10 @@
-//! The storm: a competitor that makes a new type every ten uses.
+//! The storm: a competitor that makes a new type after every ten uses.
 //!
 //! `suite.rs` measures it. One call of the competitor makes the type from the program's arrays
 //! (`recipe.rs`), commits it, packs ten times, and frees it, so that it is verified and timed like all
-//! other competitors. Peers do the same in `peer/competitor.rs`. Each library is called as a program
-//! calls it: the constructors of the engine take lists of 64-bit numbers, those of a peer lists of
-//! `int`.
+//! other competitors. Peers do the same in `peer/competitor.rs`. The storm calls each library like a
+//! program does: the constructors of the engine take lists of 64-bit numbers, and the constructors of a
+//! peer take lists of `int`.
 
 use crate::competitor::{Competitor, TYPEPACK};
 use crate::layout::{Layout, Numbers};

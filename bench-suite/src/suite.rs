@@ -1,8 +1,8 @@
 //! Runs `typepack-bench peers`: measures every layout at every size, all competitors and peers in turns.
 //!
-//! Comes after `layout.rs`, `prepare.rs` and `peer/`. `summary.rs` compares the rows with the bars;
-//! `ablation.rs` and `suite_report.rs` print them. If a competitor fails, the run adds a line to
-//! [`Suite::faults`] and continues without the competitor.
+//! `layout.rs` makes the layouts, `prepare.rs` verifies the answers, and `peer/` measures the peers.
+//! `summary.rs` compares the rows with the bars; `ablation.rs` and `suite_report.rs` print them. If a
+//! competitor fails, the run adds a line to [`Suite::faults`] and continues without the competitor.
 
 use crate::competitor::hand::Hands;
 use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
@@ -26,14 +26,14 @@ pub struct Effort {
     pub rounds: usize,
     /// How many times an unsteady row is measured again.
     pub repeats: usize,
-    /// The most bytes of memory that a layout may span; the run skips larger layouts. Verification needs up
-    /// to three times as much for a moment.
+    /// The most bytes of memory that a layout may span; the run skips larger layouts. Verification
+    /// temporarily needs up to three times as much memory.
     pub memory: u64,
     /// The instruction set of leaf kernels. `None`: the best one of this machine.
     pub isa: Option<Isa>,
 }
 
-/// One layout at one size in one direction, with the facts that the bars ask for.
+/// One layout at one size in one direction, with the data that the bars need.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteRow {
     /// The figures.

@@ -13,7 +13,8 @@ use std::fmt::Write;
 
 /// The name of the storm's table in records. Its nanoseconds are those of one type with all its uses.
 pub(crate) const STORM: &str = "storm";
-/// How many characters of a kernel's name the table shows. The name of an unrolled list has hundreds.
+/// How many characters of a kernel's name the table shows. The name of an unrolled list has hundreds of
+/// characters.
 const EXECUTOR: usize = 48;
 /// The competitors that are not peers, in the order of the columns.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];

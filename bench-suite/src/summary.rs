@@ -1,8 +1,8 @@
 //! Compares the rows of one run with the bars for packing and unpacking.
 //!
-//! Comes after `suite.rs`. The bars are those of the project for packing and unpacking in a single
+//! `suite.rs` produces the rows. The bars are the project's bars for packing and unpacking in a single
 //! thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows decide
-//! about a bar. The text counts unsteady rows and also shows the value of all rows.
+//! whether a bar passes. The text counts unsteady rows and also shows the value of all rows.
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
@@ -12,9 +12,9 @@ use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
-/// Ratios from this one on count as ties with the best peer.
+/// Ratios of at least this value count as ties with the best peer.
 pub const TIE: f64 = 0.97;
-/// Ratios from this one on count as ties in rows that touch more than [`IN_CACHE`].
+/// Ratios of at least this value count as ties in rows that touch more than [`IN_CACHE`].
 pub const FAR_TIE: f64 = 1.0 / 1.5;
 /// A row whose touched cache lines have at most this many bytes counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
@@ -45,10 +45,10 @@ struct Bar {
     of: fn(&SuiteRow, &[String]) -> Judged,
 }
 
-/// A bar and what the rows of a run reach.
+/// A bar, and the values that the rows of a run reach.
 #[derive(Clone, Debug)]
 pub struct Verdict<'a> {
-    /// What the bar is about.
+    /// The text of the bar.
     pub text: &'static str,
     /// How the rows become one value.
     pub value: Value,
@@ -74,8 +74,8 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Returns the nanoseconds that a call of at most 128 bytes takes longer than the hand loop. The row is
-/// steady if both figures are.
+/// Returns how many nanoseconds longer than the hand loop a call of at most 128 bytes takes. The row is
+/// steady if both figures are steady.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;
@@ -395,7 +395,7 @@ fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     );
 }
 
-/// Returns what a ratio means for a reader: `win`, `tie` or `loss`.
+/// Returns the word for a ratio: `win`, `tie` or `loss`.
 pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
     let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
     match ratio {

@@ -69,8 +69,8 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{mode}: {said}");
         let faults = faults(&output);
-        // There are two sizes. A peer that crashes in a turn does so only when it packs, and is back
-        // for unpacking.
+        // There are two sizes. A peer that crashes in a turn crashes only when it packs; a new child of
+        // the peer then measures unpacking.
         assert!(faults.len() >= 2, "{mode}: {faults:?}\n{text}");
         let all = faults.iter().all(|fault| {
             fault.starts_with("d1s2 at ")
@@ -79,7 +79,7 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
         });
         assert!(all, "{mode}: {faults:?}");
         assert!(faults.iter().any(|fault| fault.contains(line)), "{mode}: {faults:?}");
-        // Four rows have a ratio to the peer without a fault, which is the best peer.
+        // Four rows have a ratio to the peer that has no fault, because this peer is the best one.
         let rows: Vec<&str> =
             text.lines().filter(|row| row.starts_with("| d1s2") && row.contains("pack")).collect();
         assert_eq!(rows.len(), 4, "{text}");

@@ -22,7 +22,7 @@ fn run(arguments: &[&str]) -> Output {
 
 fn command(name: &str, arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_typepack-bench");
-    // Two ranks spin on one busy machine: the time limit is there for a hang, not for speed.
+    // Two ranks spin on a busy machine, so the test may be slow. The time limit only detects a hang.
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "240", binary, name]).args(arguments);
     command.output().expect("the command runs")
@@ -152,7 +152,8 @@ fn every_kind_of_row_is_verified_and_measured() {
     }
 }
 
-/// Measures all calls with as many ranks as there are CPUs and with more, and one build beside itself.
+/// Measures all calls with as many ranks as there are CPUs and with more ranks than CPUs, and compares a
+/// build with itself.
 #[test]
 fn collectives_of_two_builds_are_verified_and_compared() {
     let Some(prefix) = prefix("collectives") else { return };
@@ -209,7 +210,7 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // The processes are not ranks of one job: each is a job of its own, and says so.
+    // The processes are not ranks of one job. Each one is a job of its own and reports that.
     fake(
         &peers,
         "lonely",

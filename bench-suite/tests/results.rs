@@ -26,7 +26,8 @@ fn the_page_is_up_to_date() {
     );
 }
 
-/// The table of results in the README is a choice of lines of the page, so that it cannot go out of date.
+/// Checks that every line of the README's table of results is also a line of the page, so that the table
+/// cannot go out of date.
 #[test]
 fn the_table_of_the_readme_stands_in_the_page() {
     let readme = std::fs::read_to_string(suite().join("../README.md")).expect("README.md");

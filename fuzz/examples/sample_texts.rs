@@ -3,9 +3,9 @@
 //!
 //! `cargo run -p typepack-fuzz --example sample_texts -- [SEED [COMMENTS [ERRORS]]]`
 //!
-//! Without arguments the seed is the hash of the commit that is checked out. So a new commit has a
-//! new sample, and anybody can repeat the sample of an old commit. By default the sample has 60
-//! comments and 30 error messages.
+//! Without arguments the seed is the hash of the commit that is checked out. So a new commit has a new
+//! sample, and a reader can repeat the sample of an old commit. By default the sample has 60 comments and
+//! 30 error messages.
 
 #[expect(dead_code, reason = "a sample needs numbers below a bound only")]
 #[path = "../support/random.rs"]
@@ -18,7 +18,7 @@ use source_texts::Text;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Words in the code before a string literal which show that the literal is an error message.
+/// Words that, in the code before a string literal, show that the literal is an error message.
 const ERRORS: &[&str] = &[
     "Err(",
     "err(",

@@ -1,5 +1,5 @@
-//! The campaign of `scripts/soak`: random types, model = oracle = interpreter = JIT, on all
-//! processors.
+//! The campaign of `scripts/soak`. It checks on all processors that model, oracle, interpreter and JIT
+//! agree for random types.
 //!
 //! Usage: `soak [TYPES [SEED]]`, by default 1,000,000 types and seed 0. It prints progress, and at the
 //! end one line with the counts. A difference is shrunk and printed as a line for `fuzz/regressions/`,
@@ -14,9 +14,9 @@ use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
 /// Types per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const BATCH: u64 = 2000;
-/// Batches between two lines of progress.
+/// The number of batches between two lines of progress.
 const PROGRESS: u64 = 10;
-/// One type in this many is tried with all ranges.
+/// One of every `THOROUGH_EVERY` types is tried with all ranges.
 const THOROUGH_EVERY: u64 = 200;
 
 #[derive(Default)]

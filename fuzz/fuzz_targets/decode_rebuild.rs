@@ -1,4 +1,4 @@
-//! cargo-fuzz target: types rebuilt from their contents.
+//! cargo-fuzz target: rebuilds types from their contents and compares them with the originals.
 //!
 //! A failure prints the case as one line.
 #![no_main]

@@ -1,4 +1,4 @@
-//! cargo-fuzz target: copies from one layout straight into another of the same signature.
+//! cargo-fuzz target: copies data from one layout directly into another layout with the same signature.
 //!
 //! A failure prints the pair as two lines, `count * type` each.
 #![no_main]

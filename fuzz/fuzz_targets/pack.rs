@@ -1,4 +1,4 @@
-//! cargo-fuzz target: compares everything that works without a code generator with the model.
+//! cargo-fuzz target: compares all packing code that needs no code generator with the model.
 //!
 //! A failure prints the case as one line; put it into `fuzz/regressions/`.
 #![no_main]

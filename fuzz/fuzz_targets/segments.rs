@@ -1,4 +1,4 @@
-//! cargo-fuzz target: packing and unpacking in parts.
+//! cargo-fuzz target: packs and unpacks in parts, and compares with the model.
 //!
 //! A failure prints the case as one line and the seed of the partitions.
 #![no_main]

@@ -1,4 +1,4 @@
-//! cargo-fuzz target: signatures against the list of basic types.
+//! cargo-fuzz target: compares signatures with the list of basic types.
 //!
 //! A failure prints the pair as two lines, the third case and the seed.
 #![no_main]

@@ -1,4 +1,4 @@
-//! cargo-fuzz target: the text form of datatypes, and its parser on any text.
+//! cargo-fuzz target: checks the text form of datatypes, and feeds its parser with any text.
 //!
 //! A failure prints the text, or the case as one line and the seed of the mutations.
 #![no_main]

@@ -1,4 +1,4 @@
-//! cargo-fuzz target: two ranks while a hand writes into their shared memory.
+//! cargo-fuzz target: two ranks exchange messages while a third party writes into their shared memory.
 #![no_main]
 
 use arbitrary::Unstructured;

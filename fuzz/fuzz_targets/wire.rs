@@ -1,4 +1,4 @@
-//! cargo-fuzz target: the wire form of layouts, and its decoder on hostile bytes.
+//! cargo-fuzz target: checks the wire form of layouts, and feeds its decoder with hostile bytes.
 //!
 //! A failure prints the case as one line and the seed of the mutations.
 #![no_main]

@@ -2,20 +2,21 @@
 //!
 //! The case comes from `generate.rs` or `parse.rs`. For a type and a count this file checks:
 //!
-//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`;
-//! 2. the engine's oracle (`typepack_engine::typemap`) in both directions;
-//! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
-//! 4. for every executor: packing and unpacking of the whole, and of packed byte ranges (all of
-//!    them where the case is small enough, else every split point or a sample).
+//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`; 2. the engine's
+//! oracle (`typepack_engine::typemap`) in both directions; 3. that the safe calls refuse memory that is
+//! one byte short, and accept memory that is long enough; 4. for every executor: packing and unpacking of
+//! all packed bytes, and of byte ranges (all ranges if the case is small enough, otherwise all split
+//! points or a sample).
 //!
-//! Every buffer has the exact length and lies against a forbidden page (`guard.rs`); the other end has
-//! a canary. Unpacking writes into memory that is filled with a canary pattern, and all of that memory
-//! is compared. Bytes that the type does not cover, or that lie outside the range, must keep their
-//! value. Where entries overlap, the last one in typemap order must win.
+//! Every buffer has the exact length. One of its ends touches a forbidden page (`guard.rs`), and a canary
+//! follows its other end. Unpacking writes into memory that is filled with a canary pattern, and all of
+//! that memory is compared. Bytes that the type does not cover, or that lie outside the range, must keep
+//! their value. Where entries overlap, the last one in typemap order must win.
 //!
 //! The checks of the engine's other folders use parts of this file (`fused_copy.rs`, `segments.rs`,
-//! `wire.rs`, `decode_rebuild.rs`). The expectation is a list with the address of every packed byte:
-//! packing byte `k` reads `address[k]`, unpacking writes it, in this order.
+//! `wire.rs`, `decode_rebuild.rs`). The expected behaviour is a list with the address of every packed
+//! byte. Packing reads byte `k` from `address[k]`. Unpacking writes byte `k` to `address[k]`, in
+//! ascending order of `k`.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
 use crate::guard::{Guarded, Side};
@@ -39,7 +40,7 @@ pub enum Executors {
 }
 
 impl Executors {
-    /// Returns the settings of the commits, each with a name for messages, and the JIT in them.
+    /// Returns the settings to commit with, each with a name for messages, and the JIT that they use.
     pub(crate) fn settings(self) -> (Vec<(&'static str, Settings)>, Option<Jit>) {
         let forced = |compiler: Option<&Jit>, strategy| Settings {
             compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
@@ -69,17 +70,19 @@ impl Executors {
 /// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.
+    /// All ranges if there are at most 24 packed bytes, all split points if there are at most 128, and a
+    /// few random ranges.
     Quick,
-    /// All pairs up to 200 packed bytes, all split points up to 1024, and more at random.
+    /// All ranges if there are at most 200 packed bytes, all split points if there are at most 1024, and
+    /// more random ranges.
     Thorough,
 }
 
 impl Effort {
-    /// Returns four limits: the packed bytes up to which all pairs are tried; those up to which all
-    /// split points are tried; the number of random ranges; and the bytes of memory that may be
-    /// compared. Each range compares all of the case's memory; above the last limit only a sample of
-    /// the ranges is tried.
+    /// Returns four limits: the number of packed bytes up to which all ranges are tried; the number of
+    /// packed bytes up to which all split points are tried; the number of random ranges; and the number
+    /// of bytes of memory that may be compared. Each range compares all of the case's memory. If all
+    /// ranges together would exceed the last limit, only a sample of them is tried.
     fn limits(self) -> (usize, usize, usize, usize) {
         match self {
             Effort::Quick => (24, 128, 6, 2 << 20),
@@ -127,7 +130,8 @@ impl Checker {
         Self { jit, ..Self::with(settings) }
     }
 
-    /// Makes a checker of plans that are committed with `settings`, each with a name for messages.
+    /// Makes a checker that commits each type with each of `settings`. The texts are the names of the
+    /// settings in messages.
     ///
     /// # Panics
     ///
@@ -217,9 +221,9 @@ pub(crate) struct Scene {
     pub(crate) source: Vec<u8>,
     /// The expected result of packing.
     pub(crate) packed: Vec<u8>,
-    /// The data that is unpacked. It differs from the result of packing: where the type overlaps
-    /// itself, that result would have equal bytes for equal positions, and any order of writing would
-    /// pass.
+    /// The data that is unpacked. It differs from the result of packing. Where the type overlaps itself,
+    /// the result of packing has equal bytes for equal positions, so a wrong order of writing would not
+    /// be found.
     pub(crate) data: Vec<u8>,
     /// Contents of the touched memory before unpacking.
     pub(crate) canary: Vec<u8>,

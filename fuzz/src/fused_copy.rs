@@ -16,11 +16,11 @@ pub struct CopyChecker {
     settings: Vec<(&'static str, Settings)>,
     src: Guarded,
     dst: Guarded,
-    /// The pairs so far, by executor.
+    /// The numbers of pairs that were checked so far, by executor.
     pub pairs: Pairs,
 }
 
-/// The executors of the pairs that were checked.
+/// The numbers of checked pairs, by executor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.

@@ -140,8 +140,8 @@ impl Generator<'_, '_> {
             let all: Vec<Named> = Named::all().collect();
             *self.u.choose(&all)?
         };
-        // Types that are made without an element type are rare here, because every tree ends in a
-        // leaf.
+        // Types that are made without an element type are rarely drawn here, because every tree ends in
+        // such a type anyway.
         let recipe =
             match if self.mode == Mode::Regular { 0 } else { self.u.int_in_range(0..=19)? } {
                 18 => Recipe::F90(self.f90()?),
@@ -203,7 +203,8 @@ impl Generator<'_, '_> {
         Ok(Spread { size, distribution, argument, processes })
     }
 
-    /// Makes a struct of mixed members: in a row with gaps, as a C compiler places them, or anywhere.
+    /// Makes a struct of mixed members: one after the other with gaps, as a C compiler places them, or at
+    /// any positions.
     fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
         let most = if self.mode == Mode::Tiny { 3 } else { 6 };
         let members = self.u.int_in_range(1..=most)?;
@@ -319,7 +320,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a count or a block length; `shorter` is the number of products in which it is a factor.
+    /// Makes a count or a block length. The result becomes a factor of a product; `shorter` says of how
+    /// many factors, so that the product stays small.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {
@@ -360,8 +362,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes block starts: evenly spaced, in ascending order, or anywhere (also backwards and
-    /// overlapping).
+    /// Makes block starts: evenly spaced, in ascending order, or at any positions (including descending
+    /// and overlapping ones).
     fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
         let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
         let kind = self.u.int_in_range(0..=4)?;

@@ -1,8 +1,8 @@
 //! Memory with a forbidden page on either side.
 //!
 //! `check.rs` places buffers of the exact length against the front or the back page. So a kernel that
-//! reads or writes one byte too far faults at once. Sanitizers do not see the loads of JIT-compiled
-//! code, and canaries do not detect reads; guarded memory detects both.
+//! reads or writes one byte beyond the buffer faults at once. Sanitizers do not see the loads of
+//! JIT-compiled code, and canaries do not detect reads; guarded memory detects both.
 //!
 //! The `region` crate protects the memory (the code generator needs that crate anyway), so this crate
 //! makes no system calls of its own.

@@ -1,4 +1,4 @@
-//! Random datatypes, and the checks that hold for all of them.
+//! Random datatypes, and checks that every datatype must pass.
 //!
 //! The flow, by file: `stream.rs` (seeded bytes; a fuzzer brings its own) -> `generate.rs` (makes a
 //! [`Case`] of bytes: a tree and a count) -> `recipe.rs` (the tree, printed as one line and built into
@@ -6,10 +6,9 @@
 //! tree, computed without the engine) -> `check.rs` (compares engine, interpreter and JIT with the
 //! model, in memory from `guard.rs`) -> `shrink.rs` (the smallest case that still fails).
 //!
-//! For the engine's other folders: `pair.rs` makes two layouts of one signature, which
-//! `fused_copy.rs` and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and
-//! `segments.rs` check a single case. For the runtime: `transport.rs` plays two ranks in hostile
-//! memory.
+//! For the engine's other folders: `pair.rs` makes two layouts with equal signatures, which
+//! `fused_copy.rs` and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs`
+//! check a single case. For the runtime: `transport.rs` runs two ranks in hostile memory.
 //!
 //! The fuzz targets (`fuzz_targets/`), the property tests (`tests/`) and the campaign
 //! (`examples/soak.rs`) are glue around these checks. The library neither prints nor exits: a failed

@@ -1,8 +1,8 @@
 //! The standard's definition of a datatype, computed naively and without the engine.
 //!
-//! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The
-//! model takes only the table of named types from the engine. The model deliberately expands a type
-//! to one entry per named type: this method is simple enough to be obviously right.
+//! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The model
+//! takes only the table of named types from the engine. It deliberately expands a type to one entry per
+//! named type, because this method is simple enough to be obviously right.
 //!
 //! Source: MPI-5.0 section 5.1 for the type map of each constructor, and 5.1.6 and 5.1.7 for lower
 //! bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that
@@ -22,7 +22,8 @@ pub struct Model {
     pub lb: i64,
     /// Upper bound.
     pub ub: i64,
-    /// True if `resized` or a marker set the lower (upper) bound, here or in a part.
+    /// For the lower and the upper bound: true if `resized` or a marker sets the bound, in this type or
+    /// in a part of it.
     pub explicit: (bool, bool),
     /// Number of nodes that a walk over the tree visits. Copies of empty types add nothing to the type
     /// map, but a naive walk enters every copy, and a tower of such types would take hours.
@@ -151,8 +152,8 @@ impl Model {
         self.entries.iter().map(|(offset, n)| offset + i64::from(n.size())).max().unwrap_or(0)
     }
 
-    /// Returns the range of bytes that `count` elements touch: the first, and one past the last.
-    /// Returns `None` if there are no bytes or if the range does not fit 64 bits.
+    /// Returns the range of bytes that `count` elements touch: the first byte, and one past the last
+    /// byte. Returns `None` if there are no bytes or if the range does not fit 64 bits.
     pub fn touched(&self, count: u64) -> Option<(i64, i64)> {
         if count == 0 || self.entries.is_empty() {
             return Some((0, 0));

@@ -1,4 +1,4 @@
-//! Makes pairs: two layouts of one signature.
+//! Makes pairs of layouts with equal signatures.
 //!
 //! The input is a case from `generate.rs`. This file writes out its basic types with the help of
 //! `model.rs`, and builds an unrelated tree with the same list of basic types. If the list repeats, the
@@ -150,7 +150,7 @@ fn members(
     Ok(model.map(|model| (recipe, model)))
 }
 
-/// Builds a loop or a table over one period of the list.
+/// Builds a loop or a table that repeats one period of the list.
 fn copies(
     u: &mut Unstructured<'_>,
     list: &[Named],

@@ -1,6 +1,7 @@
 //! Parses the one-line text that `recipe.rs` and `generate.rs` print.
 //!
-//! Regression files use it, and so do developers who paste a failure message into a test.
+//! The tests parse regression files with this code. Developers can also paste a failure message into a
+//! test.
 
 use crate::generate::Case;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, word};
@@ -135,7 +136,7 @@ impl<'a> Reader<'a> {
         i32::try_from(number).map_err(|_| self.error("a 32-bit number"))
     }
 
-    /// Parses a number, or the word that stands for no number.
+    /// Parses a number, or the word for a missing number.
     fn given(&mut self) -> Result<Option<i32>, ParseError> {
         if self.accept("undefined") { Ok(None) } else { self.int().map(Some) }
     }

@@ -1,4 +1,4 @@
-//! A datatype as plain data: the constructor calls before the engine sees them.
+//! A datatype as plain data: a tree of constructor calls that have not been made yet.
 //!
 //! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes their
 //! meaning, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one line that
@@ -33,7 +33,7 @@ pub enum Recipe {
         count: i64,
         /// Elements per block.
         blocklength: i64,
-        /// Distance of block starts.
+        /// The distance between the starts of consecutive blocks.
         stride: i64,
         /// The element type.
         old: Box<Recipe>,
@@ -255,7 +255,7 @@ impl Recipe {
         }
     }
 
-    /// Returns this call with other element types; `children` must have as many entries as
+    /// Returns this call with the element types `children`, which must have as many entries as
     /// [`Recipe::children`].
     pub fn with_children(&self, children: Vec<Recipe>) -> Recipe {
         let mut recipe = self.clone();

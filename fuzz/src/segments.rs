@@ -43,7 +43,8 @@ impl SegmentChecker {
     }
 }
 
-/// Returns consecutive ranges that cover `0..total`: of one length, or of random lengths, some empty.
+/// Returns consecutive ranges that cover `0..total`. They have equal lengths or random lengths; some
+/// ranges are empty.
 fn partition(total: usize, stream: &mut Stream) -> Vec<Range<usize>> {
     let most = 1 + stream.below((total as u64).clamp(1, 4096)) as usize;
     // Every part compares all of the memory, so there must not be too many parts.
@@ -108,7 +109,7 @@ fn unpack_parts(
     Ok(())
 }
 
-/// Checks that the cursor's runs are the expected addresses, from any position.
+/// Checks that the runs of a cursor, from any position on, cover the expected addresses.
 fn cursor(
     plan: &typepack_engine::Plan,
     count: u64,

@@ -12,7 +12,7 @@ use crate::stream::Stream;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 
-/// One side: its signature and its basic types, written out.
+/// One side: its signature and the full list of its basic types.
 struct Written {
     signature: Signature,
     count: u64,
@@ -163,7 +163,7 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
     let say =
         |expected: String| format!("{send} sent, {recv} received: {found:?}, expected {expected}");
-    // A side is packed if its type is packed, for any count.
+    // A side counts as packed if its type is packed, whatever the count is.
     if sent.is_empty() {
         return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };
     }

@@ -1,8 +1,8 @@
 //! A deterministic stream of random bytes (SplitMix64); the property tests use it in place of a fuzzer.
 //!
-//! `generate.rs` reads the stream. No library is used, because the tests need only these few lines
-//! and because the stream must never change: a seed and an index in a failure message identify one
-//! case forever.
+//! `generate.rs` reads the stream. This file uses no library. The tests need only a few lines, and the
+//! stream must never change: the seed and the index in a failure message must always identify the same
+//! case.
 
 /// A SplitMix64 generator.
 #[derive(Clone, Debug)]

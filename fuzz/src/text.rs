@@ -1,7 +1,7 @@
 //! Compares the text form with the model, and feeds its parser with any text.
 //!
-//! The case comes from `generate.rs`. A printed text must parse as an equal type, which must print as
-//! the same text. A mutated text must be refused, or be a type whose own text parses.
+//! The case comes from `generate.rs`. A printed text must parse as an equal type, which must print as the
+//! same text. The parser must refuse a mutated text, or return a type whose printed text parses.
 
 use crate::check::same_bounds;
 use crate::generate::Case;
@@ -9,8 +9,8 @@ use crate::stream::Stream;
 use typepack_engine::text::{parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Checks the text of one case, and `mutations` mutations drawn from `stream`; returns how many of the
-/// mutations were types.
+/// Checks the text of one case, and `mutations` mutations drawn from `stream`. Returns the number of
+/// mutations that parsed as types.
 pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, String> {
     let model = case.model().ok_or("the case exceeds the generator's bounds")?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -29,7 +29,7 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {
-            // Drawing the position must work for any text, too.
+            // The drawing of the error's position must also work for any text.
             if error.to_string().is_empty() {
                 Err(format!("{text:?}: no message"))
             } else {

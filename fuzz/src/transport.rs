@@ -1,10 +1,10 @@
-//! Two ranks exchange messages while a third party writes into their shared memory.
+//! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
 //! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`), and so are most of
-//! their messages: eager, waiting, streamed, fetched from the heap, of random types. Between their
+//! their messages: eager, waiting, streamed and fetched from the heap, with random types. Between their
 //! turns a *hand* changes words in slots, payloads (including encoded types), stamps, lengths, credits,
-//! mailboxes, or anywhere, and forges envelopes. In some cases the ranks compare types. Whatever the
-//! hand does, a rank may see an error of the other rank or wrong data, but:
+//! mailboxes, or anywhere, and forges envelopes. In some cases the ranks compare types. A rank may then
+//! report an error of the other rank, or receive wrong data. But whatever the hand does:
 //!
 //! - sources keep their values, and a receive writes only its own data;
 //! - no error is of a kind that only a bug of typepack can cause ([`ErrorKind::Internal`]), and nothing
@@ -88,7 +88,7 @@ impl TransportChecker {
         Self { memory, fates: Fates::default() }
     }
 
-    /// Plays one case. When the bytes run out, every choice is the simplest one.
+    /// Runs one case. When the bytes run out, every choice is the simplest one.
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;
@@ -169,7 +169,7 @@ struct Game<'a> {
     broken: [bool; 2],
 }
 
-/// Returns an error unless hostile memory may cause `error`.
+/// Returns an error if hostile memory must not be able to cause `error`.
 fn fair(what: &str, error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Internal => Err(format!("{what}: {error}")),
@@ -319,7 +319,7 @@ impl Game<'_> {
 
     /// Changes a word in shared memory.
     fn hand(&mut self, u: &mut Unstructured<'_>) {
-        // If the bytes have run out, nothing is changed.
+        // If the bytes have run out, the hand changes nothing.
         let _ = self.try_hand(u);
     }
 

@@ -1,9 +1,9 @@
 //! Compares the wire form of layouts with the model, and feeds its decoder with hostile bytes.
 //!
 //! The case comes from `generate.rs`. An encoding must decode to a plan that packs and unpacks as the
-//! model says, and that encodes to the same bytes. A mutated encoding must be refused, or execute
-//! within the footprint that the decoded plan states. Safe calls check buffers against that footprint;
-//! here it lies between forbidden pages and canaries.
+//! model says, and that encodes to the same bytes. The decoder must refuse a mutated encoding, or the
+//! decoded plan must execute within the footprint that it states. Safe calls check buffers against that
+//! footprint. In this check, memory of exactly that size lies between forbidden pages and canaries.
 
 use crate::check::{CANARY, Scene, canaries, difference};
 use crate::generate::Case;

@@ -77,8 +77,8 @@ pub fn read(source: &str) -> Texts {
     texts
 }
 
-/// Adds one line of comment: to the last comment if the line continues that comment, else as a new
-/// comment.
+/// Adds one line of a comment. If the line continues the last comment, it is appended to that comment;
+/// otherwise it begins a new comment.
 fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Option<usize>) {
     let mark = ["//!", "///", "//"].into_iter().find(|mark| text.starts_with(mark)).unwrap_or("//");
     let inner = &text[mark.len()..];

@@ -1,4 +1,5 @@
-//! Checks that the checker finds faults: it must catch kernels with one deliberate mistake each.
+//! Checks that the checker finds faults. The kernels of these tests have one deliberate mistake each, and
+//! the checker must catch every one.
 
 use std::sync::Arc;
 use typepack_engine::kernel::{
@@ -66,7 +67,7 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
-/// A kernel like [`kernel`] that copies from one layout to another.
+/// A kernel with deliberate mistakes like [`kernel`], which copies from one layout to another.
 ///
 /// # Safety
 ///

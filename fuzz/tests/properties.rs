@@ -1,8 +1,9 @@
-//! Random types: model = oracle = interpreter = JIT, whole and in parts, gaps untouched.
+//! Checks for random types that model, oracle, interpreter and JIT agree, in one call and in parts, and
+//! that gaps stay untouched.
 //!
-//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number (in
-//! percent, 100 by default), `FUZZ_SEED` selects another stream, and `FUZZ_TRACE=1` prints each case
-//! before it runs, for a fault that ends the process.
+//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number of types (in
+//! percent of the default number), `FUZZ_SEED` selects another stream, and `FUZZ_TRACE=1` prints each
+//! case before it runs, for a fault that ends the process.
 
 use arbitrary::Unstructured;
 use std::io::Write;
@@ -12,7 +13,7 @@ use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 const SEED: u64 = 0x7479_7065_7061_636b;
 /// Cases per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const CASES_PER_JIT: u64 = 2000;
-/// One case in this many is tried with all ranges.
+/// One of every `THOROUGH_EVERY` cases is tried with all ranges.
 const THOROUGH_EVERY: u64 = 40;
 
 #[derive(Default)]

@@ -1,8 +1,8 @@
-//! Random types and pairs for the checks of the engine's other folders: fused copy, decoding, wire
+//! Runs the checks of the engine's other folders on random types and pairs: fused copy, decoding, wire
 //! form, text form, packing in parts, signatures.
 //!
-//! The streams are fixed. `FUZZ_CASES` scales the numbers (in percent, 100 by default), `FUZZ_SEED`
-//! selects other streams.
+//! The streams are fixed. `FUZZ_CASES` scales the numbers of cases (in percent of the default numbers),
+//! `FUZZ_SEED` selects other streams.
 
 use arbitrary::Unstructured;
 use std::io::Write;

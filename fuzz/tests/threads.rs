@@ -1,4 +1,4 @@
-//! Several threads use one plan at once, while the lazy JIT compiles its kernels.
+//! Tests that several threads can use one plan at once while the lazy JIT compiles its kernels.
 
 use std::sync::{Arc, Barrier};
 use typepack_engine::{Settings, Strategy, typemap};

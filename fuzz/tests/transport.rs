@@ -1,7 +1,7 @@
-//! Many cases of hostile bytes in rings, chunks, credits and encoded types.
+//! Runs many cases with hostile bytes in rings, chunks, credits and encoded types.
 //!
-//! The streams are fixed. `FUZZ_CASES` scales the number (in percent, 100 by default), `FUZZ_SEED`
-//! selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
+//! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number),
+//! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
 //! `FUZZ_ONLY=17` runs only case 17.
 
 #[path = "../support/counting_allocator.rs"]
@@ -16,7 +16,8 @@ use typepack_fuzz::{Stream, TransportChecker};
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;
 
-/// More memory than any honest case needs, and less than a made-up length would ask for.
+/// More memory than any case without hostile bytes needs, and less memory than a made-up length would
+/// request.
 const MOST: usize = 48 << 20;
 
 fn number(name: &str) -> Option<u64> {

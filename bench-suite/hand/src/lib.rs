@@ -10,8 +10,8 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Calls `$f::<B>` for the block lengths that a programmer knows at compile time; evaluates `$other`
-/// for all other lengths.
+/// Calls `$f::<B>` if the block length is one that a programmer knows at compile time. Evaluates `$other`
+/// for any other length.
 macro_rules! with_block {
     ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
         match $block {
@@ -95,9 +95,9 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 /// The signature of [`typepack_hand_unpack`], in Rust and in C.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Makes an exported function that copies `nests` from one side to the other. On a CPU with AVX-512
-/// `$wide` copies each nest, on any other CPU `$any`. `$sides` are the parts of both sides at which
-/// the nest `$nest` starts.
+/// Makes an exported function that copies `nests` from one side to the other. `$wide` copies each nest on
+/// a CPU with AVX-512, and `$any` on any other CPU. `$sides` are the two subslices that begin where the
+/// nest `$nest` starts in memory and in the packed bytes.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
@@ -108,7 +108,7 @@ macro_rules! exported {
         ///
         /// # Safety
         ///
-        /// * `nests` points to `parts` nests, whose lists are as their kinds say.
+        /// * `nests` points to `parts` nests, and each nest has the lists that its kind requires.
         #[doc = concat!("* `", stringify!($from), "` is readable for `", stringify!($from_bytes), "`,")]
         #[doc = concat!("  `", stringify!($to), "` writable for `", stringify!($to_bytes), "`,")]
         ///   and they do not overlap each other or the nests.
@@ -174,9 +174,9 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// Packs like `pack_any`, compiled for AVX-512: comes close to a build for the machine when this crate
-/// is a part of the command. All loops are inlined into this function. In a build for the machine, it
-/// does not differ from `pack_any`.
+/// Packs like `pack_any`, but is compiled for AVX-512. When this crate is a part of the command, this
+/// function is nearly as fast as a build for the machine. All loops are inlined into it. In a build for
+/// the machine, it does not differ from `pack_any`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
@@ -345,7 +345,7 @@ fn unpack_box<const B: usize>(
     }
 }
 
-/// Copies rows whose length only the caller knows: one `copy_from_slice` each.
+/// Copies rows whose length is not a compile-time constant, each with one `copy_from_slice`.
 #[inline(always)]
 fn pack_rows(
     memory: &[u8],
@@ -464,7 +464,8 @@ fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u
 const PARTICLE: usize = 56;
 const PARTICLE_DATA: usize = 52;
 
-/// `struct { double x[3]; int kind; double v[3]; }`: 28 bytes, a gap of 4, 24 bytes.
+/// Packs particles, `struct { double x[3]; int kind; double v[3]; }`. Each one has 28 bytes of data, a
+/// gap of 4 bytes, and 24 bytes of data.
 #[inline(always)]
 fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
     let (particles, _) = memory.as_chunks::<PARTICLE>();
@@ -477,7 +478,7 @@ fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
     }
 }
 
-/// Unpacks particles. The gap is not written.
+/// Unpacks particles. Does not write the gap.
 #[inline(always)]
 fn unpack_particles(packed: &[u8], count: usize, memory: &mut [u8]) {
     let (particles, _) = memory.as_chunks_mut::<PARTICLE>();

@@ -1,7 +1,8 @@
-//! Compares `typepack-bench commit` of two builds, which run in turns.
+//! Runs `typepack-bench commit` of two builds in turns and compares their rows.
 //!
-//! The rows are about Rust calls, so each build measures them with its own program. The programs run
-//! part by part, one after the other, several times (A B A B A B). A value is the median.
+//! The rows measure Rust calls, so each build measures them with its own program. For each part, the two
+//! programs run alternately several times (A B A B A B). The value of a row is the median over these
+//! runs.
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
@@ -13,12 +14,12 @@ use std::process::{Command, Stdio};
 /// The number of times that each program runs a part.
 const TURNS: usize = 3;
 
-/// Runs the parts with both programs, the new one first, with more `arguments`. Returns the rows that
-/// both builds have, and the names of the rows that only one build has.
+/// Runs the parts with both programs, the new one first, and passes them the additional `arguments`.
+/// Returns the rows that both builds have, and the names of the rows that only one build has.
 ///
 /// # Errors
 ///
-/// Returns one line if a program does not start, fails, or prints something else.
+/// Returns one line if a program does not start or fails, or if its output is not a table of rows.
 pub fn run(
     programs: [&Path; 2],
     only: Option<&str>,
@@ -76,7 +77,7 @@ fn turns(
         }
         let [new, base] = [0, 1].map(|side| median(&mut both[side]));
         let steady = both.iter().all(|list| list[list.len() - 1] / list[0] <= STEADY);
-        // Small times and bytes are good; a ratio with a lower limit is good if it is large.
+        // Small times and sizes are good. A ratio with a lower limit is good if it is large.
         let ratio = match limits[&name] {
             Limit::AtMost(_) => base / new,
             Limit::AtLeast(_) => new / base,

@@ -3,8 +3,8 @@
 //! `message/command.rs` measures messages and collectives of two prefixes. `pack.rs` measures packing
 //! through both C libraries, and `commit.rs` lets `typepack-bench commit` of both builds take turns. A
 //! ratio is the old build's time divided by the new build's time. If the ratio of a row is below
-//! [`SLOWER`], the row is measured [`RUNS`] times and counts with the median; the text lists it if all
-//! runs agree.
+//! [`SLOWER`], the row is measured [`RUNS`] times, and the median of its ratios counts. The text lists
+//! the row if all runs agree.
 
 pub mod commit;
 pub mod pack;
@@ -13,11 +13,11 @@ use crate::measure::median;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Ratios below this are measured again.
+/// A row with a ratio below this value is measured again.
 pub const SLOWER: f64 = 0.9;
-/// The number of times that such a row is measured, the first time included.
+/// The number of measurements of a row with a ratio below [`SLOWER`], including the first one.
 pub const RUNS: usize = 3;
-/// The least mean of a class.
+/// The least allowed mean ratio of a class.
 pub const BAR: f64 = 0.97;
 
 /// A row of two builds.
@@ -32,7 +32,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Was the first run slower than before?
+    /// Is the ratio of the first run below [`SLOWER`]?
     pub fn is_slower(&self) -> bool {
         self.runs[0].0 < SLOWER
     }
@@ -47,13 +47,13 @@ impl Compared {
         2 * self.runs.iter().filter(|(_, steady)| *steady).count() > self.runs.len()
     }
 
-    /// Was every run slower than before?
+    /// Is the ratio of every run below [`SLOWER`]?
     pub fn is_agreed(&self) -> bool {
         self.runs.len() == RUNS && self.runs.iter().all(|(ratio, _)| *ratio < SLOWER)
     }
 }
 
-/// Returns the geometric mean; `None` without values.
+/// Returns the geometric mean of `values`, or `None` if there are no values.
 pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
     (count > 0).then(|| (sum / f64::from(count)).exp())

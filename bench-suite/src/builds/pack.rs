@@ -1,7 +1,8 @@
-//! `MPI_Pack` and `MPI_Unpack` of two builds' C libraries, and types made and freed by both.
+//! Compares the C libraries of two builds: `MPI_Pack`, `MPI_Unpack`, and the creation and release of
+//! types.
 //!
-//! Each library is in a process of its own (`../peer/`), on the same pages and the same CPU, and takes
-//! its turn in every round. Answers are verified first, as everywhere.
+//! Each library runs in a process of its own (`../peer/`), on the same pages and the same CPU, and takes
+//! its turn in every round. All answers are verified before they are timed.
 
 use super::{Compared, RUNS};
 use crate::definition::LayoutDefinition;
@@ -21,7 +22,7 @@ const MOST_MEMORY: usize = 300 << 20;
 pub enum Work<'a> {
     /// A layout at a size.
     Layout(&'a LayoutDefinition, u64),
-    /// A type that is made, used ten times and freed: its index in [`storm::LAYOUTS`].
+    /// A type that is made, used ten times and freed. The number is its index in [`storm::LAYOUTS`].
     Storm(usize),
 }
 
@@ -84,7 +85,8 @@ pub fn run(
                 continue;
             }
         }
-        // A storm has packing only: making a type serves both directions.
+        // A storm is measured for packing only, because the creation of a type is the same work for both
+        // directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {
             match measure(one, direction, &mut sessions, rounds) {
@@ -100,7 +102,8 @@ pub fn run(
     }
     let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
     for _ in 1..RUNS {
-        // New processes, because the place of their memory is not a merit of a build.
+        // Starts new processes for every run, because the placement of a process's memory changes its
+        // times and is no property of a build.
         sessions.iter_mut().for_each(Session::end);
         for &row in &slower {
             let (one, direction) = places[row];

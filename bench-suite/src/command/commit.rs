@@ -1,4 +1,4 @@
-//! `typepack-bench commit`: measures everything that has a bar besides packing and messages.
+//! `typepack-bench commit`: measures everything that has a bar, except packing and messages.
 
 use super::{Failure, Format, failed, parse_size, print_out, progress};
 use clap::ValueEnum;
@@ -40,7 +40,8 @@ enum ChildList {
     Indexed,
 }
 
-/// Reads a size at which the layouts of `commit` exist and are cut into pieces.
+/// Parses a packed size. Accepts only sizes at which the layouts of `commit` exist and can be cut into
+/// pieces.
 fn parse_pieces(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 32 << 10;
     const MOST: u64 = 64 << 20;

@@ -77,8 +77,8 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         return compare(arguments, base, &layouts, sizes);
     }
     let face = open_face(arguments)?;
-    // Opens the library now, so that a wrong path is reported before the first row and not after
-    // minutes.
+    // Opens the library before the first row is measured, so that a wrong path is reported at once and
+    // not after minutes.
     let mut work = Vec::new();
     for definition in &layouts {
         for &size in sizes {
@@ -112,9 +112,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// Compares the C library of this build with that of another one in turns. Measures `layouts` at
-/// `sizes`; without a choice of layouts, measures those of the definitions, the reference layouts at
-/// the sizes of a quick run, and new types every ten uses.
+/// Measures the C libraries of this build and of another build in turns and compares them. Measures
+/// `layouts` at `sizes`. If the user has chosen no layouts, measures the layouts of the definitions, the
+/// reference layouts at the sizes of a quick run, and the storm (a new type every ten uses).
 fn compare(
     arguments: &PackArguments,
     base: &Path,
@@ -147,8 +147,8 @@ fn compare(
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
-/// Opens the C library of --face, or that of `target/prefix`. Its rows are a table for people: the rows
-/// of the other formats compare bandwidths and are all of one kind.
+/// Opens the C library of --face, or that of `target/prefix`. Its rows appear only in the table for
+/// people, because all rows of the other formats compare bandwidths.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {

@@ -178,7 +178,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
 }
 
-/// Returns the instruction set of the option, or else that of the environment.
+/// Returns the instruction set that the option names, or otherwise the one that the environment variable
+/// names.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
         Some(name) if option.is_none() => {
@@ -190,8 +191,8 @@ fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     }
 }
 
-/// Starts the peers. A peer that was named with --peer must start. If another peer does not start, the
-/// summary has a line about it.
+/// Starts the peers. A peer that was named with --peer must start. If any other peer does not start, the
+/// summary gets a line about it.
 fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
     let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut sessions = Vec::new();

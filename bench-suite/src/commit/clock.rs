@@ -1,6 +1,7 @@
-//! Measures in interleaved rounds: each competitor takes its turn in every round, and medians count.
+//! Measures in interleaved rounds: each competitor takes its turn in every round, and the result is the
+//! median over the rounds.
 //!
-//! The measuring files of this folder use it. The median and the limit of steadiness are those of
+//! The measuring files of this folder use this file. The median and the limit of steadiness come from
 //! `../measure.rs`.
 
 use crate::measure::{STEADY, median};

@@ -1,6 +1,7 @@
 //! Measures create + commit + free of small types, which an application may do every few uses.
 //!
-//! The commit has a compiler that waits until a kernel repays. Nothing is compiled here.
+//! The types are committed with a compiler that waits until a kernel repays its compilation, so this
+//! measurement compiles no kernel.
 
 use super::clock::take_turns;
 use super::{Limit, Row, Scale, line, settings};
@@ -35,7 +36,7 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
             return Err(format!("create: {} bytes instead of {bytes}", plan.element_bytes()));
         }
     }
-    // The loop above has found every type that the engine refuses.
+    // The loop above has already made every type once, so the engine accepts all of them.
     let cycle =
         |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
     let times = take_turns(

@@ -1,8 +1,9 @@
 //! Compares external32 with the native representation of the same layout, both compiled: the cost of
 //! the byte order, in both directions.
 //!
-//! A row is a layout of `definitions/reference.toml` and a direction. Its value is that of the worst
-//! size, and the row names every size. The typemap verifies every byte of the answers.
+//! A row is a layout of `definitions/reference.toml` and a direction. The value of a row is that of its
+//! worst size, and the row names every size. Every byte of the answers is compared with an answer that is
+//! computed from the typemap.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -14,10 +15,11 @@ use typepack_engine::{
 };
 use typepack_jit::Mode;
 
-/// The least allowed speed as a share of the native speed.
+/// The least allowed ratio of the external32 speed to the native speed.
 const BAR: Limit = Limit::AtLeast(0.7);
 
-/// The layouts, and whether they have the sizes of [`SIZES`] or one of their own.
+/// The layouts. The flag of each layout states whether the layout has the sizes of [`SIZES`] or one size
+/// of its own.
 const LAYOUTS: [&str; 15] = [
     "contig",
     "d1s2",
@@ -50,7 +52,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         let mut layouts: Vec<Layout> =
             SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
         if layouts.is_empty() {
-            // The layout has a size of its own: that of its type or of its faces.
+            // The layout has one size of its own: the size of its type or of its faces.
             let sizes = (7..=23).map(|log| 1 << log);
             layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
@@ -100,7 +102,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
         return Err(format!("external32 of {}: not unpacked", layout.name));
     }
     memory.bytes_mut().copy_from_slice(&before);
-    // The calls above have found every refusal.
+    // The calls above have succeeded with the same arguments, so the timed calls do too.
     let data = memory.bytes();
     let packing = take_turns(
         rounds,

@@ -17,7 +17,8 @@ const UNEQUAL: Limit = Limit::AtLeast(0.97);
 /// Stands for a list of single doubles with gaps of 0 to 3, which is too irregular for a loop.
 const INDEXED: &str = "indexed";
 
-/// Name, source, destination (with as many packed bytes as the source), and bar.
+/// The name, the source, the destination (with as many packed bytes as the source), and the bar of each
+/// row.
 const LAYOUTS: [(&str, &str, &str, Limit); 17] = [
     ("8 B stride 2 to 3", "vector(2048, 1, 2, double)", "vector(2048, 1, 3, double)", EQUAL),
     ("24 B stride 40 to 32", "vector(1024, 3, 5, double)", "vector(1024, 3, 4, double)", EQUAL),
@@ -109,7 +110,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         if fused != twice {
             return Err(format!("fused copy {name}: other bytes than pack and unpack"));
         }
-        // The calls above have found every refusal.
+        // The calls above have succeeded with the same arguments, so the timed calls do too.
         let [one, two] = take_turns(
             scale.rounds,
             [&mut || drop(copy(&from, 1, memory, &to, 1, fused)), &mut || {

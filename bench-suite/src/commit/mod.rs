@@ -1,10 +1,10 @@
-//! Measures what a layout costs besides packing: creation, first use, positions, pieces, conversion.
+//! Measures the costs of a layout other than packing: creation, first use, positions, pieces, conversion.
 //!
 //! The command `typepack-bench commit` runs this folder. Each file measures one thing and verifies its
-//! answers first: `create.rs` (create, commit and free), `tables.rs` (10^6 entries until the first
-//! pack, in new processes), `seek.rs`, `segments.rs`, `external.rs` (external32), `fused.rs` (copies
-//! from layout to layout). `clock.rs` lets the competitors take turns; `row.rs` compares values with
-//! bars and prints them. The project's issue has set the bars.
+//! answers first: `create.rs` (create, commit and free), `tables.rs` (10^6 entries until the first pack,
+//! in new processes), `seek.rs`, `segments.rs`, `external.rs` (external32), `fused.rs` (copies from
+//! layout to layout). `clock.rs` lets the competitors take turns; `row.rs` compares values with bars and
+//! prints them. The bars come from the project's issue.
 
 mod clock;
 mod create;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use typepack_engine::{Plan, Settings};
 use typepack_jit::{Jit, Mode};
 
-/// The sizes of what is measured.
+/// The sizes of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Rounds in which competitors take turns.
@@ -40,8 +40,8 @@ pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external3
 ///
 /// # Errors
 ///
-/// Returns one line if the engine refuses something, if an answer is wrong, or if there is no part of
-/// that name.
+/// Returns one line if the engine refuses a type or a call, if an answer is wrong, or if there is no part
+/// with the name `only`.
 pub fn run(
     scale: &Scale,
     only: Option<&str>,
@@ -65,7 +65,8 @@ pub fn run(
     Ok(rows)
 }
 
-/// Returns the settings of an application: kernels are compiled at commit, or when they repay.
+/// Returns the settings that an application uses. `mode` says whether kernels are compiled at commit or
+/// when they repay.
 fn settings(mode: Mode) -> Settings {
     let jit = Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
@@ -102,7 +103,7 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// Runs all parts except `tables.rs`, which starts the command again.
+    /// Runs all parts except `tables.rs`, which would start the command again.
     #[test]
     fn tiny_runs_verify_and_measure() {
         let scale = Scale { rounds: 1, entries: 100, bytes: 32 << 10 };

@@ -1,6 +1,6 @@
 //! Compares a measured value with its bar, and writes rows as a table, as CSV and as JSON.
 //!
-//! Comes after the measuring files of this folder, which state the bars.
+//! The measuring files of this folder produce the values and state the bars.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct Row {
     pub bar: Limit,
     /// Does the value reach the bar?
     pub pass: bool,
-    /// Are the rounds steady? An unsteady row does not decide.
+    /// Are the rounds steady? An unsteady row neither passes nor misses its bar.
     pub steady: bool,
     /// The values that a ratio was computed from.
     pub detail: String,

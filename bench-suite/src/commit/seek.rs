@@ -7,8 +7,8 @@ use super::{Limit, Numbers, Row, Scale, line};
 use std::hint::black_box;
 use typepack_engine::{Cursor, Datatype, Named, Plan};
 
-/// The number of positions that are sought in turn: enough that no line of a table stays in the cache
-/// by chance.
+/// The number of positions that are sought one after the other. There are so many that no line of a table
+/// stays in the cache by chance.
 const POSITIONS: usize = 1 << 14;
 
 /// A nest of five levels, of which no two merge: counts and strides, outermost first.
@@ -70,7 +70,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
 
 #[inline]
 fn seek(cursor: &mut Cursor<'_>, positions: &[u64], i: &mut usize) {
-    // `positions` has sought every one of these positions, so all are within the packed bytes.
+    // The function `positions` has already sought every one of these positions, so all of them lie within
+    // the packed bytes.
     let _ = black_box(cursor.seek(positions[*i % POSITIONS]));
     black_box(cursor.run());
     *i += 1;

@@ -1,7 +1,8 @@
 //! Compares packing in pieces with packing in one call.
 //!
 //! Every layout is packed in equal pieces of 64 KiB and in the pieces that the plan proposes. Layouts
-//! that are not tiled are also packed in equal pieces of 8 KiB, one size of which no block divides.
+//! that are not tiled are also packed in pieces of about 8 KiB: in equal pieces of 8 KiB, in equal pieces
+//! of a size that no block divides, and in the pieces that the plan proposes.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -11,7 +12,7 @@ use std::ops::Range;
 use typepack_engine::{Plan, pack, pack_range, text};
 use typepack_jit::Mode;
 
-/// The most time in pieces, as a multiple of the time of one call.
+/// The longest allowed time of packing in pieces, as a multiple of the time of one call.
 const BAR: Limit = Limit::AtMost(1.1);
 
 /// How the packed form is cut; sizes are in bytes.
@@ -71,7 +72,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         })
         .collect();
     let rows = scale.bytes / 2400;
-    // Whether a pass may tile the layout, its name, the type and the count.
+    // For each layout: whether a pass may tile it, its name, the type and the count.
     let layouts = [
         (false, "d1s2", format!("vector({doubles}, 1, 2, double)"), 1),
         (false, "d8s16", format!("vector({}, 8, 16, double)", doubles / 8), 1),
@@ -154,8 +155,9 @@ fn measure(
     if whole != parts {
         return Err(format!("{name}: {cut} make other bytes"));
     }
-    // The calls above have found every refusal. Both ways pack into one buffer: two buffers lie in
-    // different pages, which alone made ratios between 0.95 and 1.15.
+    // The calls above have succeeded with the same arguments, so the timed calls do too. Both competitors
+    // pack into the same buffer: with two buffers, the different pages alone caused ratios between 0.95
+    // and 1.15.
     let packed = RefCell::new(whole);
     let [once, pieces] = take_turns(
         rounds,

@@ -1,8 +1,8 @@
 //! Measures index lists of 10^6 entries: time and memory of create, commit and first pack.
 //!
-//! Every measurement is a new process, because a heap that has grown once hides the next growth: the
-//! command runs itself with a hidden argument ([`Child`]). The application's own arrays, its memory and
-//! the packed output are allocated and touched before the clock starts.
+//! Every measurement runs in a new process, because a heap that has grown once hides the next growth. For
+//! each one, the command starts itself with a hidden argument ([`Child`]). The application's own arrays,
+//! its memory and the packed output are allocated and touched before the clock starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -36,7 +36,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns one line if the engine refuses something, or if a packed byte is wrong.
+    /// Returns one line if the engine refuses a type or a call, or if a packed byte is wrong.
     pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
         let mut numbers = Numbers(0x1234_5678_9abc_def1);
         let mut lengths = vec![1i64; entries];
@@ -89,8 +89,8 @@ impl Child {
     }
 }
 
-/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64 of
-/// them.
+/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64
+/// pages.
 fn resident() -> Result<u64, String> {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;

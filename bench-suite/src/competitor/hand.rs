@@ -1,4 +1,4 @@
-//! Makes competitors of the hand-written loops.
+//! Turns the hand-written loops into competitors.
 //!
 //! `layout.rs` says which loops a layout has, and `mod.rs` puts these competitors among the others. The
 //! loops themselves are the crate `typepack-hand` (`../../hand/`) behind a C interface, so that one
@@ -75,7 +75,7 @@ impl Loops {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no such library, or if it has not these functions.
+    /// Returns one line if there is no such library, or if the library does not export both functions.
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();
         if !path.exists() {
@@ -101,8 +101,8 @@ impl Loops {
     }
 }
 
-/// One build of the loops with the numbers of a layout. The nests point into lists that this value owns
-/// and that nobody writes.
+/// One build of the loops, together with the nests of a layout. The nests point into lists that this
+/// value owns and that never change.
 pub struct Hand {
     loops: Loops,
     nests: Vec<Nest>,
@@ -115,7 +115,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// Returns `nest` with these loops.
+    /// Makes a competitor that runs `nest` with `loops`.
     pub fn new(loops: Loops, nest: &HandNest) -> Self {
         let mut hand = Self { loops, nests: Vec::new(), _lists: Vec::new(), reach: 0, bytes: 0 };
         match nest {

@@ -1,9 +1,9 @@
 //! The competitors behind one trait: memcpy, the engine in several settings, and the hand-written loops
 //! (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
-//! Comes after `layout.rs`. A competitor states the datatype that describes its answer, so that
-//! `prepare.rs` verifies all competitors in the same way. `measure.rs` and `benches/pack.rs` then call
-//! each of them through the trait.
+//! A competitor is made for a layout of `layout.rs`. It states the datatype that describes its answer, so
+//! that `prepare.rs` can verify all competitors in the same way. `measure.rs` and `benches/pack.rs` then
+//! call each of them through the trait.
 
 pub mod hand;
 mod hand_c;
@@ -21,11 +21,11 @@ pub trait Competitor {
     /// Returns a short name, which is the same in every row.
     fn name(&self) -> &'static str;
 
-    /// Returns what does the work right now: the name of the kernel, or how the loop was written.
+    /// Returns the name of the kernel that currently does the work, or how the loop was written.
     fn executor(&self, direction: Direction) -> String;
 
-    /// Returns the datatype and the count that describe the moved data; `None` if they are the
-    /// layout's.
+    /// Returns the datatype and the count that describe the moved data, or `None` if the layout's own
+    /// datatype and count do.
     fn moves(&self) -> Option<(Datatype, u64)> {
         None
     }
@@ -37,10 +37,11 @@ pub trait Competitor {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]);
 }
 
-/// The name of the JIT in rows. Ratios of `typepack-bench pack` are the JIT's.
+/// The name of the JIT in rows. The ratios of `typepack-bench pack` compare the JIT with the other
+/// competitors.
 pub const JIT: &str = "jit";
 
-/// The name of the engine as an application uses it, in the rows of `suite.rs`.
+/// The name, in the rows of `suite.rs`, of the engine with the settings that an application gets.
 pub const TYPEPACK: &str = "typepack";
 /// The name of the hand-written loop in Rust.
 pub const HAND: &str = "hand";
@@ -109,7 +110,7 @@ pub fn typed(
     Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
 }
 
-/// Adds the layout's loops in every build, if the layout has loops.
+/// Adds one competitor per build of the hand loops, if the layout has loops.
 fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
     if let Some(nest) = &layout.nest {
         list.extend(
@@ -122,7 +123,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Copies as many consecutive bytes, which no layout can beat by much.
+/// Copies as many consecutive bytes as the layout packs. No competitor can be much faster.
 struct Memcpy {
     bytes: usize,
 }

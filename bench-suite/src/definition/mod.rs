@@ -1,9 +1,9 @@
 //! Reads the definitions file: the layouts, their sizes, and the bars.
 //!
-//! Comes before everything else. `layout.rs` turns one [`LayoutDefinition`] and a size into something
-//! to run, and `bars.rs` compares results with [`Bar`]s. This folder finds everything that can be wrong
-//! in a file, so that later steps cannot fail on input. `shape.rs` has the shapes of layouts, and
-//! `check.rs` finds their faults.
+//! This folder is the first step of a run. `layout.rs` turns one [`LayoutDefinition`] and a size into a
+//! layout that competitors can pack, and `bars.rs` compares results with [`Bar`]s. This folder finds
+//! everything that can be wrong in a file, so that later steps cannot fail on input. `shape.rs` has the
+//! shapes of layouts, and `check.rs` finds their faults.
 
 mod check;
 mod shape;
@@ -49,7 +49,7 @@ pub struct LayoutDefinition {
     pub name: String,
     /// A description in words.
     pub text: String,
-    /// The class, which decides the bars that judge the layout besides those for all.
+    /// The class. It determines which bars judge the layout, in addition to the bars for all layouts.
     #[serde(default)]
     pub class: Class,
     /// The sizes of this layout, instead of the file's.
@@ -70,7 +70,7 @@ pub enum Class {
     Gapped,
     /// Blocks of 1 or 2 bytes.
     Bytes,
-    /// Memory that is walked across its rows.
+    /// Layouts that walk memory across its rows.
     Transpose,
 }
 
@@ -124,7 +124,8 @@ impl Definitions {
     /// # Errors
     ///
     /// Returns an error if the text is not valid TOML, if fields are unknown or missing, if a name is
-    /// used twice, if a bar names an unknown layout, or if numbers make no layout.
+    /// used twice, if a bar names an unknown layout, or if the numbers of a layout describe no valid
+    /// layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         let definitions: Self = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -209,7 +210,7 @@ struct Places {
 impl Places {
     /// Returns the places in `text`, which has already been parsed as [`Definitions`].
     fn of(text: &str) -> Self {
-        /// The outline of the file: where its parts are, without their contents.
+        /// The outline of the file: the positions of its parts, without their contents.
         #[derive(Deserialize)]
         struct Outline {
             sizes: toml::Spanned<IgnoredAny>,
@@ -227,7 +228,8 @@ impl Places {
                 layouts: outline.layout.iter().map(line).collect(),
                 bars: outline.bar.iter().map(line).collect(),
             },
-            // The text has been parsed with more fields. Without places there would be no checks.
+            // The caller has already parsed the text as `Definitions`, which reads the same parts with
+            // more fields. Without the positions, the checks could not run.
             Err(error) => unreachable!("an outline of valid definitions: {error}"),
         }
     }

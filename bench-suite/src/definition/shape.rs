@@ -70,8 +70,8 @@ impl Element {
     }
 }
 
-/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them, as many runs as the
-/// size asks for. Every run of the program has the same list.
+/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them. The size determines the
+/// number of runs. The list is the same in every execution of the program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -104,10 +104,10 @@ pub struct TextShape {
     /// Number of elements.
     #[serde(default)]
     pub count: Number,
-    /// Packed bytes per `n`. Without it there is one size, that of the type.
+    /// Packed bytes per `n`. Without `unit`, the layout has one size: that of the type.
     pub unit: Option<u64>,
-    /// Lists of indices for the expression: `{name}` stands for the values of the list, separated by
-    /// commas.
+    /// Lists of indices for the expression, in which `{name}` stands for the values of the list `name`,
+    /// separated by commas.
     #[serde(default)]
     pub lists: Vec<IndexList>,
     /// The loops that a programmer would write, one nest after the other; empty if there are none.
@@ -123,9 +123,9 @@ pub struct IndexList {
     pub name: String,
     /// The number of indices.
     pub count: u64,
-    /// The indices are below this.
+    /// The upper limit of the indices; every index is less than this number.
     pub below: u64,
-    /// The factor of each index.
+    /// The factor by which each index is multiplied.
     #[serde(default = "one")]
     pub times: u64,
 }
@@ -173,7 +173,7 @@ pub struct Loops {
     pub loops: Vec<(Number, u64)>,
     /// Instead of loops: one block for each value of this list.
     pub list: Option<String>,
-    /// The bytes that a unit of the list's values stands for.
+    /// The number of bytes that one unit of the list's values stands for.
     #[serde(default = "one")]
     pub unit: u64,
 }

@@ -1,6 +1,6 @@
 //! Makes random types that a program might have: up to three levels, a few KiB, not too sparse.
 //!
-//! Used by `mod.rs`. The types of `typepack-fuzz` are made to break things; most of them have a few
+//! `mod.rs` uses this file. The types of `typepack-fuzz` are made to find bugs: most of them have a few
 //! bytes and are useless for measurements.
 
 use crate::layout::Numbers;
@@ -71,7 +71,7 @@ fn level(ty: &Datatype, numbers: &mut Numbers) -> Result<Datatype> {
         5 => {
             let gap = 8 * from(0, 3);
             let other = named(numbers);
-            // Aligned as a compiler aligns it.
+            // Aligns the member like a C compiler does.
             let aligned = (ty.ub() as u64).next_multiple_of(other.size().min(8) as u64);
             let place = aligned as i64 + gap;
             Datatype::structured(&[1, 1], &[0, place], &[ty.clone(), other])

@@ -29,7 +29,7 @@ pub use report::{csv, summary};
 pub const MOST: f64 = 1.25;
 /// The number of measurements that must agree on a violation.
 pub const TRIES: usize = 3;
-/// A difference of fewer nanoseconds than this is no violation: it is the cost of a few branches.
+/// A difference of fewer nanoseconds than this is no violation, because a few branches cost as much.
 const SLACK_NS: f64 = 3.0;
 /// Names of the two sides in rows.
 const OWN: &str = "description";
@@ -38,21 +38,21 @@ const OTHER: &str = "reference";
 /// One guideline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guideline {
-    /// Packing through the type, against a hand-written loop over its runs.
+    /// Compares packing through the type with a hand-written loop over the runs of the type.
     Hand,
-    /// `contiguous(n, T)`, against `n` elements of `T`.
+    /// Compares `contiguous(n, T)` with `n` elements of `T`.
     Contiguous,
-    /// A duplicate, against the original.
+    /// Compares a duplicate with the original.
     Dup,
-    /// A type resized to its own bounds, against the type.
+    /// Compares a type that is resized to its own bounds with the type itself.
     Resized,
-    /// A vector, against strided contiguous blocks.
+    /// Compares a vector with strided contiguous blocks.
     Vector,
-    /// A struct of equal parts one after the other, against contiguous parts.
+    /// Compares a struct of equal consecutive parts with a contiguous type of these parts.
     Struct,
-    /// A subarray, against nested vectors.
+    /// Compares a subarray with nested vectors.
     Subarray,
-    /// A list of equal steps, against a vector.
+    /// Compares an index list with equal steps with a vector.
     Indexed,
 }
 
@@ -308,7 +308,7 @@ fn check(
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
-        // An unsteady measurement decides nothing.
+        // An unsteady measurement proves neither a violation nor its absence.
         let steady = own.spread <= STEADY && other.spread <= STEADY;
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {

@@ -1,6 +1,6 @@
-//! Writes checked guidelines as a summary for people and as CSV.
+//! Writes the results of the guideline checks as a summary for people and as CSV.
 //!
-//! `mod.rs` makes the checks and decides about violations.
+//! `mod.rs` makes the checks and decides which of them are violations.
 
 use super::{Check, Checks, Guideline, MOST};
 use crate::report::size_text;

@@ -1,10 +1,10 @@
 //! Starts jobs of several typepack prefixes in one run so that each job can reserve the cores it wants.
 //!
-//! Used by `library.rs`. `mpiexec` binds ranks to cores and reserves these cores under names that all
-//! jobs of one network namespace see, so that two jobs that work at the same time use different cores.
-//! The jobs of a run take turns and must use equal cores. This file therefore starts each job in a
-//! network namespace of its own. The namespace changes nothing else for a job: the launcher talks to
-//! its ranks through a name in the file system, which all namespaces share.
+//! `library.rs` calls this file. `mpiexec` binds ranks to cores and reserves these cores under names. All
+//! jobs of one network namespace see these names, so two jobs that run at the same time use different
+//! cores. The jobs of a run take turns and must use equal cores. This file therefore starts each job in a
+//! network namespace of its own. The namespace changes nothing else for a job: the launcher talks to its
+//! ranks through a name in the file system, which all namespaces share.
 //!
 //! # Safety
 //!
@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 /// Starts `command` in a network namespace of its own.
 pub fn reserve_apart(command: &mut Command) {
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    // The texts are made before the fork, because nothing may be allocated after it.
+    // Makes the texts before the fork, because the code after the fork must not allocate.
     let maps = [format!("{user} {user} 1"), format!("{group} {group} 1")];
     let own_network = move || leave(&maps).map_err(io::Error::from);
     // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave`
@@ -49,8 +49,8 @@ pub fn check() -> Result<(), String> {
     })
 }
 
-/// Moves this process into a new network namespace. A process without the right to do so first moves
-/// into a new user namespace, in which its user and group stay what they were.
+/// Moves this process into a new network namespace. A process without the right to do so first moves into
+/// a new user namespace, in which it keeps its user and group.
 fn leave([users, groups]: &[String; 2]) -> Result<(), Errno> {
     // SAFETY: `NEWNET` unshares neither descriptors nor memory. The process has one thread, because it
     // has just been forked, and holds no descriptor of the namespace that it leaves.

@@ -65,7 +65,7 @@ pub struct MessageArguments {
 pub enum Fault {
     /// The arguments are wrong.
     Usage(String),
-    /// The system refused something, or no library could be measured.
+    /// A system call failed, or no library could be measured.
     Failed(String),
 }
 
@@ -154,7 +154,7 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job of `ranks` ranks for every library.
+/// Starts a job with `ranks` ranks for every library.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
@@ -179,8 +179,8 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares the rows from `first` on with those of the other builds. If a row is slower than before,
-/// new jobs measure it again until it has [`builds::RUNS`] ratios.
+/// Compares each row, beginning with row `first`, with the same row of the other builds. If this build is
+/// slower in a row, new jobs measure the row again until it has [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,
     first: usize,
@@ -223,8 +223,8 @@ fn compare(
     Ok(())
 }
 
-/// Notes the fault of a peer. If typepack itself fails, there is nothing to measure, and the fault is
-/// an error.
+/// Adds the fault of a peer to the run. If typepack itself fails, there is nothing to measure, so this
+/// function returns the fault as an error.
 fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     let line = format!("{}: {line}", library.name);
     if library.is_peer() {
@@ -318,7 +318,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         }
     }
     if !arguments.library.is_empty() {
-        // typepack always stays, because all ratios are typepack's.
+        // Keeps typepack in any case, because every ratio compares a library with typepack.
         list.retain(|library| !library.is_peer() || arguments.library.contains(&library.name));
     }
     Ok(list)

@@ -1,16 +1,15 @@
 //! Reads the rows and bars of messages and collectives: `definitions/message.toml`,
 //! `definitions/collective.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C
-//! program knows what the words of a row mean (`message/layout.c`, `message/halo.c`,
-//! `message/collective.c`).
+//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
+//! interprets the words of a row (`message/layout.c`, `message/halo.c`, `message/collective.c`).
 
 use crate::definition::line_of;
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
-/// The most ranks of a row, which the C program limits.
+/// The largest number of ranks of a row. The C program has the same limit.
 const MOST_RANKS: usize = 16;
 /// The most packed bytes of a message.
 const MOST_BYTES: u64 = 1 << 30;
@@ -18,7 +17,8 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Rows and bars.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// The rows in the order of the file; the sizes of a row are in order.
+    /// The rows in the order of the file. The rows of one definition follow each other in the order of
+    /// their sizes.
     pub rows: Vec<Row>,
     /// The bars.
     pub bars: Vec<Bar>,
@@ -33,7 +33,7 @@ pub struct Row {
     pub class: String,
     /// A description for people.
     pub text: String,
-    /// Is it part of a quick run?
+    /// Is the row part of a quick run?
     pub quick: bool,
     /// The number of ranks.
     pub ranks: usize,
@@ -86,13 +86,13 @@ pub struct Bar {
     pub class: String,
     /// A description for people.
     pub text: String,
-    /// How they become one value.
+    /// How the rows become one value.
     pub value: Value,
     /// The limits for user memory and for `MPI_Alloc_mem`.
     pub bar: [f64; 2],
     /// The goals for user memory and for `MPI_Alloc_mem`.
     pub goal: [f64; 2],
-    /// Do only rows between near CPUs decide?
+    /// Do only rows whose CPUs are near each other decide whether the bar passes?
     #[serde(default)]
     pub near: bool,
 }
@@ -166,7 +166,7 @@ impl Definitions {
     ///
     /// # Errors
     ///
-    /// Returns one line that says what is wrong in which row.
+    /// Returns one line that names the row and says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -245,8 +245,8 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     }
 }
 
-/// Makes a row for each size and each number of ranks. The number of ranks becomes a part of name and
-/// class.
+/// Makes a row for each size and each number of ranks. The name and the class of a row contain its number
+/// of ranks.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
     if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
         return Err("a collective has neither layout nor halo nor pack".to_owned());

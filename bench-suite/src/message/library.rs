@@ -47,7 +47,8 @@ pub struct Library {
     pub prefix: PathBuf,
     /// The kind of the library.
     pub kind: Kind,
-    /// Do its jobs ignore the cores that other jobs have reserved (`apart.rs`)?
+    /// Are the library's jobs started so that they ignore the cores that other jobs have reserved
+    /// (`apart.rs`)?
     pub apart: bool,
 }
 
@@ -167,8 +168,8 @@ impl Library {
         command
     }
 
-    /// Sets variables for a library that is installed elsewhere than it was built: by them it finds its
-    /// parts.
+    /// Sets the variables by which a library finds its parts if it is not installed in the folder for
+    /// which it was built.
     fn surround(&self, command: &mut Command) {
         match self.kind {
             Kind::Typepack | Kind::Mpich => {}

@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 
 /// If an answer takes longer than this, the job counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many crashes of its jobs, a library is given up.
+/// After this many crashes of its jobs, the run stops measuring a library.
 const LIVES: usize = 5;
-/// A job that has been asked to end may take this long.
+/// The time that a job may take to end after a request to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// Bytes of user memory per rank. The system provides only the pages that a rank touches.
 const MEMORY: usize = 1 << 30;
 /// The number of voluntary context switches that a sleeping rank may make between its last answer and
 /// the next line: one in `read`, and one more if the line arrived before the `read`.
 const NAPS: u64 = 2;
-/// A wait for an answer looks at the process of the job this often.
+/// The interval at which a wait for an answer checks whether the job's process is still alive.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The pages that the ranks of all libraries use as their buffers, one library after the other. All
@@ -82,7 +82,7 @@ struct Running {
     child: Child,
     ranks: Vec<Rank>,
     output: PathBuf,
-    /// The page that the ranks share; it must exist as long as they run.
+    /// The page that the ranks share. The page must exist as long as the ranks run.
     _page: Buffer,
 }
 
@@ -179,7 +179,8 @@ impl Session {
         let child = child.map_err(|e| format!("mpiexec: {e}"))?;
         self.running = Some(Running { child, ranks: Vec::new(), output, _page: page });
         let met = self.meet(&listener);
-        // All ranks have connected. If the name stays, it goes with the folder.
+        // All ranks have connected. If the removal fails, the socket's name is removed together with the
+        // folder.
         let _ = std::fs::remove_file(&socket);
         match met {
             Ok(version) => {
@@ -228,7 +229,7 @@ impl Session {
         Ok(version)
     }
 
-    /// Ends the job and returns the line about it for the row.
+    /// Ends the job, and returns a line about its end for the row.
     fn dead(&mut self, fault: Fault) -> String {
         self.deaths += 1;
         let Some(mut running) = self.running.take() else { return "is not running".to_owned() };
@@ -242,8 +243,8 @@ impl Session {
         };
         let said = std::fs::read(&running.output).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        // The last line of the output says the least, because launchers end with advice. The line with
-        // the reason is an early one.
+        // Launchers end their output with general advice. The line that states the reason comes early in
+        // the output.
         let reason = said.lines().find(|l| {
             let l = l.to_ascii_lowercase();
             ["error", "bench:", "fatal", "fail", "signal", "bug"].iter().any(|w| l.contains(w))
@@ -377,13 +378,13 @@ impl Rank {
 }
 
 impl Running {
-    /// Waits for the launcher. Returns `None` if that takes longer than `time`.
+    /// Waits for the launcher to end. Returns `None` if that takes longer than `time`.
     fn wait(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
         wait(&mut self.child, time)
     }
 }
 
-/// Waits for a child. Returns `None` if that takes longer than `time`.
+/// Waits for a child to end. Returns `None` if that takes longer than `time`.
 pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::ExitStatus> {
     let deadline = Instant::now() + time;
     loop {
@@ -400,7 +401,7 @@ pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::Ex
 /// Ends the job of a launcher: sends SIGTERM, and SIGKILL after [`GRACE`].
 pub(super) fn finish(child: &mut Child) {
     if !child.try_wait().is_ok_and(|status| status.is_none()) {
-        // The launcher has ended; another process may have its number by now.
+        // The launcher has ended, and another process may now have its process id.
         return;
     }
     if let Some(launcher) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
@@ -422,7 +423,8 @@ impl Drop for Running {
         if self.wait(GRACE).is_some() {
             return;
         }
-        // The launcher is alive and has not reaped its ranks, so the numbers still belong to them.
+        // The launcher is alive and has not reaped its ranks, so the process ids still belong to the
+        // ranks.
         for process in processes {
             let _ = kill_process(process, Signal::KILL);
         }
@@ -430,7 +432,7 @@ impl Drop for Running {
     }
 }
 
-/// Returns how often the threads of a process have given their CPU away, as the kernel counts it.
+/// Returns the kernel's count of voluntary context switches of all threads of a process.
 fn naps(process: Pid) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).ok()?;
     let of_thread = |path: PathBuf| {
@@ -441,7 +443,7 @@ fn naps(process: Pid) -> Option<u64> {
     Some(threads.flatten().filter_map(|thread| of_thread(thread.path())).sum())
 }
 
-/// Restricts a launcher and its ranks to these CPUs.
+/// Restricts a launcher and its ranks to the CPUs `cpus`.
 fn stay_on(command: &mut Command, cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu));

@@ -66,7 +66,7 @@ pub struct Figure {
 pub struct Measured {
     /// The row's name.
     pub name: String,
-    /// The class, which decides the bars that judge the row.
+    /// The class, which determines the bars that judge the row.
     pub class: String,
     /// The memory of the buffers.
     pub memory: &'static str,
@@ -88,7 +88,7 @@ impl Measured {
         Distance::of(self.probe)
     }
 
-    /// Returns the ratio from which on a row counts as a tie.
+    /// Returns the smallest ratio that still counts as a tie for this row.
     pub fn tie(&self) -> f64 {
         if self.touched > IN_CACHE { FAR_TIE } else { TIE }
     }

@@ -1,8 +1,8 @@
 //! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
-//! Comes after `suite.rs` and `whole.rs`. Only steady rows decide; the text counts unsteady rows and
-//! also shows the value of all rows. If a bar is for near CPUs, only rows with near CPUs decide about
-//! it.
+//! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes; the text
+//! counts unsteady rows and also shows the value of all rows. If a bar is for near CPUs, only rows with
+//! near CPUs decide whether it passes.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
@@ -62,8 +62,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     });
     let passes = match bar.value {
         Value::Mean => value.map(|value| passes(value, 1.0)),
-        // Judges each row by itself: because of ties, the row with the least ratio need not be one that
-        // falls short.
+        // Judges each row separately. The tie limit differs from row to row, so the row with the least
+        // ratio may still count as a tie.
         Value::Least | Value::Pack => value.map(|_| short.is_empty()),
     };
     let others = all.len() - values.len();

@@ -1,7 +1,7 @@
 //! Measures whole jobs: how long a job takes to start, to wait, to end, and to die.
 //!
-//! Called by `command.rs`. `message/job.c` has the modes of the program. Every library takes its turn
-//! in every round. A job has a time limit; a job that fails adds a line to the faults.
+//! `command.rs` calls this file. `message/job.c` implements the modes of the program. Every library takes
+//! its turn in every round. A job has a time limit; a job that fails adds a line to the faults.
 
 use super::library::Library;
 use super::session::{finish, wait};
@@ -41,11 +41,12 @@ pub struct What {
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// `MPI_Init` without a launcher: nanoseconds that the program states.
+    /// The time of `MPI_Init` without a launcher, in nanoseconds. The program prints the number.
     Singleton,
     /// The time from the launcher's start to its end, for a number of ranks and a mode of the program.
     Wall(usize, &'static str),
-    /// The share of a CPU that a waiting rank uses: per cent that the program states.
+    /// The share of one CPU that a waiting rank uses, in per cent of that CPU. The program prints the
+    /// number.
     Idle,
     /// The time from SIGKILL of a rank to the launcher's end.
     Kill,

@@ -1,4 +1,5 @@
-//! Makes a datatype of the engine again with another MPI, one call of its recipe after the other.
+//! Makes a copy of an engine datatype with another MPI, by making the calls of its recipe one after the
+//! other.
 //!
 //! `library.rs` resolves the functions, and `competitor.rs` packs with the datatype. The recipe comes
 //! from `../recipe.rs`, which decodes the type as an MPI program does.
@@ -129,7 +130,8 @@ struct Call<'a> {
     old: &'a [Handle],
 }
 
-/// Calls `$name` of the standard's signature with `$argument`s and the place for the new type.
+/// Calls the function `$name`, which has the standard's signature, with the `$argument`s and the address
+/// for the new type.
 macro_rules! construct {
     ($call:expr, $name:literal, ($($type:ty),*), ($($argument:expr),*)) => {{
         type F = unsafe extern "C" fn($($type,)* *mut Handle) -> c_int;

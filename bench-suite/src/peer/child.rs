@@ -42,7 +42,7 @@ pub fn serve(library: &Path) -> Result<(), String> {
     let mpi = match Mpi::open(library).and_then(|mpi| Ok((mpi.version()?, mpi))) {
         Ok((version, mpi)) => {
             answer(&format!("ready {version}"))?;
-            // The library stays for the rest of the process, and so does this value.
+            // The library stays loaded until the process ends, so this value may live as long.
             &*Box::leak(Box::new(mpi))
         }
         Err(line) => return answer(&format!("error {line}")),
@@ -52,7 +52,8 @@ pub fn serve(library: &Path) -> Result<(), String> {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
-                // Frees the old buffers first: two large layouts would not fit.
+                // Frees the old buffers first, because the buffers of two large layouts would not fit
+                // into memory.
                 ready = None;
                 open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);

@@ -1,6 +1,6 @@
 //! A peer as a competitor: `prepare.rs` verifies it and `measure.rs` times it like all others.
 //!
-//! Runs in the child process. `build.rs` makes the datatype.
+//! This code runs in the child process. `build.rs` makes the datatype.
 
 use super::build::Maker;
 use super::library::{Handle, Mpi};
@@ -84,8 +84,8 @@ impl Packer {
 
 impl Drop for Packer {
     fn drop(&mut self) {
-        // If this fails, the child process of a benchmark leaks a type; there is no caller who could
-        // act on it.
+        // If this call fails, the child process of a benchmark leaks a type. `drop` has no caller that
+        // could handle the error.
         let _ = self.maker.free(self.handle);
     }
 }

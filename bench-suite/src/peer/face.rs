@@ -2,8 +2,8 @@
 //! library, loaded at run time.
 //!
 //! `child.rs` does the same for peers in a process of their own. The C functions cost only a few
-//! nanoseconds more than the Rust calls; this difference can be measured only if both run in one
-//! process. Used by `../face.rs`.
+//! nanoseconds more than the Rust calls; this difference can be measured only if both run in one process.
+//! `../face.rs` uses this file.
 
 use super::competitor::Packer;
 use super::library::Mpi;

@@ -1,11 +1,11 @@
 //! Opens an MPI library at run time: one with the MPI 5 standard ABI, or Open MPI 5 with its own ABI.
 //!
-//! `build.rs` makes datatypes with the library, and `competitor.rs` packs. In both ABIs a handle has
-//! the size of a pointer, counts are `int`, and `MPI_Aint` has 64 bits, so that one set of signatures
-//! serves both. The values of handles and constants differ. The values of the standard are from the ABI
-//! appendix of the MPI 5.0 specification (`mpi_abi.h` of MPICH 5.0.2); datatypes have
-//! [`Named::abi_value`]. Open MPI's handles are the addresses of exported objects (`ompi_mpi_double`),
-//! and its constants are those of the `mpi.h` of 5.0.11.
+//! `build.rs` makes datatypes with the library, and `competitor.rs` packs. In both ABIs a handle has the
+//! size of a pointer, counts are `int`, and `MPI_Aint` has 64 bits, so that one set of signatures serves
+//! both. The values of handles and constants differ. The values of the standard ABI are from the ABI
+//! appendix of the MPI 5.0 specification (`mpi_abi.h` of MPICH 5.0.2); [`Named::abi_value`] returns those
+//! of datatypes. Open MPI's handles are the addresses of exported objects (`ompi_mpi_double`), and its
+//! constants are those of the `mpi.h` of 5.0.11.
 
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
@@ -47,7 +47,7 @@ pub(super) type UnpackCall = unsafe extern "C" fn(
     Handle,
 ) -> c_int;
 
-/// The ABI whose handles and constants a library has.
+/// The ABI of a library, which determines the values of its handles and constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The MPI 5 standard ABI.
@@ -74,8 +74,8 @@ impl Mpi {
     /// code.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        // SAFETY: loading runs the library's initialisers. This process uses no other MPI that they
-        // could collide with, and the user has chosen the file.
+        // SAFETY: loading runs the library's initialisers. The user has chosen the file, and this process
+        // has loaded no other MPI whose symbols could collide with the library's.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
         // MPI libraries start threads and register exit handlers, so the library must stay loaded.
         let library: &'static Library = Box::leak(Box::new(library));
@@ -105,8 +105,8 @@ impl Mpi {
         // arguments.
         ok("MPI_Init", unsafe { init(null_mut(), null_mut()) })?;
         mpi.world = mpi.object("ompi_mpi_comm_world", COMM_WORLD)?;
-        // With this handler, errors become return codes and then one line, instead of the end of the
-        // process.
+        // With this error handler, a failing MPI function returns an error code, which `ok` turns into
+        // one line. With the default handler, the process would end.
         type Set = unsafe extern "C" fn(Handle, Handle) -> c_int;
         let set = mpi.call::<Set>("MPI_Comm_set_errhandler")?;
         let handler = mpi.object("ompi_mpi_errors_return", ERRORS_RETURN)?;
@@ -124,11 +124,12 @@ impl Mpi {
         symbol.map(|symbol| *symbol).map_err(|_| format!("no function {name}"))
     }
 
-    /// Returns a predefined handle: the address of an object of Open MPI, or a value of the standard.
+    /// Returns a predefined handle: the address of an exported object of Open MPI, or a value of the
+    /// standard ABI.
     fn object(&self, symbol: &str, value: usize) -> Result<Handle, String> {
         match self.dialect {
             Dialect::Standard => Ok(std::ptr::without_provenance_mut(value)),
-            // The symbol of an object is its address.
+            // The address of the symbol is the handle.
             Dialect::OpenMpi => self.call::<Handle>(symbol).map_err(|_| format!("no {symbol}")),
         }
     }

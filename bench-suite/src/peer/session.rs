@@ -16,7 +16,7 @@ use typepack_engine::text;
 
 /// If an answer takes longer than this, the child counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many deaths of its children, a peer is given up.
+/// After this many deaths of its children, the run stops measuring a peer.
 const LIVES: usize = 5;
 
 /// A peer, which measures many layouts one after the other.
@@ -37,8 +37,8 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The child is killed and not asked to end, because it may hang. Both calls fail only if it has
-        // ended by itself.
+        // Kills the child instead of asking it to end, because the child may hang. Both calls fail only
+        // if the child has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -77,7 +77,8 @@ impl Session {
             .map_err(|e| format!("{}: {e}", self.peer.library.display()))?;
         let mut command = Command::new(&self.command);
         command.args(["peers", "--child"]).arg(&library);
-        // A library that is installed elsewhere than it was built finds its parts by these variables.
+        // By these variables, a library finds its parts if it is not installed in the folder for which it
+        // was built.
         if let Some(prefix) = library.parent().and_then(|lib| lib.parent()) {
             command.env("OPAL_PREFIX", prefix).env("I_MPI_ROOT", prefix);
         }

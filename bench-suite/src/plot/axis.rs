@@ -1,7 +1,7 @@
-//! What all pictures share: a logarithmic axis, colours, and texts.
+//! Draws the parts that all pictures share: a logarithmic axis, colours, and texts.
 //!
-//! Used by the other files of this folder. They draw everything in pixels of the picture, because the
-//! layout that a chart library chooses does not fit two or four panels with texts between them.
+//! The other files of this folder use this file. They place everything by pixels, because the layout that
+//! a chart library chooses does not fit two or four panels with texts between them.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -58,7 +58,7 @@ impl Log {
     }
 }
 
-/// How a text is aligned to its place.
+/// How a text is aligned to its position.
 #[derive(Clone, Copy)]
 pub(super) enum Stand {
     Left,
@@ -85,7 +85,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes `text` upwards; the place is that of its middle.
+/// Writes `text` upwards; `place` is the position of its middle.
 pub(super) fn write_up(on: &Canvas<'_>, text: &str, place: (i32, i32), size: u32) -> Drawn {
     let font = ("sans-serif", size).into_font().transform(FontTransform::Rotate270);
     let style = font.color(&INK).pos(Pos::new(HPos::Center, VPos::Center));
@@ -127,7 +127,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Returns the last line of a picture: where and when the record was made.
+/// Returns the text at the bottom of a picture: where and when the record was made.
 pub(super) fn origin(machine: &[String]) -> String {
     let fact = |name: &str| machine.iter().find_map(|line| line.strip_prefix(name));
     let parts = [fact("cpu: "), fact("date: "), fact("commit: ")];

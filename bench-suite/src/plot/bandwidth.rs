@@ -1,8 +1,9 @@
 //! Draws bandwidth against packed size, one panel per class of layouts.
 //!
-//! A point is the geometric mean over the layouts of the panel. A panel holds those layouts of its
-//! class that were measured at the most sizes: with other layouts at every size, a line would show the
-//! choice of layouts. A competitor without a figure for one of them has no line in the panel.
+//! A point is the geometric mean over the layouts of the panel. A panel holds those layouts of its class
+//! that were measured at the largest number of sizes. If each size had different layouts, a line would
+//! reflect the choice of layouts. A competitor without a figure for one of the panel's layouts has no
+//! line in the panel.
 
 use super::axis::{
     Canvas, Drawn, FAINT, INK, Log, Stand, colour, line, mean, origin, picture, write, write_up,

@@ -1,8 +1,8 @@
 //! Draws a record as SVG pictures.
 //!
 //! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `speedup.rs` draws the
-//! ratios to the best peer and to the best hand loop, with every layout that loses. `break_even.rs`
-//! draws the number of uses that repay a compilation. `axis.rs` has what the others share. One record
+//! ratios to the best peer and to the best hand loop, with every layout that loses. `break_even.rs` draws
+//! the number of uses that repay a compilation. `axis.rs` has the code that these files share. One record
 //! always gives the same bytes. The pictures have a white background of their own, so that they are
 //! readable on dark pages.
 

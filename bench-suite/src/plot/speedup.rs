@@ -1,9 +1,9 @@
 //! Draws how much faster or slower typepack is for each layout, against the best peer of each row and
 //! against the best hand loop.
 //!
-//! A bar is the geometric mean over the sizes with steady figures. It goes from 1 to the right if
-//! typepack is faster, and to the left if typepack is slower. The thin line goes from the least to the
-//! greatest ratio of the sizes. Ratios below a tie are red and have their number beside them.
+//! A bar shows the geometric mean of the ratios over the sizes with steady figures. The bar goes from 1
+//! to the right if typepack is faster, and to the left if typepack is slower. A thin line goes from the
+//! least to the greatest ratio over the sizes. A ratio below a tie is red and has its value beside it.
 
 use super::DDTBENCH;
 use super::axis::{
@@ -17,10 +17,10 @@ use plotters::prelude::*;
 const WIDTH: u32 = 960;
 const ROW: i32 = 13;
 const TOP: i32 = 92;
-/// The ends of both axes. A ratio beyond an end is drawn at the end, with its number.
+/// The ends of both axes. A ratio beyond an end is drawn at the end, with its value.
 const ENDS: [f64; 2] = [0.25, 64.0];
 
-/// The least, the mean and the greatest ratio of a layout's sizes.
+/// The least, mean and greatest speed ratio over all sizes of a layout.
 type Ratios = Option<[f64; 3]>;
 
 pub(super) fn svg(

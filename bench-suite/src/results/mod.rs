@@ -7,8 +7,9 @@
 //! and jobs into a [`Run`](crate::message::report::Run), so that the same code judges the bars of a record
 //! and the bars of a run. `sections.rs` writes the sections of a record, `overview.rs` the summary.
 //!
-//! The page says which tables and columns a record lacks. Figures that no record holds stand in the file
-//! `unrecorded.md` of the folder; the page repeats the file at its end, under a heading that says so.
+//! The page says which tables and columns a record lacks. The file `unrecorded.md` of the folder contains
+//! the figures that no record holds. The page ends with a copy of this file, under a heading that says
+//! that no record holds these figures.
 
 mod overview;
 mod packing;

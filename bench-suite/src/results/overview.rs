@@ -1,5 +1,6 @@
-//! Writes what stands around the sections of the records: the head of the page with the list of records
-//! and all bars at a glance, and for each machine what no record of the machine holds.
+//! Writes the parts of the page around the sections of the records: the head of the page, with the list
+//! of records and a summary of all bars, and for each machine the list of measurements that none of its
+//! records holds.
 
 use super::sections::{COMMIT, from, limit, value};
 use super::{Source, counted, packing, ranks, table};
@@ -37,7 +38,7 @@ page does not match the records. A record belongs to its commit: it says nothing
 - [The README of bench-suite](README.md) says how each figure is measured.
 ";
 
-/// What a record can hold: the text, the command, the name of the table.
+/// The kinds of measurements that a record can hold: the text, the command, and the name of the table.
 const KINDS: [(&str, &str, &str); 9] = [
     ("packing and unpacking, reference layouts", "peers", PEERS),
     ("packing and unpacking, DDTBench", "peers --set ddtbench", DDTBENCH),
@@ -194,7 +195,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     }));
     lines.push(line("guidelines: violations".to_owned(), limit(0.0, true), machines, |own| {
         let [violated, checks] = own.guidelines?;
-        // A violation is one in each of several steady measurements: there are no others.
+        // A check counts as a violation only if several steady measurements agree, so all violations are
+        // steady.
         Some([number(violated, checks, true), number(violated, checks, false)])
     }));
     for subject in [Subject::Messages, Subject::Collectives] {
@@ -225,7 +227,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     lines
 }
 
-/// Writes a number of faults, in bold if it decides about a bar and is not 0.
+/// Writes a number of faults. The number is bold if it decides whether a bar passes and is not 0.
 fn number(faults: usize, rows: usize, decides: bool) -> String {
     if rows == 0 {
         "no steady row".to_owned()
@@ -270,7 +272,8 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
     }
 }
 
-/// Writes which measurements the records of one machine hold, and which none of them holds.
+/// Writes which measurements the records of one machine hold, and which measurements are in none of these
+/// records.
 pub(super) fn not_measured(own: &[&Source]) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (text, command, name) in KINDS {

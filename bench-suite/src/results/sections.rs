@@ -16,7 +16,7 @@ use crate::suite_report::STORM;
 use crate::summary::{self, REGRET, TIE, Value};
 use std::fmt::Write;
 
-/// The comment lines that a record of today has, in their order.
+/// The names of the comment lines in a record of the current version, in their order.
 const FACTS: [&str; 8] =
     ["date", "cpu", "kernel", "rustc", "commit", "command", "load before", "load after"];
 /// The name of the table of guidelines in records.
@@ -71,7 +71,8 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
     out
 }
 
-/// Writes what only the text file says: versions, builds of hand loops, left out layouts, and faults.
+/// Writes the information that only the text file has: versions, builds of hand loops, layouts that were
+/// left out, and faults.
 fn notes(source: &Source, out: &mut String) {
     let Some(summary) = &source.summary else { return };
     let mut known: Vec<String> = Vec::new();
@@ -362,7 +363,7 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
     jobs(&run, out);
 }
 
-/// Says in words where buffers are from.
+/// Returns words for the memory in which the buffers lie.
 pub(super) fn from(memory: Memory) -> &'static str {
     match memory {
         Memory::User => "user",

@@ -1,5 +1,5 @@
-/* A peer for ../fake_peers.rs with as much of the MPI 5 ABI as vectors of doubles need. MODE chooses the
- * fault of the peer. */
+/* A peer for ../fake_peers.rs. It has only the part of the MPI 5 ABI that vectors of doubles need.
+ * MODE chooses the fault of the peer. */
 
 #include <stdlib.h>
 #include <string.h>

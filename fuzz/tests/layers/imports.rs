@@ -1,11 +1,10 @@
 //! Walks the files of a crate and collects the imports of each file from the others.
 //!
-//! The following count as imports: `use` declarations; paths in expressions, types and patterns;
-//! paths in the arguments of macros and in their definitions; macros by their name; and calls of a
-//! type's own methods if the method is defined in another file than the type (a type may have `impl`
-//! blocks in several folders). For a method call, the receiver's type must be obvious: `self`, a
-//! parameter, or a field of these. Calls through traits, calls on other receivers, and paths in the
-//! strings of attributes are not counted.
+//! The following count as imports: `use` declarations; paths in expressions, types and patterns; paths in
+//! the arguments of macros and in their definitions; macros by their name; and calls of a type's own methods
+//! if the file of the method is not the file of the type (a type may have `impl` blocks in several folders).
+//! For a method call, the receiver's type must be obvious: `self`, a parameter, or a field of these. Calls
+//! through traits, calls on other receivers, and paths in the strings of attributes are not counted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -117,7 +116,7 @@ impl Types {
     }
 }
 
-/// Returns the crate's own type behind references and owning pointers.
+/// Returns the type of this crate that is left when references and owning pointers are removed.
 fn home_of_type(
     tree: &Tree,
     module: usize,
@@ -242,9 +241,9 @@ impl Walk<'_> {
         self.locals = outer;
     }
 
-    /// Collects paths in the tokens of a macro that are not a list of expressions. These are the paths
-    /// that begin with `crate`, `self` or `super` and, unless the tokens are a macro's definition, the
-    /// paths that begin with a name.
+    /// Collects paths in the tokens of a macro call or definition, for tokens that are not a list of
+    /// expressions. These are the paths that begin with `crate`, `self` or `super` and, unless the tokens
+    /// are a macro's definition, the paths that begin with a name.
     fn tokens(&mut self, tokens: TokenStream, definition: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;

@@ -1,6 +1,6 @@
-//! Checks that there are no import circles. The folders of a crate form layers, and a file imports only
-//! from its own folder or from folders before it. `order.toml` beside this file defines the order;
-//! every source file has a place in it. The imports are read from the sources themselves
+//! Checks that the imports between folders have no circles. The folders of a crate form layers, and a
+//! file imports only from its own folder or from folders before it. `order.toml` beside this file defines
+//! the order; every source file has a place in it. The imports are read from the sources themselves
 //! (`imports.rs`).
 //!
 //! Read the files in this order: `source.rs` parses a crate, `resolve.rs` looks names up, `imports.rs`

@@ -85,7 +85,7 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
             }
         }
     }
-    // A list that allows a circle allows too much. Cargo would refuse most circles, but not all.
+    // The list itself must not allow a circle, because Cargo refuses most circles but not all.
     faults.extend(circle(list, &names));
     faults
 }

@@ -36,7 +36,7 @@ pub fn read(folder: &Path) -> Sources {
     sources
 }
 
-/// The meanings that a name can have in a module, besides a child module.
+/// The meanings that a name can have in a module, apart from a child module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Type,

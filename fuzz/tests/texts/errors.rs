@@ -1,4 +1,4 @@
-//! Tests that programs really print the lines which the page on troubleshooting quotes.
+//! Tests that programs really print the lines that the page on troubleshooting quotes.
 //!
 //! Each heading of `running/troubleshooting.md` that is inline code is such a line. A word in angle
 //! brackets stands for text that differs from job to job. The parts between these words must occur in

@@ -64,7 +64,7 @@ fn heading(line: &str) -> Option<&str> {
 
 /// Returns the anchor that GitHub and mdBook give a heading.
 fn anchor(title: &str) -> String {
-    // Of a link in the title, only the words count and not the target.
+    // If the title contains a link, only the words of the link belong to the anchor, not its target.
     let mut shown = String::new();
     let mut rest = title;
     while let Some(at) = rest.find("](") {

@@ -1,4 +1,4 @@
-//! Tests that no `// SAFETY:` text stands too often in the Rust sources.
+//! Tests that no `// SAFETY:` text occurs too often in the Rust sources.
 //!
 //! A text that fits many places gives no reason for any of them.
 

@@ -35,7 +35,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer(pub *mut c_void);
 
-// SAFETY: the library never follows the address, so any thread may have it.
+// SAFETY: the library never follows the address, so every thread may own it.
 unsafe impl Send for Pointer {}
 // SAFETY: a shared reference to a `Pointer` gives no access to the memory behind the address.
 unsafe impl Sync for Pointer {}

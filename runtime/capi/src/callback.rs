@@ -25,8 +25,8 @@ impl ErrorFunction {
         (!callback.is_null()).then_some(Self(callback))
     }
 
-    /// Calls the function with the handle of the object and the error code, and returns the code that it
-    /// leaves.
+    /// Calls the function with the handle of the object and a pointer to the error code. Returns the code
+    /// that the function leaves there.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
         let (mut handle, mut code) = (handle, code);
         // The function is variadic in C, so it must be called as one, even with two arguments.
@@ -204,8 +204,7 @@ impl Generalized {
         unsafe { function(self.extra) }
     }
 
-    /// Calls the cancel function, which learns whether the request is complete, and returns the function's
-    /// code.
+    /// Calls the cancel function, tells it whether the request is complete, and returns the function's code.
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program

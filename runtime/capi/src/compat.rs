@@ -1,8 +1,8 @@
 //! The symbols for the block of names outside the ABI in `mpi.h` (`abi/compat.csv`).
 //!
-//! These are four variables, whose values are the addresses that stand for an ignored status in Fortran, and
-//! the constructor of MPI-1 that takes bound markers. The other names of the block are inline functions of
-//! the header.
+//! The symbols are four variables and one function. The values of the variables are the addresses by which
+//! Fortran programs ignore a status. The function is the constructor of MPI-1 that takes bound markers. The
+//! other names of the block are inline functions of the header.
 
 use crate::argument::FromC;
 use crate::datatype::construct;

@@ -68,7 +68,7 @@ pub fn comparison(comparison: Comparison) -> c_int {
 ///
 /// # Safety
 ///
-/// - The standard gives `array` at least `n` entries.
+/// - `n` is at most the number of entries that the standard prescribes for `array`.
 unsafe fn list<T: Copy>(n: c_int, array: Array<T>, argument: &'static str) -> Result<Vec<T>> {
     let length = usize::try_from(n)
         .map_err(|_| Failure::new(abi::ERR_ARG, "n", format!("{n} is negative")))?;

@@ -154,8 +154,8 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Before init the process only knows about itself how it was started, so the object
-/// has no more.
+/// `MPI_Info_create_env`. Before init, the process has only the information about its own start, so the
+/// object contains nothing else.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();

@@ -1,5 +1,5 @@
-//! Files (MPI-5.0 chapter 14): so far only their handles and error handlers. The other calls on files check
-//! the handle, and are not built.
+//! Files (MPI-5.0 chapter 14). So far this module has only the handles and error handlers of files. The
+//! other calls on files check the handle and then fail, because they are not built yet.
 //!
 //! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for
 //! failures without an open file. Until the program sets another handler, this handler is

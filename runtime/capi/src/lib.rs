@@ -12,7 +12,7 @@
 //! above it. The crate `typepack-capi-datatype` is the lowest layer: constants and types of the ABI, handles,
 //! datatypes.
 //!
-//! Invariants: the library checks each pointer from C as far as that is possible before it follows it. No
+//! Invariants: before the library follows a pointer from C, it checks the pointer as far as possible. No
 //! panic crosses into C. A call that fails has written only what the standard says.
 
 pub use typepack_capi_datatype::{abi, raw};

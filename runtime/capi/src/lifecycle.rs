@@ -2,8 +2,8 @@
 //! which calls are allowed (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread level of
 //! the process.
 //!
-//! `entry.rs` reads the stage in every call; `env/` changes it. Everything here can be read at any time, also
-//! by an error handler before init.
+//! `entry.rs` reads the stage in every call; `env/` changes it. All facts of this module can be read at any
+//! time, even by an error handler before init.
 
 use crate::abi;
 use std::ffi::c_int;

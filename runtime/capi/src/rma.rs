@@ -1,5 +1,5 @@
-//! Windows (MPI-5.0 chapter 12): so far only their handles and error handlers. The other calls on windows
-//! check the handle, and are not built.
+//! Windows (MPI-5.0 chapter 12). So far this module has only the handles and error handlers of windows. The
+//! other calls on windows check the handle and then fail, because they are not built yet.
 
 use crate::abi;
 use crate::error::handler::On;

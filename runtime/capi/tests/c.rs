@@ -92,7 +92,7 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// The examples of the texts that the project is based on; README.md has the table.
+// The examples from the texts on which the project is based; README.md has the table of them.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];
@@ -116,7 +116,7 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
-/// The type check, with every transport.
+/// Runs the programs about the type check, with every transport.
 #[test]
 fn types() {
     const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -135,7 +135,7 @@ fn types() {
     }
 }
 
-/// A program that loads and unloads the library at run time.
+/// Runs a program that loads and unloads the library at run time.
 #[test]
 fn reloaded() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/reloaded.c");
@@ -146,7 +146,7 @@ fn reloaded() {
     assert!(output.status.success(), "{}", job::text(&output));
 }
 
-/// Messages between all ranks, with more ranks than processors, and with every transport.
+/// Sends messages between all ranks, with more ranks than processors and with every transport.
 #[test]
 fn stress() {
     run("stress", &[0, 2, 4, 8]);
@@ -163,7 +163,7 @@ fn stress() {
     }
 }
 
-/// The memory program with each transport forced.
+/// Runs the memory program once for each transport, which it forces.
 #[test]
 fn memory_by_one_way() {
     for way in ["heap", "ring", "pipeline"] {

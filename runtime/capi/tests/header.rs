@@ -1,5 +1,5 @@
-//! Checks `include/mpi.h`: it is the file that the tables generate, it compiles as C and C++ without a
-//! warning, and it has the values and types of the tables.
+//! Checks that `include/mpi.h` is the file that the tables generate, that it compiles as C and C++ without a
+//! warning, and that it has the values and types of the tables.
 //!
 //! `TYPEPACK_BLESS=1` writes the file.
 

@@ -2,7 +2,7 @@
 //! class and write nothing, and the process must still work (`hostile/`).
 //!
 //! `hostile/calls.csv` has a row for each function of `abi/built.csv`: the kinds of its arguments, and what a
-//! call with valid arguments does. Both forms of a function and both of its names are called.
+//! call with valid arguments does. The test calls both forms of a function under both of its names.
 //! `hostile/kinds.c` has the valid and wrong values of each kind, and the error classes that wrong values
 //! raise.
 

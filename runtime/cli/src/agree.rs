@@ -1,4 +1,4 @@
-//! Ends a job early: all ranks end with the same exit code, and one rank prints one line.
+//! Ends a job early if a check fails: all ranks end with the same exit code, and one rank prints one line.
 //!
 //! If one rank finds an error (a missing file), the other ranks do not know. If all ranks find an error (a
 //! bad argument), only one rank should print it. So `main.rs` and `halo/job.rs` pass every check through

@@ -156,7 +156,7 @@ fn place(placement: &Placement, rank: usize) -> String {
     text
 }
 
-/// Returns how many pairs of bound ranks have each distance, or `None` if there is no pair of bound ranks.
+/// Returns the number of pairs of bound ranks at each distance, or `None` if there is no pair of bound ranks.
 fn distances(placement: &Placement, size: usize) -> Option<String> {
     let cpus: Vec<Cpu> = (0..size).filter_map(|rank| placement.cpu(rank)).collect();
     let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();

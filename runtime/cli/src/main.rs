@@ -109,8 +109,8 @@ fn main() -> ExitCode {
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     let universe = match typepack::init() {
         Ok(universe) => universe,
-        // All ranks have the bad variable, but without a job they cannot use `agree`. So rank 0 prints the
-        // error.
+        // All ranks have the bad variable, but they have not joined the job and cannot use `agree`. So only
+        // rank 0 prints the error.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
                 say(error);

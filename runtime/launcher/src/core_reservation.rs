@@ -103,8 +103,8 @@ fn reserve_cores(
     reserved
 }
 
-/// Returns the lowest CPU of a core, allowed or not. All jobs get the same number, whatever CPUs they may
-/// use.
+/// Returns the lowest CPU of a core, whether this job may use that CPU or not. So all jobs get the same
+/// number, even if they may use different CPUs.
 fn core_name(table: &[CpuInfo], core: &Core) -> usize {
     name_of(table, core.cpus[0])
 }

@@ -24,11 +24,12 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 /// The time between SIGTERM and SIGKILL after Ctrl-C.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long mpiexec waits after a rank that left in order with a code other than 0. The other ranks often do
-/// the same (all have found the same bad argument), and the rank that prints the reason needs time for it.
+/// How long mpiexec waits after a rank has left in order with a code other than 0. Often all ranks leave in
+/// this way, because all have found the same bad argument, and the rank that prints the reason needs time to
+/// print it.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
-/// The exit code of a job that exceeds its time limit, like timeout(1).
+/// The exit code of a job that exceeds its time limit. timeout(1) uses the same code.
 const TIMED_OUT: u8 = 124;
 
 /// The event that decided the exit code.
@@ -157,7 +158,8 @@ impl End {
         }
     }
 
-    /// Handles the end of the job's time like a first Ctrl-C. A job that is already ending continues to end.
+    /// Handles the expiry of the job's time limit like a first Ctrl-C. If the job is already ending, the
+    /// expiry has no effect.
     pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
         self.outcome.get_or_insert(Outcome::TimedOut(limit));
         match self.phase {

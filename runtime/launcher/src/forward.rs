@@ -192,7 +192,7 @@ impl Outputs {
         &mut self.sinks[last.min(stream as usize)]
     }
 
-    /// Returns the queue of `stream`, after ending an unfinished line.
+    /// Ends the last line in the queue of `stream` if it is unfinished, and returns the queue.
     fn queue(&mut self, stream: Stream) -> &mut Vec<u8> {
         let sink = self.sink(stream);
         if std::mem::take(&mut sink.unended) {

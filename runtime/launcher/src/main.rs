@@ -6,8 +6,8 @@
 //! for input, and `ending.rs` to decide how the job ends. README.md next to `src` describes the behaviour for
 //! users.
 //!
-//! Invariant: mpiexec has one thread. The kernel ties the ranks' death signal to the thread that forked them,
-//! and a process with one thread can fork while no other thread holds a lock.
+//! Invariant: mpiexec has one thread. The kernel ties the ranks' death signal to the thread that forked them.
+//! Also, when a process with one thread forks, no other thread can hold a lock.
 
 mod about;
 mod args;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes all queued output, when there is no job.
+/// Writes all queued output if there is no job to watch.
 fn print(outputs: &mut Outputs) {
     while !outputs.is_empty() {
         if let Err(Trouble::Closed | Trouble::Failed(_)) = outputs.flush() {

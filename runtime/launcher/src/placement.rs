@@ -45,7 +45,7 @@ impl Plan {
 /// Returns the number of the part of the machine that contains a CPU.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     match level {
-        // Threads have no number of their own besides the CPU number, so they get the number of their core.
+        // Threads have no label other than the CPU number, so they get the number of their core.
         Level::Thread | Level::Core => info.core,
         Level::L2 => info.l2,
         Level::L3 => info.l3,

@@ -1,7 +1,7 @@
 //! Finds the file of a program's name, before any process is started.
 //!
-//! This file takes the names from `args/` and gives paths to `start.rs`. The rules are the rules of `execvp`:
-//! a name with a slash is a path; any other name is searched in `PATH`.
+//! This file takes the names from `args/` and passes paths to `start.rs`. It follows the rules of `execvp`: a
+//! name with a slash is a path; any other name is looked up in `PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +13,12 @@ use std::{env, fs, io};
 pub struct Unusable {
     /// One line that begins with `program: `.
     pub message: String,
-    /// 127 if there is no such file, 126 if the file cannot be executed, like in shells.
+    /// The exit code that shells use: 127 if there is no such file, 126 if the file cannot be executed.
     pub exit_code: u8,
 }
 
-/// Returns the file of `name`, searched in `search` (the value of `PATH`). Relative paths start from
-/// `directory`, in which the program will run. If `directory` is absolute, the result is absolute.
+/// Returns the file of `name`, looked up in the directories of `search` (the value of `PATH`). Relative paths
+/// start from `directory`, in which the program will run. If `directory` is absolute, the result is absolute.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ pub struct Started {
     pub input: Input,
 }
 
-/// The data that [`start`] needs besides the job.
+/// The data that [`start`] needs in addition to the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
     /// The file to execute, for each program of the job.
@@ -157,7 +157,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
 /// Kills and reaps children that have not passed the gate.
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
-        // If this fails, the closed gate ends the child.
+        // If the signal cannot be sent, the closed gate ends the child.
         let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {

@@ -18,8 +18,8 @@ use typepack_job::sys::process::CpuSet;
 /// A source of information on the machine.
 pub trait Source {
     /// Returns one row per CPU, indexed by the operating system's number, or `None` if the source has no
-    /// information. `allowed` is the source's information. The row of a CPU that does not exist is empty and
-    /// not allowed.
+    /// information. The field `allowed` of a row is what the source says about the CPU. The row of a CPU that
+    /// does not exist is empty and not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 

@@ -40,7 +40,8 @@ const LINGER: Duration = Duration::from_millis(250);
 /// How often mpiexec checks for remaining processes in the groups of ended ranks.
 const GROUP_POLL: Duration = Duration::from_millis(5);
 
-/// How long mpiexec waits after SIGKILL for the rest of a group (a process may be stuck in the kernel).
+/// How long mpiexec waits after SIGKILL for the remaining processes of a group. A process may be stuck in the
+/// kernel.
 const KILLED_DELAY: Duration = Duration::from_millis(500);
 
 /// The process that joined the job as a rank.
@@ -77,7 +78,7 @@ impl Watched {
         pid.as_raw_nonzero().get()
     }
 
-    /// Returns whether the member is another process than the child.
+    /// Returns whether the member and the child are different processes.
     fn is_wrapped(&self) -> bool {
         self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
     }
@@ -471,7 +472,8 @@ impl<'a> Job<'a> {
         if let (Ending::Exited(code), State::Finalized) = (ending, state) {
             watched.parting = Some(code);
         }
-        // The rank is not in the job (any more), so no other rank is in the middle of a message with it.
+        // The rank has not joined the job or has left it, so no other rank is in the middle of a message with
+        // it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
@@ -597,7 +599,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes all queued output, however slow the reader is. A signal ends the writing.
+    /// Writes all queued output, and waits for the reader as long as necessary. A signal ends the writing.
     fn write_out(&mut self) {
         self.flush(Instant::now());
         while !self.outputs.is_empty() && !self.impatient {

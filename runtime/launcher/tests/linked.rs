@@ -1,4 +1,4 @@
-//! Checks that the launcher uses the job crate, and no code of the engine or the code generator.
+//! Checks that the launcher links the job crate, and links no code of the engine or the code generator.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -361,7 +361,7 @@ fn queries_are_answered_from_the_wrappers_place() {
         assert!(!done.status.success(), "{query}: {done:?}");
         assert!(done.stdout.is_empty(), "{query}: {done:?}");
     }
-    // Queries of the compiler itself go to the compiler.
+    // The wrapper passes queries about the compiler itself to the compiler.
     let done = good(call(&mpicc, &["-dumpmachine"]));
     assert_eq!(done, good(call("cc", &["-dumpmachine"])));
     let done = output(call(&mpicc, &["-cc=no-such-compiler", "-c", "x.c"]));
@@ -543,7 +543,7 @@ fn bad_arguments_of_the_script() {
         assert_eq!(done.status.code(), Some(code), "{arguments:?}: {line}");
         assert!(line.starts_with("install: ") && line.contains(part), "{arguments:?}: {line}");
     }
-    // A list of files that was tampered with removes nothing outside of the prefix.
+    // A manipulated list of files must not remove any file outside of the prefix.
     let victim = scratch.file("victim", "");
     let prefix = scratch.0.join("prefix/share/typepack");
     fs::create_dir_all(&prefix).expect("a directory");

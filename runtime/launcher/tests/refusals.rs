@@ -1,5 +1,6 @@
-//! Bad calls of `mpiexec`: it prints one line that names the argument, exits with a code other than 0, and
-//! leaves no process running. The tests of the parser are in `src/args/tests.rs`.
+//! Tests of bad calls of `mpiexec`: for each of them, `mpiexec` prints one line that names the argument,
+//! exits with a code other than 0, and leaves no process running. The tests of the parser are in
+//! `src/args/tests.rs`.
 
 mod harness;
 

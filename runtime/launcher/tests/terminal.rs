@@ -62,7 +62,7 @@ fn control_c_reaches_each_rank_once() {
     let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
                   echo ready; while :; do sleep 0.01; done";
     let (mut job, mut terminal) = on_terminal(script);
-    // Both ranks print the text, in any order.
+    // Both ranks print the text; their order is not fixed.
     let mut seen = read_until(&mut terminal, "ready");
     if seen.matches("ready").count() < 2 {
         seen.push_str(&read_until(&mut terminal, "ready"));

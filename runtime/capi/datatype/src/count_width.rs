@@ -56,7 +56,7 @@ pub trait CountWidth {
     type Count: Number;
     /// Displacements and extents in bytes.
     type Address: Number;
-    /// Displacements of collective calls that have a part of the buffer for each rank.
+    /// Displacements in collective calls that divide the buffer into one part for each rank.
     type Displacement: Number;
     /// How a datatype decodes if a call of this width made the datatype.
     const DECODING: Decoding;

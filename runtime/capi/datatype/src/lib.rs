@@ -14,7 +14,7 @@
 //!    ([`types::Type::attached`]).
 //! 6. `pack.rs`: packing and unpacking. `status.rs`: statuses, in bytes and in elements.
 //!
-//! Invariants: the library checks each pointer from C as far as that is possible before it follows it. A call
+//! Invariants: before the library follows a pointer from C, it checks the pointer as far as possible. A call
 //! that fails has written only what the standard says.
 
 pub mod abi;

@@ -15,10 +15,10 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
-/// parentheses and those of its form. All forms share a function in `list` that has the name of the blocking
-/// form. `$value` is the body of that function: it makes one value from the arguments in parentheses, and
-/// passes the value to `$make`, which carries it out.
+/// Generates the blocking, the nonblocking and the persistent form of each listed call. Each form has the
+/// arguments in parentheses and the additional arguments of its form. All forms share a function in `list`
+/// that has the name of the blocking form. `$value` is the body of that function: it makes one value from the
+/// arguments in parentheses, and passes the value to `$make`, which carries it out.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
@@ -217,7 +217,8 @@ three_ways! {
 /// # Safety
 ///
 /// - `inbuf` is readable for `elements` elements of `datatype`.
-/// - `inoutbuf` is readable and writable for as many, which do not overlap those of `inbuf`.
+/// - `inoutbuf` is readable and writable for `elements` elements of `datatype`, and they do not overlap the
+///   elements at `inbuf`.
 pub unsafe fn reduce_local<W: CountWidth>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,

@@ -1,5 +1,5 @@
 //! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
-//! operations of the user, which cannot be made yet.
+//! operations of the user. The calls that make such operations are not built yet.
 //!
 //! The runtime combines the elements (`typepack::Operator`). This file finds the operator for a handle and a
 //! datatype.
@@ -99,7 +99,7 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
             NoCombiner::Undefined => undefined(named.name()),
             NoCombiner::Missing => missing(named.name()),
         }),
-        // Fortran 90 kinds, and pairs without a name.
+        // These types are Fortran 90 kinds and pairs without a name.
         None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
         None => Err(undefined("derived datatypes")),
     }

@@ -1,8 +1,8 @@
-//! Divides the buffers of a collective call into one part of memory per rank, as the runtime takes them, and
-//! checks them.
+//! Divides each buffer of a collective call into one part of memory per rank, the form that the runtime
+//! takes, and checks these parts.
 //!
-//! A call and its `v` and `w` forms differ in how they make parts. The entries of the arrays are copied,
-//! because the program may reuse the arrays when the call returns.
+//! A call and its `v` and `w` forms differ only in how they divide the buffers. The entries of the arrays are
+//! copied, because the program may reuse the arrays when the call returns.
 
 use crate::abi;
 use crate::argument::Array;
@@ -75,7 +75,7 @@ pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     Ok(())
 }
 
-/// Returns one part per rank, each of `elements` elements, one behind the other.
+/// Returns one part per rank. Each part has `elements` elements and begins where the previous part ends.
 fn row<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -104,14 +104,14 @@ impl<W: CountWidth> Table<W> {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
-    /// Returns counts and displacements; the unit of the displacements is the call's.
+    /// Returns the counts and the displacements. The call determines the unit of the displacements.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if a count is negative, and the errors of [`Array::copy`].
     ///
     /// # Safety
     ///
-    /// - The standard gives both arrays at least `size` entries.
+    /// - `size` is at most the number of entries that the standard prescribes for each of the two arrays.
     pub unsafe fn read(&self, size: usize) -> Result<Vec<(u64, i128)>> {
         // SAFETY: both arrays have `size` entries (condition of `# Safety`).
         let (counts, displacements) = unsafe {
@@ -131,7 +131,7 @@ impl<W: CountWidth> Table<W> {
     ///
     /// # Safety
     ///
-    /// - The standard gives both arrays at least `size` entries.
+    /// - `size` is at most the number of entries that the standard prescribes for each of the two arrays.
     unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -152,7 +152,7 @@ impl<W: CountWidth> Table<W> {
 ///
 /// # Safety
 ///
-/// - The standard gives `types` at least as many entries as there are in `entries`.
+/// - `entries.len()` is at most the number of entries that the standard prescribes for `types`.
 pub unsafe fn types(
     types: Array<raw::Datatype>,
     entries: &[(u64, i128)],
@@ -227,7 +227,8 @@ impl<W: CountWidth> Spread<W> {
     ///
     /// # Safety
     ///
-    /// - The standard gives the arrays of a table at least `size` entries.
+    /// - If `self` is a table, `size` is at most the number of entries that the standard prescribes for its
+    ///   arrays.
     pub unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,

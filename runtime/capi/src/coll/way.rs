@@ -47,9 +47,9 @@ impl Start for Persistent {
 ///
 /// # Safety
 ///
-/// - The parts of memory that `call` hands over are readable where the operation sends from them, and
-///   writable where it receives into them: until this returns ([`Way::Run`]), until the request is complete
-///   ([`Way::Start`]), or from each start of the request to its completion ([`Way::Prepare`]).
+/// - Of the parts of memory that `call` hands over, those that the operation sends from are readable, and
+///   those that it receives into are writable: until this function returns ([`Way::Run`]), until the request
+///   is complete ([`Way::Start`]), or from each start of the request to its completion ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
     way: Way,

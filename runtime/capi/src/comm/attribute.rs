@@ -17,13 +17,13 @@ use typepack::Universe;
 
 // The values of the predefined attributes. Programs get their addresses, and must not write there.
 static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
-/// No process is the host.
+/// The value of `MPI_HOST`: no process is the host.
 static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
-/// Every process can read and write files.
+/// The value of `MPI_IO`: every process can read and write files.
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
-/// All ranks read the same clock (`env/`).
+/// The value of `MPI_WTIME_IS_GLOBAL`: all ranks read the same clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
-/// Largest number of processes: the size of the job, unless the user has set another number.
+/// The largest possible number of processes: the size of the job, unless the user has set another number.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
 /// The number of this process's program among those on the command line of `mpiexec`.
 static APPNUM: AtomicI32 = AtomicI32::new(UNSET);

@@ -3,10 +3,10 @@
 //!
 //! A message that cannot be sent at once is packed into the attached buffer, and leaves the buffer when the
 //! runtime has sent it. The place of a message follows the standard's model (section 3.6.2), a circular queue
-//! of messages with `MPI_BSEND_OVERHEAD` bytes each. So no program runs out of room that the model has. If
-//! the model has no room, the message gets the first gap that is long enough. A send looks for a place before
-//! it starts, so that a full buffer is the same error with a quick or a slow receiver. With
-//! `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
+//! of messages with `MPI_BSEND_OVERHEAD` bytes each. A message therefore always finds a place if the model
+//! has one. If the model has no place, the message gets the first gap that is long enough. A send looks for a
+//! place before it starts, so that a full buffer leads to the same error whether the receiver is quick or
+//! slow. With `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
 //!
 //! The buffer of a communicator is found by the communicator's handle, and is used instead of the buffer of
 //! the process (section 3.6.1). `create.rs` calls [`release`] when it frees a communicator. The calls are in
@@ -46,11 +46,11 @@ struct Buffer {
     size: u64,
     /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
-    /// The end of the last message that got its place from the model, whether or not the message has left.
+    /// The end of the last message that got its place from the model. That message may have left the buffer.
     tail: u64,
 }
 
-/// The room that the user adds to the size of each message.
+/// The number of bytes that the user adds to the size of each message.
 const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
 
 impl Buffer {
@@ -105,7 +105,7 @@ impl Buffer {
             start = self.aligned(held.place.end);
         }
         let end = start.checked_add(padded)?;
-        // The last message needs no room to align the next one.
+        // The last message needs no extra bytes for the alignment of a next message.
         (start + bytes <= self.size).then_some(start..end)
     }
 
@@ -129,7 +129,7 @@ pub static PROCESS: Pool = Pool(Mutex::new(None));
 /// The buffers of communicators, by handle.
 static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
-/// Number of communicators that have a buffer. Most programs have none, and then no lock is taken.
+/// The number of communicators that have a buffer. In most programs it is 0, and sends then take no lock.
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
 fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
@@ -196,12 +196,13 @@ impl Pool {
         };
         let messages = comm.messages();
         if !buffer.held.is_empty() {
-            // Progress comes first: messages that have left make room.
+            // Makes progress before it looks for a place, because messages that have left the buffer free
+            // their places.
             messages.look(|ongoing| {
                 buffer.held.retain(|held| {
                     let left = ongoing.is_complete(held.send);
                     if left {
-                        // The result of a completed send is of no interest.
+                        // No caller needs the result of a completed send.
                         let _sent = ongoing.fetch(held.send);
                     }
                     !left
@@ -256,7 +257,8 @@ impl Pool {
     /// # Errors
     /// Returns the runtime's error if a rank has died.
     pub fn detach(&self) -> Result<(usize, u64)> {
-        // From now on no send uses the buffer.
+        // `take` keeps later sends from using the buffer. The call still waits for the earlier sends, which
+        // do use it.
         let Some(buffer) = self.lock().take() else { return Ok((0, 0)) };
         wait(&buffer.sends())?;
         Ok((buffer.address, buffer.size))
@@ -286,15 +288,15 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     Ok(())
 }
 
-/// Waits for sends. If they can no longer complete, they are abandoned, so that the runtime no longer uses
-/// their memory.
+/// Waits for sends. If they can no longer complete, this function abandons them, so that the runtime no
+/// longer uses their memory.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();
     let mut left = 0;
     let waited = messages.wait_until(|ongoing| {
         while left < sends.len() && ongoing.is_complete(sends[left]) {
-            // The runtime forgets the send, so it must be fetched only once.
+            // `fetch` makes the runtime forget the send, so each send must be fetched only once.
             let _sent = ongoing.fetch(sends[left]);
             left += 1;
         }

@@ -58,7 +58,7 @@ pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
-    /// Attributes and hints of the duplicate, until it exists.
+    /// The attributes and hints of the duplicate, kept here until the duplicate exists.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
@@ -137,8 +137,8 @@ impl Drop for Making {
     }
 }
 
-/// Lets the operation of a rank that fails continue, so that the other ranks get their duplicate. The
-/// operation writes a number into `duplicate`, which is therefore never freed.
+/// Lets the operation continue after this rank has failed, so that the other ranks get their duplicate. The
+/// operation writes a number into `duplicate`, so `duplicate` is never freed.
 #[cold]
 fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
     if let Operation::Pending(id) = duplicate.operation() {
@@ -204,8 +204,8 @@ const SET: &[u8] = b"mpi_pset_name";
 const ALL: &[u8] = b"mpi://WORLD";
 const ALONE: &[u8] = b"mpi://SELF";
 
-/// `MPI_Comm_split_type`. All ranks share memory. No other resource is known; then the result is the null
-/// handle, as the standard says.
+/// `MPI_Comm_split_type`. All ranks share memory. For any other resource the result is the null handle, as
+/// the standard requires.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,

@@ -1,9 +1,9 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
 //! The known hints are the assertions that the standard names. The communicator keeps their values, because
-//! `MPI_Comm_get_info` returns them. They have no other effect: no message becomes faster here because
-//! other messages are never sent. As the standard says, unknown keys are ignored and not returned. Values
-//! of known keys that are neither true nor false are ignored, too. A communicator does not inherit hints
+//! `MPI_Comm_get_info` returns them. They have no other effect: the runtime has no optimisation that depends
+//! on such an assertion. As the standard says, unknown keys are ignored and not returned. Values of known
+//! keys that are neither true nor false are ignored, too. A communicator does not inherit hints
 //! (`create.rs`).
 
 use super::find;
@@ -22,8 +22,8 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// The kinds of memory that messages may lie in: those that the standard asks for, and no other. The program
-/// can read the hint but not set it.
+/// The kinds of memory that messages may lie in. The list has only the kinds that the standard requires. The
+/// program can read the hint but not set it.
 const MEMORY: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
 
 /// The values of the assertions.

@@ -1,4 +1,5 @@
-//! Communicators behind handles: what the C face keeps about a communicator, and the calls that return it.
+//! Communicators behind handles: the data that the C face keeps for each communicator, and the calls that
+//! query it.
 //!
 //! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators.
 //! `attribute.rs` has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered
@@ -78,7 +79,7 @@ impl Comm {
         self.communicator.group().world_rank(peer)
     }
 
-    /// Returns the communicator's rank of the process that is rank `world` in the world.
+    /// Converts a rank in the world to the rank of the same process in the communicator.
     pub fn peer_rank(&self, world: usize) -> usize {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
@@ -118,7 +119,7 @@ pub struct On {
 }
 
 impl On {
-    /// Returns the failure with this communicator's error handler as the one to call.
+    /// Returns the failure. It names this communicator's error handler as the one to call.
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
         let mut failure = failure.into();
@@ -151,8 +152,8 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
 
 /// Calls `work` with the communicator of a handle.
 ///
-/// `MPI_COMM_WORLD` is never freed, so this takes no counted reference to it. For a short message the count
-/// would cost twice as much as the copy.
+/// `MPI_COMM_WORLD` is never freed, so this function takes no counted reference to it. For a short message,
+/// updating the reference count would take twice as long as the copy.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.

@@ -1,7 +1,7 @@
 //! The two communicators that every process has, and the runtime's universe, to which they belong.
 //!
-//! `env/` joins and leaves the universe. Error handling looks for `MPI_COMM_SELF` at any time, also before
-//! init, when it does not exist.
+//! `env/` joins and leaves the universe. Error handling may look for `MPI_COMM_SELF` at any time, even before
+//! init, when that communicator does not exist yet.
 
 use super::Comm;
 use crate::abi;

@@ -12,7 +12,7 @@ use crate::raw;
 use std::sync::Arc;
 use typepack_capi_datatype::types;
 
-/// Makes the runtime commit types from now on.
+/// Registers the runtime as the committer of all types from this call on.
 pub fn begin() {
     types::commit_with(|tree| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))

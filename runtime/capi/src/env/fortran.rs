@@ -13,7 +13,7 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-/// The default kinds, and how many bytes their datatypes have.
+/// The default kinds, each with the number of bytes of its datatype.
 const SIZES: [(&str, u32); 4] = [
     ("mpi_logical_size", 4),
     ("mpi_integer_size", 4),

@@ -27,8 +27,8 @@ fn begin(required: c_int) -> Result<c_int> {
     }
     panics::watch();
     datatype::begin();
-    // The level that the program requests is granted, not a higher one: a library that is told that there is
-    // one thread may rely on it.
+    // The call grants the requested level and no higher one: a program that is granted `MPI_THREAD_SINGLE`
+    // may rely on having one thread.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
     lifecycle::begin();

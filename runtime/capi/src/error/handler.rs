@@ -55,7 +55,7 @@ impl UserHandler {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the handle, which the user has to free once more than before.
+    /// Returns the handle. The user must then free the handle one more time.
     fn hold(self: &Arc<Self>) -> Result<usize> {
         let mut held = self.held();
         if held.times == 0 {
@@ -65,7 +65,7 @@ impl UserHandler {
         Ok(held.handle)
     }
 
-    /// Frees the handle once; returns whether the user held the handler by it.
+    /// Frees the handle once. Returns whether the handle was valid for this handler.
     fn release(&self, handle: usize) -> bool {
         let mut held = self.held();
         if held.handle != handle || held.times == 0 {

@@ -1,9 +1,9 @@
 //! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
 //!
 //! Functions of the C face return a [`Failure`]. `entry.rs` raises it through the error handler of the call's
-//! object (`handler.rs`). `objects.rs` has the kinds of objects of which the face so far knows only the error
-//! handler. `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a panic
-//! into a failure.
+//! object (`handler.rs`). `objects.rs` has the kinds of objects for which the C face so far implements only
+//! error handlers. `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a
+//! panic into a failure.
 
 pub mod codes;
 pub mod handler;

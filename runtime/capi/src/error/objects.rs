@@ -1,4 +1,4 @@
-//! Kinds of objects whose calls are not built: windows, files, sessions. The C face knows only the error
+//! The kinds of objects whose calls are not built: windows, files, sessions. The C face keeps only the error
 //! handler of such an object.
 //!
 //! A call checks the handle before it raises any other error, so that the error goes to the handler of the

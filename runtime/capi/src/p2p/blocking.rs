@@ -1,4 +1,4 @@
-//! Blocking sends and receives, and both at once (MPI-5.0 sections 3.2, 3.4, 3.11).
+//! Blocking sends and receives, and calls that send and receive at once (MPI-5.0 sections 3.2, 3.4, 3.11).
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;

@@ -133,8 +133,8 @@ pub struct Elements {
 // SAFETY: `plan` is shared and immutable. `origin` is an address of the C program's memory: the program has
 // promised that memory to the operation, whichever thread carries the operation out.
 unsafe impl Send for Elements {}
-// SAFETY: nothing is read or written through a shared reference; the unsafe calls that use `origin` each
-// state who else may access the memory.
+// SAFETY: no code reads or writes memory through a shared reference to `Elements`. Each unsafe call that uses
+// `origin` states who else may access the memory.
 unsafe impl Sync for Elements {}
 
 impl Elements {

@@ -17,7 +17,7 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: one in place, or a vector.
+/// The requests of a call: a single request stored inline, or a vector.
 struct Slots<S = Vec<Slot>> {
     /// Where the caller's handles are, if the call sets them to null.
     places: Option<Places<raw::Request>>,
@@ -73,7 +73,7 @@ impl Slots {
     ///
     /// # Safety
     ///
-    /// - The standard gives the array at least `count` handles.
+    /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn read(count: c_int, requests: InOutArray<raw::Request>) -> Result<Self> {
         // SAFETY: the array has `count` handles (condition of `# Safety`).
         let slots = unsafe { Self::seen_all(count, requests.input())? };
@@ -90,7 +90,7 @@ impl Slots {
     ///
     /// # Safety
     ///
-    /// - The standard gives the array at least `count` handles.
+    /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
         let count = length(count)?;
         // SAFETY: the array has `count` handles (condition of `# Safety`), which are read before this
@@ -226,7 +226,8 @@ impl Statuses {
     ///
     /// # Safety
     ///
-    /// - The standard gives the array at least `length` statuses, or the caller ignores them.
+    /// - The C caller ignores the statuses, or `length` is at most the number of statuses that the standard
+    ///   prescribes for `array`.
     unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
         // SAFETY: the array has `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
@@ -318,7 +319,8 @@ pub fn waitall(
 ///
 /// # Safety
 ///
-/// - The standard gives the array of statuses an entry for each slot, or the caller ignores the statuses.
+/// - The C caller ignores the statuses, or `statuses` has an entry for each slot (as the standard
+///   prescribes).
 unsafe fn all(
     slots: Slots,
     flag: Output<c_int>,
@@ -417,7 +419,8 @@ struct SomeOf {
 ///
 /// # Safety
 ///
-/// - The standard gives both arrays of `out` an entry for each slot, or the caller ignores the statuses.
+/// - For each slot, the array of indices of `out` has an entry (by the standard), and the array of statuses
+///   has one too unless the C caller ignores the statuses.
 unsafe fn some(
     slots: Slots,
     waits: bool,
@@ -469,7 +472,7 @@ pub fn testsome(
     unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
-/// `MPI_Request_get_status`: the result stays where it is.
+/// `MPI_Request_get_status`: reports the result without taking it.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {

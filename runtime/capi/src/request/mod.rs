@@ -107,8 +107,8 @@ pub struct Request {
     collective: bool,
     /// The communicator that the operation makes. It is not dropped while the runtime's lock is held.
     making: Option<Box<Making>>,
-    /// Whether this is the request that all sends share that were complete at once. Its handle never becomes
-    /// invalid.
+    /// Whether this is the shared request of all sends that were complete when their call returned. The
+    /// handle of the shared request never becomes invalid.
     shared: bool,
     running: Mutex<Running>,
 }

@@ -1,8 +1,8 @@
 //! Makes `include/mpi.h` from the tables.
 //!
 //! `capi/tests/header.rs` compares the file in the repository with the result of [`header`], or writes the
-//! file (`TYPEPACK_BLESS=1`). Names, values and prototypes are those of the ABI; the text is typepack's own.
-//! A program that defines `TYPEPACK_NO_COMPAT` gets no names outside the ABI.
+//! file (`TYPEPACK_BLESS=1`). The names, values and prototypes come from the ABI; the comments of the header
+//! are typepack's own text. A program that defines `TYPEPACK_NO_COMPAT` gets no names outside the ABI.
 
 use super::rows::{Callback, Compat, Constant, Function, HANDLES, Parameter};
 use std::fmt::Write;
@@ -46,7 +46,7 @@ const TOOLS: [&str; 6] = [
     "MPI_T_event_instance",
 ];
 
-/// The two enumerations of the tool interface: kind of the constants, name of the type.
+/// The two enumerations of the tool interface, each with the kind of its constants and the name of its type.
 const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 

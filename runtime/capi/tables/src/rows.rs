@@ -91,7 +91,7 @@ pub struct Compat {
 /// One function that is built, and the Rust function that implements it.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// `MPI_Type_vector`. The row is also that of the large-count form.
+    /// The name of the function: `MPI_Type_vector`. The row also covers the large-count form.
     pub name: String,
     /// The path of the Rust function in the crate: `datatype::construct::vector`.
     pub path: String,

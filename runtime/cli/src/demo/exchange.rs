@@ -1,4 +1,5 @@
-//! Measures exchanges alone, in one way, for two kinds of cells, and verifies them bit for bit.
+//! Measures exchanges without a solver, in one of the three ways and for two kinds of cells, and verifies
+//! them bit for bit.
 //!
 //! `mod.rs` calls [`measure`] before it runs the solver, and gets one [`Record`] per [`Case`].
 //!
@@ -25,7 +26,7 @@ struct Gapped {
     value: f64,
 }
 
-// SAFETY: zeros are a value of every member.
+// SAFETY: the bit pattern of zeros is a valid value of every member.
 unsafe impl Zeroable for Gapped {}
 // SAFETY: `repr(C)` with no padding, since the gap is a member, and every member is `Pod`.
 unsafe impl Pod for Gapped {}
@@ -80,7 +81,7 @@ impl Made for f64 {
 
 impl Made for Gapped {
     fn made(number: u64) -> Self {
-        // Each member has some bits of the number.
+        // Each member gets some bits of the number.
         Self { kind: number as u8, gap: [255; 3], level: number as i32, value: number as f64 + 0.5 }
     }
 
@@ -99,7 +100,7 @@ struct Case {
     axis: usize,
 }
 
-/// One cell of each row: every cell is in a cache line of its own.
+/// Faces with one cell per row, so that every cell is in a cache line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
@@ -108,7 +109,7 @@ const STRUCTS: Case = Case {
     shape: [64; 3],
     axis: 2,
 };
-/// Whole rows, whose cells have gaps.
+/// Faces of whole rows, whose cells have gaps.
 const ROWS: Case = Case {
     name: "rows",
     what: "exchange: z faces, 64^3 {char, int, double}",

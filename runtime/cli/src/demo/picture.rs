@@ -38,7 +38,7 @@ const SIZE: (u32, u32) = (1320, 520);
 pub struct Case {
     what: String,
     bytes: u64,
-    /// Median microseconds of the exchange, and of computing, in the order of [`WAYS`].
+    /// For each of [`WAYS`]: the median microseconds of the exchange and of the computation.
     times: [Option<[f64; 2]>; 3],
     /// Runs of each way.
     runs: usize,
@@ -57,7 +57,7 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
         let time = |way: Way| {
             let mut runs: Vec<&&Record> = all.iter().filter(|record| record.way == way).collect();
             runs.sort_by(|a, b| a.us().total_cmp(&b.us()));
-            // Takes both parts from the same run, the one in the middle.
+            // Takes both parts from the same run, the median one.
             let run = runs.get(runs.len().checked_sub(1)? / 2)?;
             let sum = |exchange: bool| {
                 let parts = run.parts.iter().filter(|part| (part.name == "exchange") == exchange);

@@ -43,7 +43,8 @@ impl fmt::Display for Record {
 const HEADER: &str = "way,case,what,bytes,part,us";
 
 impl Record {
-    /// Returns the solver's time per step, in two parts: the exchange (packing, waiting, unpacking) and the rest.
+    /// Returns the solver's time per step, in two parts: the exchange (packing, waiting, unpacking) and the
+    /// remaining work.
     pub fn of_solver(way: Way, run: &Run, steps: usize) -> Self {
         let m = &run.measurement;
         let [start, interior, wait, rim, plain] = m.slowest().map(|s| s / steps as f64 * 1e6);

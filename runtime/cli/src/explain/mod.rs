@@ -1,8 +1,8 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
-//! The engine's `text` parses the type, `typepack-explain` makes the report, and the code generator makes the
-//! text of one kernel (`kernel.rs`). `options.rs` has the arguments. This file reads and writes the files.
-//! Only rank 0 works, whatever the number of ranks.
+//! The engine's `text` parses the type, `typepack-explain` makes the report, and the code generator makes
+//! the text of one kernel (`kernel.rs`). `options.rs` has the arguments. This file reads and writes the
+//! files. Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};

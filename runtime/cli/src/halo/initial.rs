@@ -131,7 +131,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         .collect())
 }
 
-/// Returns a value of a field for which the file has no cube.
+/// Derives a value of a field for which the file has no cube.
 fn derived(value: f64, field: usize) -> f64 {
     let field = field as f64;
     value / (1.0 + field) + field

@@ -56,7 +56,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
             verified: run.verified,
         };
         let printed = std::io::stdout().write_all(report.to_string().as_bytes());
-        // A reader that has seen enough (`| head`) is no failure of the job.
+        // If the reader closes the pipe early (`| head`), the job still succeeds.
         if let Err(error) = printed
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
@@ -338,7 +338,8 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {}: {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        // The files that other arguments use, with the names of the arguments.
+        // The device and inode numbers of the files that earlier arguments name, with the names of these
+        // arguments.
         let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
         if let Some(path) = &options.init
             && let Ok(found) = path.metadata()

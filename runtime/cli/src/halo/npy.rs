@@ -4,8 +4,8 @@
 //! order. The header is a Python dictionary literal of three entries. The parser accepts exactly the literals
 //! of such a header (strings, booleans, tuples of whole numbers), in any order and spacing.
 //!
-//! Invariants: the size of an allocation never comes from the header before the file's real length agrees
-//! with it. Every error is one clause.
+//! Invariants: the reader allocates memory for a size from the header only after it has checked the size
+//! against the file's real length. Every error is one clause.
 
 /// The first bytes of a .npy file.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";

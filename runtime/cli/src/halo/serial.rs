@@ -1,9 +1,9 @@
 //! The serial solution on the whole grid, with which `--verify` compares the result.
 //!
-//! The serial solution has no blocks, no halos and no datatypes, and its loops have another order: each
-//! cell reads its neighbours in the whole grid. It shares only the arithmetic of one cell (`cell.rs`) and
-//! the values at time 0 (`initial.rs`) with the parallel solution, so that an error in one of the two is
-//! found.
+//! The serial solution has no blocks, no halos and no datatypes, and its loops run in a different order: each
+//! cell reads its neighbours in the whole grid. The two solutions share only the arithmetic of one cell
+//! (`cell.rs`) and the values at time 0 (`initial.rs`), so the comparison finds an error in any other part of
+//! either solution.
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled};
 use super::initial::WALL;

@@ -5,10 +5,10 @@
 //! # A wide halo
 //!
 //! With a halo of W cells, one exchange serves W steps. After the exchange all W layers are valid. Each step
-//! uses up one layer: the first step computes the block and W-1 layers around it, the second step W-2 layers,
-//! the last step none. Both neighbours compute the layers that overlap. If two steps follow one exchange, the
-//! second step needs the corners of the layers, even with the 7-point equation. So all runs exchange with 26
-//! neighbours, except the 7-point equation with W = 1.
+//! uses up one layer: the first step computes the block and W-1 layers around it, the second step computes
+//! the block and W-2 layers, and the last step computes only the block. Both neighbours compute the layers
+//! that overlap. If two steps follow one exchange, the second step needs the corners of the layers, even with
+//! the 7-point equation. So all runs exchange with 26 neighbours, except the 7-point equation with W = 1.
 //!
 //! # Invariants
 //!
@@ -44,7 +44,7 @@ pub struct Phases {
 /// One rank's share of the computation.
 pub struct Solver {
     halo: Halo<f64, 3>,
-    /// The exchange by loops, if the options ask for loops.
+    /// The exchange with hand-written loops, if the options select it.
     hand: Option<Hand<f64>>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,

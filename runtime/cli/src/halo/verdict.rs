@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     field: usize,
-    /// z, y, x.
+    /// The position of the first difference: z, y, x.
     cell: [usize; 3],
     found: f64,
     wanted: f64,
@@ -17,7 +17,7 @@ pub struct Difference {
 }
 
 impl fmt::Display for Difference {
-    /// Writes one clause.
+    /// Writes the difference as one clause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [z, y, x] = self.cell;
         write!(

@@ -55,8 +55,8 @@ impl Level {
 /// The CPUs on which a rank may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// One part of this kind: a thread or core that no other rank has, if there are enough, or all cores of a
-    /// larger part.
+    /// One part of this kind. If the part is a thread or a core, no other rank gets it as long as there are
+    /// enough. If the part is larger, the rank may run on all its cores.
     To(Level),
     /// All CPUs.
     None,
@@ -83,7 +83,7 @@ pub enum Map {
     Blocks,
     /// One core after the other.
     Fill,
-    /// One rank to each part in turn.
+    /// Round-robin: each part gets one rank in turn.
     InTurn(Level),
 }
 
@@ -121,7 +121,7 @@ pub enum Inherit {
 /// The options about the environment. Later options override earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The inherited variables, or `None` if no option says anything about them.
+    /// The inherited variables, or `None` if no option selects them.
     pub inherit: Option<Inherit>,
     /// Variables to set. A variable without a value gets mpiexec's value.
     pub set: Vec<(OsString, Option<OsString>)>,

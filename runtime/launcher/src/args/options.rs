@@ -1,8 +1,8 @@
 //! The table of `mpiexec`'s options: their names, values and help texts.
 //!
 //! `mod.rs` finds options in this table and implements them. The help text comes from the table, and a test
-//! compares the manual page with the table. An option may have one dash or two, and `--name=value` means
-//! `--name value`, because users of MPICH and of Open MPI write different forms.
+//! compares the manual page with the table. Because users of MPICH and of Open MPI write different forms, an
+//! option may have one dash or two, and `--name=value` means `--name value`.
 
 use std::fmt::Write;
 

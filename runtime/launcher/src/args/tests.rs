@@ -1,4 +1,4 @@
-//! Tests of the parser. The tests of what the options do are in `tests/`.
+//! Tests of the parser. The folder `tests/` tests the effects of the options.
 
 use super::*;
 

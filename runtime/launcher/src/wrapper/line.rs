@@ -147,7 +147,7 @@ const WITH_VALUE: [&str; 35] = [
 /// Options that make a compiler stop before it links, or link without shared libraries (`-r`).
 const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
 
-/// The work of a compiler for its arguments.
+/// The work that a compiler does for its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     /// The compiler only prints information. The wrapper adds nothing, because `-v` with `-lmpi_abi` would
@@ -200,7 +200,7 @@ fn link_words(places: &Places) -> Vec<OsString> {
     } else {
         words.push(with_path("-Wl,-rpath,", lib));
     }
-    // RUNPATH instead of RPATH: LD_LIBRARY_PATH can select another library with the same ABI.
+    // Sets RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another library with the same ABI.
     words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     words
 }

@@ -55,8 +55,8 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     Ok(Places { include, lib: folder.to_owned() })
 }
 
-/// Makes the link with the loader's name. Cargo makes only the file with the linker's name, but programs load
-/// the library by the loader's name.
+/// Makes the symbolic link from the loader's name of the library to the linker's name. Cargo makes only the
+/// file with the linker's name, but programs load the library by the loader's name.
 fn name_for_the_loader(folder: &Path) -> Result<(), String> {
     let link = folder.join(SONAME);
     match std::os::unix::fs::symlink(LIBRARY, &link) {

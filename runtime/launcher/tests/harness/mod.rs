@@ -1,5 +1,5 @@
-//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. The mark lets a test
-//! find every process of the job in `/proc`, whatever the parent of the process is.
+//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By this mark, a test
+//! finds every process of the job in `/proc`, even a process whose parent has ended.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
@@ -24,7 +24,7 @@ const MARK: &str = "MPIEXEC_TEST_MARK";
 /// A job that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code, 128 + signal for a killed `mpiexec`.
+    /// The exit code; 128 + the signal number if a signal killed `mpiexec`.
     pub code: i32,
     /// Standard output.
     pub out: String,

@@ -1,8 +1,8 @@
 //! Array arguments.
 //!
 //! The length of an array is another argument, or follows from another argument. Each function states the
-//! length where it reads the array. A length that is wrong cannot be detected. Memory for a copy is
-//! requested before the array is read, and a lack of memory is an error, not the end of the process.
+//! length where it reads the array. The library cannot detect a wrong length. Memory for a copy is requested
+//! before the array is read, and a lack of memory is an error, not the end of the process.
 
 use super::{FromC, Place};
 use crate::abi;
@@ -22,7 +22,7 @@ pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
     Ok(entries)
 }
 
-/// An array that the call reads: null, or readable for as many entries as the standard gives it.
+/// An array that the call reads: null, or readable for as many entries as the standard prescribes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Array<T>(pub(super) *const T);
@@ -35,7 +35,7 @@ impl<T: Copy> Array<T> {
     ///
     /// # Safety
     ///
-    /// - The standard gives this argument at least `length` entries.
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
     /// - The iterator is not used after the C call returns.
     pub unsafe fn entries(
         self,
@@ -58,7 +58,7 @@ impl<T: Copy> Array<T> {
     ///
     /// # Safety
     ///
-    /// - The standard gives this argument at least `length` entries.
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn copy(self, length: usize, argument: &'static str) -> Result<Vec<T>> {
         // SAFETY: the array has `length` entries (condition of `# Safety`); they are read before this
         // returns.
@@ -69,7 +69,7 @@ impl<T: Copy> Array<T> {
     }
 }
 
-/// An array that the call fills: null, or writable for as many entries as the standard gives it.
+/// An array that the call fills: null, or writable for as many entries as the standard prescribes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct OutArray<T>(pub(super) *mut T);
@@ -85,7 +85,7 @@ impl<T> OutArray<T> {
     ///
     /// # Safety
     ///
-    /// - The standard gives this argument at least `length` entries.
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn places(self, length: usize, argument: &'static str) -> Result<Places<T>> {
         if self.0.is_null() && length > 0 {
             return Err(Failure::null(argument));
@@ -97,14 +97,14 @@ impl<T> OutArray<T> {
     ///
     /// # Safety
     ///
-    /// - The standard gives this argument at least `length` entries.
+    /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn places_if_given(self, length: usize) -> Option<Places<T>> {
         (!self.0.is_null()).then_some(Places { array: self.0, length })
     }
 }
 
 /// An array that the call reads and changes: null, or readable and writable for as many entries as the
-/// standard gives it.
+/// standard prescribes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct InOutArray<T>(pub(super) *mut T);
@@ -153,7 +153,7 @@ impl<T> Places<T> {
 }
 
 impl<T> From<Place<T>> for Places<T> {
-    /// Returns the one place as an array of one entry.
+    /// Returns the place as an array of one entry.
     fn from(place: Place<T>) -> Self {
         Self { array: place.address(), length: 1 }
     }
@@ -167,7 +167,7 @@ impl FromC<*mut c_void> for Array<u8> {
     }
 }
 
-/// Room for the bytes of a value whose type C does not know.
+/// The array for the bytes of a value whose type C does not know.
 impl FromC<*mut c_void> for OutArray<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {

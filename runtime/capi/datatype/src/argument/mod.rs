@@ -4,15 +4,16 @@
 //! one step that trusts the C caller. The signature of a function of the C face states which promise it
 //! needs: [`Output`] for a result, [`InOut`] for a value that the call reads and replaces, [`Input`] for a
 //! value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and [`TextBuffer`]
-//! for strings, `StatusOutput` (`status.rs`) for a status that may be ignored. From there on reading and
-//! writing are safe, with one exception: the function must know how many entries the standard gives an array.
+//! for strings, `StatusOutput` (`status.rs`) for a status that may be ignored. After this step, reading and
+//! writing are safe, with one exception: the function must know how many entries the standard prescribes for
+//! an array.
 //!
-//! A null pointer where the standard asks for an address is `MPI_ERR_ARG` and names the argument. A function
-//! checks its pointers before it changes anything. All accesses are unaligned, because a C program may cast
-//! an address that it did not align.
+//! If a pointer is null where the standard requires an address, the call returns `MPI_ERR_ARG`, and the error
+//! text names the argument. A function checks its pointers before it changes anything. All accesses are
+//! unaligned, because a C program may cast an address that it did not align.
 //!
-//! Buffers of elements stay raw pointers: count and datatype, which say what lies there, are arguments of
-//! their own. Functions with such a buffer are `unsafe`.
+//! Buffers of elements stay raw pointers, because two other arguments, the count and the datatype, describe
+//! their contents. Functions with such a buffer are `unsafe`.
 //!
 //! Values of these types must not outlive the C call. They are kept in local variables only.
 

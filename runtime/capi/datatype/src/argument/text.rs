@@ -1,8 +1,8 @@
 //! Strings from C and for C.
 //!
 //! A string is read up to the limit that the standard sets for its kind, and no further: a string without an
-//! end is an error. A result is cut to the room that the standard guarantees, and terminated. Names of
-//! objects are cut (MPI-5.0 section 7.8).
+//! end is an error. A result is cut to the size of the buffer that the standard guarantees, and terminated.
+//! Names of objects are cut (MPI-5.0 section 7.8).
 
 use super::FromC;
 use crate::failure::{Failure, Result};
@@ -60,7 +60,8 @@ impl Text {
     }
 }
 
-/// The address for a string: null, or writable for `ROOM` bytes, the room that the standard asks for.
+/// The address for a string: null, or writable for `ROOM` bytes, the buffer size that the standard
+/// prescribes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextOutput<const ROOM: c_int>(*mut c_char);
@@ -104,7 +105,7 @@ impl TextBuffer {
     ///
     /// # Safety
     ///
-    /// - The standard gives this argument at least `room` bytes.
+    /// - `room` is at most the number of bytes that the standard prescribes for this argument.
     /// - `room` is at least 1.
     pub unsafe fn required(self, room: c_int, argument: &'static str) -> Result<TextPlace> {
         if self.0.is_null() {
@@ -124,7 +125,8 @@ pub struct TextPlace {
 }
 
 impl TextPlace {
-    /// Writes `bytes` and an end, cut to the room; returns how many bytes stand before the end.
+    /// Writes `bytes` and a terminating zero byte, cut to `self.room` bytes in total. Returns the number of
+    /// bytes before the zero byte.
     pub fn write(self, bytes: &[u8]) -> c_int {
         let bytes = &bytes[..bytes.len().min(self.room - 1)];
         // SAFETY: `buffer` is writable for `room` bytes, and `bytes` with the end has no more. `bytes` is

@@ -128,7 +128,7 @@ impl<T> Table<T> {
         self.slot(&self.read(), handle).is_some()
     }
 
-    /// Removes and returns the object of a handle. The handle is invalid from now on.
+    /// Removes and returns the object of a handle. The handle is invalid afterwards.
     pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
         let mut slots = self.write();
         self.slot(&slots, handle)?;

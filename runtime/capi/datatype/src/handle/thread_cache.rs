@@ -20,8 +20,8 @@
 //!   up.
 //! - Two live threads never have the same key. A thread can end without giving its entry up: if the C library
 //!   did not end it, or if it does not exist in a forked child. Then the next thread with the same key takes
-//!   over the entry as it is. The objects in it may be used by any thread. The count of uses may stay above
-//!   0, and then the entry caches nothing new.
+//!   over the entry unchanged. It may use the cached objects, because any thread may. If the entry's count of
+//!   uses stays above 0, the entry caches no further objects.
 //!
 //! A cached object is alive, because the entry holds a reference. The entry drops the reference only while it
 //! has no uses. A [`Held`] is a use, so it may follow the object's address.
@@ -114,7 +114,7 @@ impl<T> PerThread<T> {
 
     /// Drops the cached objects and the owner. Only the owner calls this.
     fn give_up(&self) {
-        // If a use was leaked and never ends, the objects stay: they are leaked too.
+        // If a use was leaked and never ends, the entry keeps its objects, so that they are leaked too.
         let forget = self.uses.get() == 0;
         let forgotten =
             self.places.each_ref().map(|place| forget.then(|| place.replace(0, NEVER, None)));
@@ -191,13 +191,15 @@ pub struct Held<T> {
     hold: *const Cell<usize>,
 }
 
-/// Stands in place of an entry's uses: `object` comes from [`Arc::into_raw`], and the [`Held`] owns it.
+/// The value of `hold` if the [`Held`] owns the reference to `object` (from [`Arc::into_raw`]) and no entry
+/// counts the use.
 const OWN: *const Cell<usize> = null();
-/// Stands in place of an entry's uses: the object is never freed.
+/// The value of `hold` if the object is never freed and no entry counts the use.
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// Makes a use of an object that `entry` holds. Only the owner calls this.
+    /// Makes a [`Held`] for an object that `entry` holds, and counts it as a use of the entry. Only the owner
+    /// calls this.
     #[inline(always)]
     fn of(entry: &PerThread<T>, object: *const T) -> Self {
         entry.uses.set(entry.uses.get() + 1);
@@ -208,7 +210,7 @@ impl<T> Held<T> {
         Self { object: Arc::into_raw(object), hold: OWN }
     }
 
-    /// Makes a use of an object that is never freed.
+    /// Makes a [`Held`] for an object that is never freed.
     #[inline(always)]
     pub fn forever(object: &'static Arc<T>) -> Self {
         Self { object: Arc::as_ptr(object), hold: FOREVER }
@@ -413,7 +415,8 @@ mod tests {
             std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     (0..THREADS).map(|thread| scope.spawn(move || work(thread % 4))).collect();
-                // The end of the scope does not wait for what threads do after their closures.
+                // The end of the scope does not wait for the work of threads after their closures, such as
+                // thread-local destructors.
                 threads.into_iter().for_each(|thread| thread.join().expect("no check failed"));
             });
             for object in &objects {

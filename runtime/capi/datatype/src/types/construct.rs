@@ -19,7 +19,7 @@ use typepack_engine::{Datatype, Order};
 ///
 /// # Safety
 ///
-/// - The standard gives `array` at least `length` entries.
+/// - `length` is at most the number of entries that the standard prescribes for `array`.
 unsafe fn list<N: Number>(
     array: Array<N>,
     length: usize,
@@ -39,7 +39,7 @@ unsafe fn list<N: Number>(
 ///
 /// # Safety
 ///
-/// - The standard gives both arrays at least `count` entries.
+/// - `count` is at most the number of entries that the standard prescribes for each of the two arrays.
 unsafe fn blocks<C: Number, A: Number>(
     count: usize,
     blocklengths: Array<C>,
@@ -183,7 +183,7 @@ type Members = (Vec<i64>, Vec<i64>, Vec<Datatype>);
 ///
 /// # Safety
 ///
-/// - The standard gives the three arrays at least `count` entries each.
+/// - `count` is at most the number of entries that the standard prescribes for each of the three arrays.
 unsafe fn members<C: Number, A: Number>(
     count: C,
     blocklengths: Array<C>,

@@ -80,7 +80,7 @@ pub fn envelope_c(
     Ok(())
 }
 
-/// An array that decoding fills, and the number of entries that the caller has room for.
+/// An array that decoding fills, and the number of entries that the C caller's array has.
 struct Array<T> {
     array: OutArray<T>,
     room: i64,
@@ -91,8 +91,8 @@ impl<T: Copy> Array<T> {
     /// Returns the first `needed` entries.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` if the room is negative or there is no array, and `MPI_ERR_OTHER` if the room is
-    /// less than `needed` entries.
+    /// Returns `MPI_ERR_ARG` if `self.room` is negative or the array is null, and `MPI_ERR_OTHER` if
+    /// `self.room` is less than `needed`.
     fn places(&self, needed: usize) -> Result<Places<T>> {
         if self.room < 0 {
             let detail = format!("{} is negative", self.room);
@@ -102,8 +102,8 @@ impl<T: Copy> Array<T> {
             let detail = format!("room for {} entries, the datatype has {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        // SAFETY: the standard gives the array as many entries as its `max_…` argument says, which is `room`.
-        // `needed` is not more than `room` (checked above).
+        // SAFETY: the array has as many entries as its `max_…` argument says (the standard's rule), which is
+        // `room`. `needed` is not more than `room` (checked above).
         unsafe { self.array.places(needed, self.argument) }
     }
 }

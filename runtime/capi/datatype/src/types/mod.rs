@@ -26,8 +26,8 @@ pub type Commit = fn(&Datatype) -> Result<Plan>;
 
 static COMMIT: OnceLock<Commit> = OnceLock::new();
 
-/// Sets how types are committed from now on: for example with a code generator. Without this call the engine
-/// commits them. Only the first call has an effect.
+/// Sets the function that commits all types from this call on, for example with a code generator. Without
+/// such a call, the engine commits the types. Only the first call has an effect; later calls change nothing.
 pub fn commit_with(commit: Commit) {
     let _first = COMMIT.set(commit);
 }

@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Named};
 const NUMBERS: RangeInclusive<usize> = 0x200..=0x2ff;
 const MARKERS: RangeInclusive<usize> = 0x1210..=0x1211;
 
-/// The last of these numbers. Handles of the user's datatypes are greater.
+/// The largest number of `NUMBERS` and of the markers. Handles of the user's datatypes are greater.
 pub const LAST: usize = *MARKERS.end();
 
 struct Predefined {
