@@ -1,6 +1,6 @@
 //! Collective calls. Each call becomes a schedule of messages, and `schedule/` runs the schedule.
 //!
-//! `collective.rs` has the type [`Collective`](crate::Collective), whose values describe calls, and the
+//! `collective.rs` has the type [`Collective`], whose values describe calls, and the
 //! three ways to make a call: run, start, prepare. One file per operation lists the steps: `barrier.rs`,
 //! `broadcast.rs`, `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs` and
 //! `allreduce.rs`. `create.rs` derives communicators from communicators. `operator.rs` has the predefined
