@@ -2,11 +2,11 @@
 //!
 //! The case comes from `generate.rs` or `parse.rs`. For a type and a count this file checks:
 //!
-//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`; 2. the engine's
-//! oracle (`typepack_engine::typemap`) in both directions; 3. that the safe calls refuse memory that is
-//! one byte short, and accept memory that is long enough; 4. for every executor: packing and unpacking of
-//! all packed bytes, and of byte ranges (all ranges if the case is small enough, otherwise all split
-//! points or a sample).
+//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`;
+//! 2. the engine's oracle (`typepack_engine::typemap`) in both directions;
+//! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
+//! 4. for every executor: packing and unpacking of all packed bytes, and of byte ranges (all ranges if
+//!    the case is small enough, otherwise all split points or a sample).
 //!
 //! Every buffer has the exact length. One of its ends touches a forbidden page (`guard.rs`), and a canary
 //! follows its other end. Unpacking writes into memory that is filled with a canary pattern, and all of

@@ -1,0 +1,201 @@
+//! Tests of user functions in reductions: when they run, which locks they do not hold, and which call a panic ends.
+//!
+//! `nonblocking_collectives.rs` compares the calls themselves.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::ranks;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use typepack::{Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, commit};
+
+#[test]
+fn a_users_function_holds_no_lock() {
+    ranks(2, "a_users_function_holds_no_lock", |world| {
+        let other = world.dup().unwrap();
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let (called, is_called) = channel();
+        let (done, is_done) = channel();
+        let is_done = std::sync::Mutex::new(is_done);
+        let combine = Combine::user(move |lower, upper, first, elements| {
+            assert_eq!((first, elements), (0, 1));
+            called.send(()).unwrap();
+            is_done
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_secs(60))
+                .expect("the other thread");
+            // SAFETY: the reduction passes the addresses of one word each.
+            unsafe { *upper.cast::<i64>() += *lower.cast::<i64>() };
+        });
+        std::thread::scope(|threads| {
+            let other = &other;
+            threads.spawn(move || {
+                is_called.recv_timeout(Duration::from_secs(60)).expect("the user's function");
+                // These calls run while the function has not returned.
+                let mut sum = [1i64];
+                other.allreduce(&mut sum, Op::Sum).unwrap();
+                assert_eq!(sum, [2]);
+                done.send(()).unwrap();
+            });
+            let (mine, mut sum) = ([world.rank() as i64 + 5], [0i64]);
+            let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+            // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns.
+            unsafe { world.allreduce_raw(send, recv, &word, 1, &combine).unwrap() };
+            assert_eq!(sum, [11]);
+        });
+    });
+}
+
+/// A thread that waits for another event runs the user's functions.
+#[test]
+fn functions_run_while_their_starter_waits_for_a_message() {
+    ranks(3, "functions_run_while_their_starter_waits_for_a_message", |world| {
+        let (rank, size) = (world.rank(), world.size());
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = Combine::user(|lower, upper, _, n| {
+            for i in 0..n as usize {
+                // SAFETY: the reduction passes two vectors of as many words, and `i` is below their number.
+                unsafe { *upper.cast::<i64>().add(i) += *lower.cast::<i64>().add(i) };
+            }
+        });
+        let (mine, mut sum) = ([rank as i64], [0i64]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        let (plan, count) = (&word, 1);
+        let call = Collective::Reduce { send, recv, plan, count, combine: &combine, root: 0 };
+        // SAFETY: the arrays of `call` hold the words and live until the operation is complete.
+        let operation = unsafe { world.start_raw(&call).unwrap() };
+        if rank == 0 {
+            world.messages().finish(operation).unwrap();
+            assert_eq!(sum, [3]);
+            for other in 1..size {
+                world.send(&[1i64], &word, 1, other, 0).unwrap();
+            }
+        } else {
+            let mut got = [0i64];
+            world.recv(&mut got, &word, 1, 0, 0).unwrap();
+            world.messages().finish(operation).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_users_function_that_panics_fails_its_call_alone() {
+    ranks(2, "a_users_function_that_panics_fails_its_call_alone", |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = Combine::user(|_, _, _, _| panic!("on purpose"));
+        let (mine, mut sum) = ([1i64], [0i64]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns or panics.
+        let panicked = catch_unwind(AssertUnwindSafe(|| unsafe {
+            world.allreduce_raw(send, recv, &word, 1, &combine)
+        }));
+        assert!(panicked.is_err());
+        world.barrier().unwrap();
+    });
+}
+
+/// Returns an operation whose function panics at rank 1 and does nothing at other ranks.
+fn panicking(rank: usize) -> Combine {
+    Combine::user(move |_, _, _, _| assert_ne!(rank, 1, "on purpose"))
+}
+
+/// After a call has panicked, its operation is over: nothing writes to its memory any more, and the other
+/// ranks are in step.
+fn panic_in_blocking_calls(world: &Communicator) {
+    let word = commit(&Datatype::named(Named::I64)).unwrap();
+    let (rank, combine) = (world.rank(), panicking(world.rank()));
+    for len in [1, 20_000] {
+        let (mine, mut sum) = (vec![1i64; len], vec![0i64; len]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        // SAFETY: both vectors live until the call returns or panics.
+        let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
+            world.allreduce_raw(send, recv, &word, len as u64, &combine)
+        }));
+        if rank == 1 {
+            let panic = ended.expect_err("the function's panic");
+            let text = panic.downcast_ref::<String>().expect("its message");
+            assert!(text.contains("on purpose"), "{text}");
+        } else {
+            // The result does not matter here: this rank's function did not panic.
+            let _result = ended.expect("no panic");
+        }
+        sum.fill(9);
+        let mut all = [1i64];
+        world.allreduce(&mut all, Op::Sum).unwrap();
+        world.barrier().unwrap();
+        assert_eq!(all, [world.size() as i64]);
+        assert!(sum.iter().all(|&word| word == 9), "rank {rank}, {len} words");
+    }
+}
+
+#[test]
+fn a_panic_in_a_blocking_reduction_ends_it_at_4_ranks() {
+    ranks(4, "a_panic_in_a_blocking_reduction_ends_it_at_4_ranks", panic_in_blocking_calls);
+}
+
+#[test]
+fn a_panic_in_a_blocking_reduction_ends_it_at_7_ranks() {
+    ranks(7, "a_panic_in_a_blocking_reduction_ends_it_at_7_ranks", panic_in_blocking_calls);
+}
+
+/// A thread that waits for a receive runs a user's function that panics. The receive is not affected, and
+/// the function's own operation fails.
+#[test]
+fn a_panic_does_not_unwind_an_unrelated_receive() {
+    ranks(2, "a_panic_does_not_unwind_an_unrelated_receive", |world| {
+        const LEN: usize = 1000;
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = panicking(1 - world.rank());
+        let mut sum = vec![1i64; 8];
+        let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 8);
+        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
+        // SAFETY: the vector lives until the operation is complete.
+        let operation = unsafe { world.start_raw(&call).unwrap() };
+        if world.rank() == 0 {
+            let mut got = vec![0i64; LEN];
+            world.recv(&mut got, &word, LEN as u64, 1, 9).unwrap();
+            assert!(got.iter().all(|&word| word == 77));
+            let error = world.messages().finish(operation).unwrap_err();
+            assert!(error.to_string().contains("panicked"), "{error}");
+        } else {
+            let _whatever = world.messages().finish(operation);
+            std::thread::sleep(Duration::from_millis(100));
+            world.send(&[77i64; LEN], &word, LEN as u64, 0, 9).unwrap();
+        }
+        world.barrier().unwrap();
+    });
+}
+
+/// A call fails while it lists its steps, after it has taken the user's function. The next call that makes
+/// progress drops the function.
+#[test]
+fn the_function_of_a_call_that_was_not_started_is_dropped() {
+    ranks(2, "the_function_of_a_call_that_was_not_started_is_dropped", |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let owned = Arc::new(());
+        let held = owned.clone();
+        let combine = Combine::user(move |_, _, _, _| drop(held.clone()));
+        let mut sum = [1i64];
+        let recv = sum.as_mut_ptr().cast();
+        // SAFETY: the call starts nothing, because there is no memory for so many elements.
+        let error =
+            unsafe { world.allreduce_raw(None, recv, &word, 1 << 58, &combine) }.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        let call = Collective::Allreduce {
+            send: None,
+            recv,
+            plan: &word,
+            count: 1 << 58,
+            combine: &combine,
+        };
+        assert_eq!(world.prepare_raw(&call).unwrap_err().kind(), ErrorKind::NoMemory);
+        drop(combine);
+        world.progress().unwrap();
+        assert_eq!(Arc::strong_count(&owned), 1);
+        world.barrier().unwrap();
+    });
+}
