@@ -27,7 +27,7 @@ use crate::transport::area::Area;
 use crate::transport::choice::Terms;
 use crate::transport::eager::Eager;
 use crate::transport::fabric::Fabric;
-use crate::transport::failure::{broken, lost};
+use crate::transport::failure::{broken, lost, lost_at};
 use crate::transport::in_flight::{Receive, Send, SendStage, Told, received};
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};

@@ -37,6 +37,7 @@ use super::typecheck;
 use crate::shm::pair::EAGER_MAX;
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 use crate::shm::work_split::NUMBERS;
+use std::ops::RangeInclusive;
 
 /// Longest payload inside the slot itself, in bytes.
 pub const INLINE_MAX: usize = 32;
@@ -115,11 +116,27 @@ impl Place {
             IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
             // Private memory is always one run of bytes.
             PRIVATE if number == BYTES => Space::Private,
-            _ => return Err(Violation("a place in an unknown kind of memory")),
+            _ => return Err(no_place(words[0])),
         };
         Ok(Some(Self { space, number, origin: words[1], count: words[2] }))
     }
 }
+
+/// Returns the violation of a place whose first word is `word`.
+#[cold]
+fn no_place(word: u64) -> Violation {
+    let (space, number) = (word >> 32, word as u32);
+    Violation::new(format!("a place names type {number} in memory of kind {space}; there is none"))
+}
+
+/// Returns the violation of an envelope of kind `kind`.
+#[cold]
+fn unknown(kind: u64) -> Violation {
+    Violation::new(format!("an envelope has the unknown kind {kind:#x}"))
+}
+
+/// The lengths of a message that is not empty.
+const NOT_EMPTY: RangeInclusive<u64> = 1..=i64::MAX as u64;
 
 /// A checked envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,10 +238,11 @@ impl Envelope {
         let tag = (words[0] >> 32) as u32 as i32;
         let label = Label { context: words[1], tag, bytes: words[2], types };
         if tag < 0 {
-            return Err(Violation("an envelope has a negative tag"));
+            return Err(Violation::outside("the tag of an envelope", tag, 0..=i32::MAX));
         }
         if label.bytes > i64::MAX as u64 {
-            return Err(Violation("an envelope has a message length above 2^63 - 1"));
+            let allowed = 0..=i64::MAX as u64;
+            return Err(Violation::outside("the length in an envelope", label.bytes, allowed));
         }
         match kind {
             INLINE if label.bytes <= INLINE_MAX as u64 => {
@@ -234,18 +252,31 @@ impl Envelope {
                 }
                 Ok(Self::Inline(label, payload))
             }
-            INLINE => Err(Violation("an inline message is longer than a slot")),
+            INLINE => {
+                let allowed = 0..=INLINE_MAX as u64;
+                Err(Violation::outside("the length of an inline message", label.bytes, allowed))
+            }
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
-            EAGER => Err(Violation("an eager message is empty or too long for the payload area")),
+            EAGER => {
+                let allowed = 1..=EAGER_MAX as u64;
+                Err(Violation::outside("the length of an eager message", label.bytes, allowed))
+            }
             SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => {
                 Ok(Self::Synchronous(label, words[3]))
             }
-            SYNCHRONOUS => Err(Violation("a synchronous message is too long for the payload area")),
+            SYNCHRONOUS => {
+                let allowed = 0..=EAGER_MAX as u64;
+                Err(Violation::outside("the length of a synchronous message", label.bytes, allowed))
+            }
             RTS if label.bytes > 0 => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 Ok(Self::Rts(label, words[3], place))
             }
-            RTS => Err(Violation("an RTS has an empty message")),
+            RTS => Err(Violation::outside(
+                "the length of the message of an RTS",
+                label.bytes,
+                NOT_EMPTY,
+            )),
             ACK => Ok(Self::Ack(words[3])),
             CTS => Ok(Self::Cts(words[3])),
             FIN => Ok(Self::Fin(words[3])),
@@ -254,7 +285,14 @@ impl Envelope {
                 // `tag` is not negative (checked above).
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
             }
-            DEFINE => Err(Violation("a type definition has a number or length out of range")),
+            DEFINE if (tag as usize) < TYPES => {
+                let allowed = 1..=TYPE_MAX as u64;
+                Err(Violation::outside("the length of a type definition", label.bytes, allowed))
+            }
+            DEFINE => {
+                let allowed = 0..=TYPES - 1;
+                Err(Violation::outside("the number of a type definition", tag as usize, allowed))
+            }
             WITHDRAW => Ok(Self::Withdraw(words[3])),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
@@ -263,10 +301,19 @@ impl Envelope {
                     (Some(number), Some(place)) if label.bytes > 0 => {
                         Ok(Self::Help { id: words[3], number, bytes: label.bytes, place })
                     }
-                    _ => Err(Violation("a request for help has no place or a wrong split number")),
+                    (None, _) => {
+                        let allowed = 0..=u64::from(NUMBERS) - 1;
+                        let what = "the split number of a request for help";
+                        Err(Violation::outside(what, words[1], allowed))
+                    }
+                    (_, None) => Err(Violation::new("a request for help names no place")),
+                    _ => {
+                        let what = "the length of the message of a request for help";
+                        Err(Violation::outside(what, label.bytes, NOT_EMPTY))
+                    }
                 }
             }
-            _ => Err(Violation("an envelope has an unknown kind")),
+            _ => Err(unknown(head)),
         }
     }
 }

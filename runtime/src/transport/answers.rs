@@ -16,10 +16,10 @@
 use super::failure::broken;
 use super::in_flight::{RequestTable, Send, SendStage, Told};
 use super::protocol::Work;
-use crate::Result;
 use crate::message::envelope::Space;
 use crate::message::label::Status;
 use crate::shm::ring::Violation;
+use crate::{Error, Result};
 
 /// Returns the send that `from` answers, if `fits` accepts its state.
 fn answered<'a, R: RequestTable>(
@@ -32,7 +32,13 @@ fn answered<'a, R: RequestTable>(
     requests
         .send(id)
         .filter(|send| send.dest.index() == from && fits(send.stage))
-        .ok_or_else(|| broken(from, Violation(otherwise)))
+        .ok_or_else(|| unexpected(from, id, otherwise))
+}
+
+/// Returns the error for an answer to message `id` that its state does not allow.
+#[cold]
+fn unexpected(from: usize, id: u64, otherwise: &'static str) -> Error {
+    broken(from, Violation::new(format!("{otherwise} (id {id:#x})")))
 }
 
 /// Completes a send without an error.
@@ -112,7 +118,9 @@ pub fn help<R: RequestTable>(
     let otherwise = "help with a message whose RTS named no such place";
     let send = answered(work.requests, from, id, told, otherwise)?;
     if send.label.bytes != bytes {
-        return Err(broken(from, Violation("help with a message of a different length")));
+        let has = send.label.bytes;
+        let detail = format!("help with {bytes} bytes of a message that has {has} bytes");
+        return Err(broken(from, Violation::new(detail)));
     }
     Ok(send.stage != SendStage::Offered(Told::Withdrawn))
 }

@@ -56,7 +56,7 @@ impl Protocol for Eager {
         link: &mut Link,
         id: u64,
     ) -> Result<Offered> {
-        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
+        let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
         let (label, supply, tx) = (send.label, &send.supply, link.tx()?);
         // SAFETY: `0..label.bytes` is the whole message. Both uses of `pack` below pass the address of
         // reserved bytes in the ring or of a local array, with room for `label.bytes` bytes; no user layout
@@ -87,7 +87,7 @@ impl Protocol for Eager {
     ) -> Result<bool> {
         let Arrival::Payload(payload) = &matched.arrival else { return Ok(false) };
         let Some(receive) = work.requests.receive(matched.receive) else {
-            return Err(lost("a receive"));
+            return Err(lost("a receive", matched.receive));
         };
         let (Label { tag, bytes, .. }, capacity) = (matched.label, receive.capacity);
         // SAFETY: `0..bytes.min(capacity)` lies within the message and within the receive. `payload.data()`

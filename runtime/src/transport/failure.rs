@@ -13,8 +13,16 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
-/// Builds the error for an operation that is in a queue but not in the table of requests.
+/// Builds the error for operation `id`, which is in a queue but not in the table of requests.
 #[cold]
-pub fn lost(what: &str) -> Error {
-    Error::new(ErrorKind::Internal, "transport", format!("the runtime lost track of {what}"))
+pub fn lost(what: &'static str, id: u64) -> Error {
+    let detail = format!("the runtime lost track of {what} (id {id:#x})");
+    Error::new(ErrorKind::Internal, "transport", detail)
+}
+
+/// Builds the error for something of another rank that should exist. `what` ends with a preposition.
+#[cold]
+pub fn lost_at(what: &'static str, rank: usize) -> Error {
+    let detail = format!("the runtime lost track of {what} rank {rank}");
+    Error::new(ErrorKind::Internal, "transport", detail)
 }

@@ -9,7 +9,7 @@
 
 use super::area::Area;
 use super::fabric::Fabric;
-use super::failure::{broken, lost};
+use super::failure::{broken, lost_at};
 use super::offers::Offers;
 use super::ready::Ready;
 use super::types::{Defined, Known};
@@ -196,7 +196,7 @@ impl Link {
     /// # Errors
     /// Returns `ErrorKind::Internal` if there was no first contact, which is a bug.
     pub fn tx(&mut self) -> Result<&mut Tx> {
-        self.tx.as_mut().ok_or_else(|| lost("the link to a rank"))
+        self.tx.as_mut().ok_or_else(|| lost_at("the link to", self.rank))
     }
 
     /// Returns both directions.
@@ -206,7 +206,7 @@ impl Link {
     pub fn both(&mut self) -> Result<(&mut Tx, &mut Rx)> {
         match self {
             Self { tx: Some(tx), rx: Some(rx), .. } => Ok((tx, rx)),
-            _ => Err(lost("the link to or from a rank")),
+            Self { rank, .. } => Err(lost_at("the link to or from", *rank)),
         }
     }
 }

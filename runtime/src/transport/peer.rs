@@ -9,7 +9,7 @@ use super::area::Area;
 use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
-use super::failure::{broken, lost};
+use super::failure::{broken, lost, lost_at};
 use super::heap::HeapCopy;
 use super::in_flight::{RequestTable, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
@@ -111,7 +111,7 @@ impl Peer {
                 Offered::Written => return Ok(true),
             }
         }
-        Err(lost("a send that every protocol declined"))
+        Err(lost("a send that every protocol declined", id))
     }
 
     /// Uses an idle moment to prepare the next message. Returns false if there is nothing to prepare.
@@ -170,7 +170,7 @@ impl Peer {
         // The contact may fail for lack of memory, so make it before any change of state.
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
-        let Some(receive) = receive else { return Err(lost("a receive")) };
+        let Some(receive) = receive else { return Err(lost("a receive", matched.receive)) };
         receive.source = Sender::Slot(Slot::new(self.link.rank));
         let (tag, total) = (matched.label.tag, matched.label.bytes);
         receive.stream = Some(Stream { tag, total, done: 0 });
@@ -243,7 +243,7 @@ impl Peer {
             }
             Envelope::Help { id, number, bytes, place } => {
                 let helps = answers::help(work, from, id, (place.space, bytes))?;
-                let Some(rx) = &self.link.rx else { return Err(lost("the link from a rank")) };
+                let Some(rx) = &self.link.rx else { return Err(lost_at("the link from", from)) };
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| broken(from, v))?;
                 match place.space {
@@ -260,7 +260,7 @@ impl Peer {
             | Envelope::Eager(_)
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
-            | Envelope::Define { .. } => Err(lost("a message")),
+            | Envelope::Define { .. } => Err(lost_at("a message from", from)),
         }
     }
 
@@ -268,7 +268,9 @@ impl Peer {
     /// message, this rank asks the sender to pack it.
     fn withdrawn<R: RequestTable>(&mut self, work: &mut Work<'_, R>, offer: u64) -> Result<()> {
         self.link.contact(work.fabric)?;
-        let Some(rx) = &mut self.link.rx else { return Err(lost("the link from a rank")) };
+        let Some(rx) = &mut self.link.rx else {
+            return Err(lost_at("the link from", self.link.rank));
+        };
         rx.offers.withdraw(offer);
         let reading = self.heap.give_back(&self.link, offer);
         let Some(receive) = reading.or_else(|| self.private.give_back(&self.link, offer)) else {

@@ -6,7 +6,7 @@
 //! the bytes of a chunk belong.
 
 use super::fabric::Fabric;
-use super::failure::{broken, lost};
+use super::failure::{broken, lost, lost_at};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{Link, Outgoing};
 use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
@@ -76,7 +76,7 @@ impl Pipeline {
         (receive, offer): (u64, u64),
     ) -> Result<()> {
         let stream = work.requests.receive(receive).and_then(|receive| receive.stream.as_mut());
-        let Some(stream) = stream else { return Err(lost("a receive")) };
+        let Some(stream) = stream else { return Err(lost("a receive", receive)) };
         stream.done = 0;
         let (tx, rx) = link.both()?;
         rx.offers.answer(offer);
@@ -98,8 +98,8 @@ impl Pipeline {
         for _ in 0..CHUNKS_PER_TURN {
             let Some(&id) = self.cleared.front() else { break };
             let (rank, tx) = (link.rank, link.tx()?);
-            let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
-            let SendStage::Streaming(done) = send.stage else { return Err(lost("a send")) };
+            let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
+            let SendStage::Streaming(done) = send.stage else { return Err(lost("a send", id)) };
             let next = self.filler.next(&tx.area).map_err(|v| broken(rank, v))?;
             let Some(index) = next else { break };
             if index >= self.reserved {
@@ -146,17 +146,17 @@ impl Pipeline {
         for _ in 0..CHUNKS_PER_TURN {
             let Some(&id) = self.incoming.front() else { break };
             let rank = link.rank;
-            let Some(rx) = &link.rx else { return Err(lost("the link from a rank")) };
+            let Some(rx) = &link.rx else { return Err(lost_at("the link from", rank)) };
             let next = self.drainer.next(&rx.area).map_err(|v| broken(rank, v))?;
             let Some((index, len)) = next else { break };
-            let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive")) };
-            let Some(stream) = &mut receive.stream else { return Err(lost("a receive")) };
+            let Some(receive) = work.requests.receive(id) else {
+                return Err(lost("a receive", id));
+            };
+            let Some(stream) = &mut receive.stream else { return Err(lost("a receive", id)) };
             let end = stream.done + len as u64;
             if end > stream.total {
-                return Err(broken(
-                    rank,
-                    Violation("the chunks have more data than their message"),
-                ));
+                let what = "the length of the data in the chunks of a message";
+                return Err(broken(rank, Violation::outside(what, end, 1..=stream.total)));
             }
             // SAFETY: `end <= stream.total` (checked above), and this rank sent the CTS only because the
             // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write
@@ -184,7 +184,7 @@ impl Protocol for Pipeline {
         link: &mut Link,
         id: u64,
     ) -> Result<Offered> {
-        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
+        let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
         if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, id, None))? {
             return Ok(Offered::NoRoom);
         }

@@ -226,7 +226,9 @@ impl<C: Copier> SingleCopies<C> {
             return Ok(());
         }
         // An early request brings the sender's help earlier.
-        let Some(receive) = work.requests.receive(receive) else { return Err(lost("a receive")) };
+        let Some(receive) = work.requests.receive(receive) else {
+            return Err(lost("a receive", receive));
+        };
         match (&receive.sink, receive.stream) {
             (Sink::Memory(_), Some(stream)) => self.ask(link, stream.total),
             _ => Ok(()),
@@ -286,8 +288,8 @@ impl<C: Copier> SingleCopies<C> {
     ) -> Result<Advance> {
         let Some(next) = self.incoming.front() else { return Ok(Advance::Idle) };
         let id = next.receive;
-        let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive")) };
-        let Some(stream) = receive.stream else { return Err(lost("a receive")) };
+        let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive", id)) };
+        let Some(stream) = receive.stream else { return Err(lost("a receive", id)) };
         let rank = link.rank;
         // A receive that discards its data does not need the rest of the message.
         let mut copied = Copied::All;
@@ -397,7 +399,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         link: &mut Link,
         id: u64,
     ) -> Result<Offered> {
-        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
+        let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
         let Supply::Memory(layout) = &send.supply else { return Ok(Offered::Declined) };
         let far = Far { fabric: work.fabric, rank: link.rank };
         let (label, tx) = (send.label, link.tx()?);
@@ -427,7 +429,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             return Ok(false);
         }
         let Some(receive) = work.requests.receive(matched.receive) else {
-            return Err(lost("a receive"));
+            return Err(lost("a receive", matched.receive));
         };
         let next = self.incoming.is_empty();
         let asked = Asked { far, terms: work.terms, busy: work.busy, next };
@@ -540,9 +542,8 @@ impl Incoming {
                         *self.theirs.get_or_insert_with(|| split.close(number, cut.pieces));
                     let (count, given_up) = split.pushed(number);
                     if count > theirs {
-                        return Err(Violation(
-                            "the sender has counted more pieces than it claimed",
-                        ));
+                        let what = "the number of pieces that the sender has counted";
+                        return Err(Violation::outside(what, count, 0..=theirs));
                     }
                     if count + self.mended >= theirs {
                         return Ok(Copied::All);

@@ -129,7 +129,9 @@ impl Known {
     pub fn define(&mut self, number: u32, encoding: &[u8]) -> std::result::Result<(), Violation> {
         debug_assert!((number as usize) < TYPES);
         let plan = crate::commit::decode(encoding);
-        let plan = plan.map_err(|_| Violation("a type definition does not decode"))?;
+        let plan = plan.map_err(|error| {
+            Violation::new(format!("the definition of type {number} does not decode: {error}"))
+        })?;
         let at = number as usize;
         if self.types.len() <= at {
             self.types.resize_with(at + 1, || None);
@@ -153,9 +155,7 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes != bytes {
-            return Err(Violation(
-                "the elements that an RTS names differ in size from its message",
-            ));
+            return Err(no_fit("an RTS names elements of", located.bytes, bytes));
         }
         Ok(located)
     }
@@ -174,7 +174,7 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes < bytes {
-            return Err(Violation("a request for help has too little room for its message"));
+            return Err(no_fit("a request for help names room for", located.bytes, bytes));
         }
         Ok(located)
     }
@@ -182,14 +182,14 @@ impl Known {
     fn within(&self, place: Place, heap: u64) -> std::result::Result<Located, Violation> {
         let Place { space, number, origin, count } = place;
         let ty = if number == BYTES {
-            let plan = crate::commit::bytes().map_err(|_| Violation("bytes have no plan"))?;
+            let plan = crate::commit::bytes();
+            let plan = plan.map_err(|e| Violation::new(format!("bytes have no plan: {e}")))?;
             Type { plan: plan.clone(), useful: LINE }
         } else {
             let ty = self.types.get(number as usize).cloned().flatten();
-            ty.ok_or(Violation("a place names an undefined type"))?
+            ty.ok_or_else(|| undefined(number))?
         };
-        let bytes =
-            ty.plan.packed_bytes(count).map_err(|_| Violation("a place has too many elements"))?;
+        let bytes = ty.plan.packed_bytes(count).map_err(|_| too_many(count))?;
         if space == Space::Private {
             // Only system calls access this place, and the kernel checks the address.
             return Ok(Located { space, ty, count, origin, bytes });
@@ -198,10 +198,32 @@ impl Known {
         // Displacements are modulo 2^64, so an origin below the heap is a negative number.
         let origin_at = i128::from(origin as i64);
         if origin_at + first < 0 || origin_at + end > i128::from(heap) {
-            return Err(Violation("a place lies outside the heap of its rank"));
+            return Err(beyond(origin_at + first, origin_at + end, heap));
         }
         Ok(Located { space, ty, count, origin, bytes })
     }
+}
+
+#[cold]
+fn no_fit(what: &'static str, has: u64, bytes: u64) -> Violation {
+    Violation::new(format!("{what} {has} bytes, but its message has {bytes} bytes"))
+}
+
+#[cold]
+fn undefined(number: u32) -> Violation {
+    Violation::new(format!("a place names type {number}, which is not defined"))
+}
+
+#[cold]
+fn too_many(count: u64) -> Violation {
+    Violation::new(format!("a place has {count} elements, whose size does not fit 64 bits"))
+}
+
+#[cold]
+fn beyond(first: i128, end: i128, heap: u64) -> Violation {
+    Violation::new(format!(
+        "a place lies at {first}..{end}, which is not within the heap of its rank, 0..{heap}"
+    ))
 }
 
 /// Returns the range of bytes that `count` elements touch, relative to displacement 0: the first byte and

@@ -55,7 +55,8 @@ impl Filler {
         if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
             if freed < self.freed || freed > self.filled {
-                return Err(Violation("the count of freed chunks is out of range"));
+                let allowed = self.freed..=self.filled;
+                return Err(Violation::outside("the count of freed chunks", freed, allowed));
             }
             self.freed = freed;
             if self.filled - freed == self.window {
@@ -108,7 +109,8 @@ impl Drainer {
         }
         let len = memory.length(index).load_relaxed();
         if len == 0 || len > M::BYTES as u64 {
-            return Err(Violation("the data in a chunk has length 0 or is longer than the chunk"));
+            let allowed = 1..=M::BYTES as u64;
+            return Err(Violation::outside("the length of the data in a chunk", len, allowed));
         }
         Ok(Some((index, len as usize)))
     }

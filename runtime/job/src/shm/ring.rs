@@ -29,6 +29,8 @@
 
 use super::pair::LINE;
 use crate::sync::Word;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// Words of an envelope: a slot without its stamp.
 pub const ENVELOPE_WORDS: usize = 7;
@@ -51,8 +53,24 @@ pub trait RingMemory {
 }
 
 /// A violation of the protocol by the other side. The text describes the violation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Violation(pub &'static str);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub Box<str>);
+
+impl Violation {
+    /// Makes a violation from its text.
+    #[cold]
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Makes the violation that `what` has the value `value`, which is not in `allowed`.
+    #[cold]
+    #[inline(never)]
+    pub fn outside<T: Display>(what: &'static str, value: T, allowed: RangeInclusive<T>) -> Self {
+        let (low, high) = allowed.into_inner();
+        Self::new(format!("{what} is {value}; allowed are {low} to {high}"))
+    }
+}
 
 /// Returns the place of a payload of `len` bytes after `position` used bytes, as absolute positions: the
 /// first byte, and one past the last byte. The place consists of whole cache lines and never crosses the
@@ -144,10 +162,12 @@ impl Producer {
         let slots = memory.slots_freed().load_acquire();
         let bytes = memory.bytes_freed().load_acquire();
         if slots < self.slots_freed || slots > self.sent {
-            return Err(Violation("the count of freed slots is out of range"));
+            let allowed = self.slots_freed..=self.sent;
+            return Err(Violation::outside("the count of freed slots", slots, allowed));
         }
         if bytes < self.bytes_freed || bytes > self.bytes {
-            return Err(Violation("the count of freed payload bytes is out of range"));
+            let allowed = self.bytes_freed..=self.bytes;
+            return Err(Violation::outside("the count of freed payload bytes", bytes, allowed));
         }
         self.slots_freed = slots;
         self.bytes_freed = bytes;

@@ -51,9 +51,14 @@ pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation
     }
     end(memory);
     if withdrawn < known {
-        return Err(Violation("more withdrawals have arrived than were counted"));
+        return Err(uncounted(known, withdrawn));
     }
     Ok(false)
+}
+
+#[cold]
+fn uncounted(known: u64, withdrawn: u64) -> Violation {
+    Violation::new(format!("{known} withdrawals have arrived, but only {withdrawn} were counted"))
 }
 
 /// Ends the reading that [`begin`] began.

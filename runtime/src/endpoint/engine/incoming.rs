@@ -126,7 +126,7 @@ impl MessageEngine {
                         );
                     }
                     let Some(rx) = &mut self.peers[from].link.rx else {
-                        return Err(lost("the link from a rank"));
+                        return Err(lost_at("the link from", from));
                     };
                     rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;
                 }
@@ -135,7 +135,7 @@ impl MessageEngine {
                 }
             }
             let Some(rx) = &mut self.peers[from].link.rx else {
-                return Err(lost("the link from a rank"));
+                return Err(lost_at("the link from", from));
             };
             if rx.ring.advance(&area, payload) {
                 self.fabric.ring(from);
@@ -202,7 +202,7 @@ impl MessageEngine {
             return Ok(None);
         }
         let Some(receive) = self.requests.receive(receive) else {
-            return Err(lost("a matched operation"));
+            return Err(lost("a matched receive", receive));
         };
         let status = Status { source: from, tag: label.tag, bytes: label.bytes };
         Ok(receive.refusal(self.check_types, status, label.types))

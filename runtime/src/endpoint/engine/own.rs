@@ -22,7 +22,7 @@ impl MessageEngine {
         let own = Slot::new(self.fabric.rank());
         if let Some(id) = self.matching.arrive(own, &label) {
             let Some(receive) = self.requests.receive(id) else {
-                return Err(lost("a matched operation"));
+                return Err(lost("a matched receive", id));
             };
             let capacity = receive.capacity;
             let refusal = receive.refusal(self.check_types, status, label.types);

@@ -155,7 +155,7 @@ impl MessageEngine {
             }
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else {
-                    return Err(lost("a matched operation"));
+                    return Err(lost("a matched send", id));
                 };
                 let sink = Sink::Memory(layout.keep());
                 // SAFETY: `fits` is at most the bytes of either side. The memory of a send and that of a
