@@ -72,7 +72,7 @@ pub fn table() -> std::result::Result<String, String> {
         }
         section(&mut text, isa.name(), "[Leaves; 2] = [", |text, direction| {
             let row = leaf(isa, "row");
-            writeln!(text, "    Leaves {{").expect("a String takes all text");
+            writeln!(text, "    Leaves {{").expect("a String should take all text");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
             // Only AVX-512 has permutes. The same code moves runs in all instruction sets.
@@ -86,7 +86,7 @@ pub fn table() -> std::result::Result<String, String> {
         })?;
     }
     section(&mut text, "KERNELS", "[Kernels; 2] = [", |text, direction| {
-        writeln!(text, "    Kernels {{").expect("a String takes all text");
+        writeln!(text, "    Kernels {{").expect("a String should take all text");
         blocks(text, "strided", &compiled, direction, strided)?;
         blocks(text, "listed", &compiled, direction, listed)?;
         let window = cost(&compiled, direction, MOVES, FEW, |rows, n| {

@@ -186,7 +186,12 @@ fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
         }
         _ if units <= edge => (units, 1),
         _ if units.is_multiple_of(edge) => (edge, units / edge),
-        _ => return Err(format!("not a whole number of faces of {} bytes", unit * edge)),
+        _ => {
+            return Err(format!(
+                "the size is not a whole number of faces of {} bytes",
+                unit * edge
+            ));
+        }
     };
     let length = (edge + 2 * halo) as i64;
     let (e, h, u) = (edge as i64, halo as i64, units as i64);
@@ -326,7 +331,7 @@ impl HandNest {
                 let last = offsets.iter().max().map_or(0, |&last| last as u128 + *block as u128);
                 [last, *block as u128 * offsets.len() as u128]
             }
-            _ => unreachable!("made by TextShape::nest"),
+            _ => unreachable!("TextShape::nest made {self:?}"),
         }
     }
 }
@@ -391,8 +396,14 @@ fn expression(text: &TextShape, size: u64) -> Made {
     }
     // Rejects types that are too large for the `i64` arithmetic of the caller. The size limits of
     // definitions do not rule them out.
-    if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
-        return Err("memory before the origin, or more than a machine has".to_owned());
+    if ty.true_lb() < 0 {
+        return Err(format!("the type begins at byte {}, before the origin", ty.true_lb()));
+    }
+    let (span, most) = (i128::from(ty.extent()) * i128::from(count), 1 << 50);
+    if span > most {
+        return Err(format!(
+            "the elements need {span} bytes of memory; at most {most} are allowed"
+        ));
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
     if !nests.is_empty() {

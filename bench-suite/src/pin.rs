@@ -17,7 +17,7 @@ pub fn pin() -> Result<usize, String> {
     let cpu = sched_getcpu();
     let mut set = CpuSet::new();
     set.set(cpu);
-    sched_setaffinity(None, &set).map_err(|e| format!("not kept on CPU {cpu}: {e}"))?;
+    sched_setaffinity(None, &set).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
     Ok(cpu)
 }
 

@@ -78,7 +78,7 @@ fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 7] = [
         (&["--only", "contig-9B"], "--only contig-9B: no such row"),
         (&["--prefix", "/nonexistent"], "--prefix /nonexistent: /nonexistent: there is no bin/mpi"),
-        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: a name consists of letters"),
+        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: 'a b' is not a word of letters"),
         (&["--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["--rounds", "0"], "--rounds"),
         (&["--memory", "disk"], "disk"),

@@ -27,21 +27,22 @@ fn main() -> typepack_engine::Result<()> {
             for _ in 0..ROUNDS {
                 let repeat = BYTES_PER_ROUND / bytes;
                 times[0].push(timed(repeat, || {
-                    pack(&plan, 1, black_box(&memory), &mut packed).expect("the buffers fit");
+                    pack(&plan, 1, black_box(&memory), &mut packed).expect("a buffer is too small");
                 }));
                 times[1].push(timed(repeat, || {
                     hand_loop(black_box(&memory), stride, black_box(&mut packed));
                 }));
                 times[2].push(timed(repeat, || {
                     pack_external(&external, 1, black_box(&memory), &mut packed, &mut 0)
-                        .expect("the buffers fit");
+                        .expect("a buffer is too small");
                 }));
                 times[3].push(timed(repeat, || {
-                    unpack(&plan, 1, black_box(&packed), &mut memory).expect("the buffers fit");
+                    unpack(&plan, 1, black_box(&packed), &mut memory)
+                        .expect("a buffer is too small");
                 }));
                 times[4].push(timed(repeat, || {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
-                        .expect("the buffers fit");
+                        .expect("a buffer is too small");
                 }));
                 // Data unpacked with the other byte order must not lead to denormal arithmetic.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);

@@ -225,7 +225,8 @@ fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usi
             .map(|entry| {
                 let at = origin as i64 + i as i64 * extent + entry.offset;
                 (
-                    usize::try_from(at).expect("the element begins before the memory"),
+                    usize::try_from(at)
+                        .unwrap_or_else(|_| panic!("an entry begins at byte {at} of the memory")),
                     entry.named.size() as usize,
                 )
             })

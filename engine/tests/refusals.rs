@@ -347,7 +347,7 @@ fn fortran_kinds_classes_and_pairs() {
     refused(Datatype::f90_integer(39), ARGUMENT, text);
 
     for class in [195, 191, 0, -1, i32::MIN] {
-        let text = format!("class: {class} is not a type class");
+        let text = format!("class: {class} is not one of MPI_TYPECLASS_INTEGER, _REAL, _COMPLEX");
         refused(Datatype::match_size(TypeClass(class), 4), ARGUMENT, &text);
     }
     for class in [TypeClass::INTEGER, TypeClass::REAL, TypeClass::COMPLEX] {
@@ -502,9 +502,9 @@ fn contents() {
     let darray = Combiner::DARRAY;
     let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs an entry 2";
     refuse(darray, &[1, 0], &[], &[], 1, COUNT, text);
-    let text = "integers: entry 4 is 15, which is not a distribution";
+    let text = "integers: entry 4 is 15, which is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE";
     refuse(darray, &[1, 0, 1, 9, 15, 19, 1, 12], &[], &[], 1, ARGUMENT, text);
-    let text = "integers: entry 3 is 19, which is not a distribution";
+    let text = "integers: entry 3 is 19, which is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE";
     refuse(darray, &[1, 0, 1, 19, 19, 1, 12], &[], &[9], 1, ARGUMENT, text);
     let real = Combiner::F90_REAL;
     refuse(real, &[6], &[], &[], 0, COUNT, &needs("integers", 1, real, 2));

@@ -55,7 +55,7 @@ impl Campaign {
                 }
             }
             // A worker that panicked did not hold the lock.
-            let mut tally = self.tally.lock().expect("no worker panics with the lock");
+            let mut tally = self.tally.lock().expect("a worker panicked with the lock");
             tally.types += batch.types;
             tally.plans += batch.plans;
             tally.kernels += batch.kernels;
@@ -134,7 +134,7 @@ fn main() -> ExitCode {
             scope.spawn(|| campaign.work());
         }
     });
-    let tally = campaign.tally.lock().expect("no worker panics with the lock");
+    let tally = campaign.tally.lock().expect("a worker panicked with the lock");
     let agreed = tally.types == types && !campaign.failed.load(Ordering::Relaxed);
     println!(
         "soak: {} of {types} types agree between model, oracle, interpreter and JIT: {} plans, {} \

@@ -137,7 +137,8 @@ impl Checker {
     ///
     /// Panics if the system denies a few MiB of memory or its protection.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
-        let guarded = |bytes| Guarded::new(bytes + CANARY).expect("guarded memory for the checks");
+        let guarded =
+            |bytes| Guarded::new(bytes + CANARY).expect("the system denied guarded memory");
         Self {
             settings,
             jit: None,
@@ -153,7 +154,7 @@ impl Checker {
 
     /// Checks one case; `Err` states the difference, without the case itself.
     pub fn check(&mut self, case: &Case, effort: Effort) -> Result<Report, String> {
-        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
         same_bounds(&ty, &model)?;
         let scene = Scene::new(case, &model);

@@ -13,7 +13,7 @@ use typepack_engine::{Combiner, Datatype, Form};
 
 /// Checks one case; `Err` states the difference.
 pub fn check(case: &Case) -> Result<(), String> {
-    let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+    let model = case.bounded()?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
     let large = ty.clone().with_form(Form::Large).map_err(|e| format!("large form: {e}"))?;
     for (name, original) in [("as made", &ty), ("large", &large)] {
@@ -34,7 +34,8 @@ fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
     let envelope = ty.envelope();
     if let Some(named) = ty.as_named() {
         if envelope.combiner != Combiner::NAMED {
-            return Err(format!("{named} has the envelope {envelope:?}"));
+            let (found, expected) = (envelope.combiner, Combiner::NAMED);
+            return Err(format!("{named} has the combiner {found}, expected {expected}"));
         }
         return match ty.contents() {
             Ok(_) => Err(format!("{named} is a named type, but it returned contents")),

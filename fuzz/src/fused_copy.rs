@@ -36,8 +36,9 @@ impl CopyChecker {
     ///
     /// Panics if the system denies a MiB of memory or its protection.
     pub fn new(executors: Executors) -> Self {
-        let guarded =
-            || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
+        let guarded = || {
+            Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
+        };
         let (mut settings, jit) = executors.settings();
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);
@@ -50,11 +51,11 @@ impl CopyChecker {
 
     /// Checks one pair with every executor; returns the number of ranges copied.
     pub fn check(&mut self, pair: &Pair, effort: Effort) -> Result<u64, String> {
-        let bounds = "the pair exceeds the generator's bounds";
-        let models = (pair.from.model().ok_or(bounds)?, pair.to.model().ok_or(bounds)?);
+        let models = (pair.from.bounded()?, pair.to.bounded()?);
         let scenes = (Scene::new(&pair.from, &models.0), Scene::new(&pair.to, &models.1));
         if scenes.0.packed.len() != scenes.1.packed.len() {
-            return Err("the two sides differ in packed bytes".into());
+            let (from, to) = (scenes.0.packed.len(), scenes.1.packed.len());
+            return Err(format!("the source has {from} packed bytes, the destination has {to}"));
         }
         let refused = |e| format!("constructor refused: {e}");
         let types =

@@ -88,6 +88,21 @@ impl Case {
         let model = Model::of(&self.recipe, MAX_ENTRIES).filter(|_| !is_marker(&self.recipe));
         model.filter(|m| in_reach(m) && fits(m, self.count))
     }
+
+    /// Returns the model of this case.
+    ///
+    /// # Errors
+    ///
+    /// Returns one line if the case is beyond the bounds of [`crate::Checker`].
+    pub fn bounded(&self) -> std::result::Result<Model, String> {
+        self.model().ok_or_else(|| {
+            format!(
+                "the case, with count {}, is beyond the generator's bounds: {MAX_ENTRIES} entries in an \
+                 element, {MAX_TOTAL_ENTRIES} in all, data within {MAX_TOUCHED} bytes",
+                self.count
+            )
+        })
+    }
 }
 
 pub(crate) fn in_reach(model: &Model) -> bool {

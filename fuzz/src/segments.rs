@@ -23,7 +23,7 @@ impl SegmentChecker {
 
     /// Checks `partitions` random partitions per executor; returns the number of parts.
     pub fn check(&self, case: &Case, stream: &mut Stream, partitions: u64) -> Result<u64, String> {
-        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
         let scene = Scene::new(case, &model);
         let mut tried = 0;

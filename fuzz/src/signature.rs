@@ -22,7 +22,7 @@ struct Written {
 
 impl Written {
     fn new(case: &Case, sameness: Sameness) -> Result<Self, String> {
-        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
         let signature = Signature::with(&ty, sameness).map_err(|e| format!("signature: {e}"))?;
         let element = basics(&model, 1)
@@ -121,7 +121,8 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         if let Some(&expected) = list.get(elements as usize)
             && signature.basic_at(elements) != Some(expected)
         {
-            return Err(format!("element {elements} is not {expected}"));
+            let found = signature.basic_at(elements);
+            return Err(format!("element {elements} is {found:?}, expected {expected:?}"));
         }
     }
     let total: u64 = list.iter().map(|basic| u64::from(basic.width())).sum();
@@ -140,14 +141,15 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         }
     }
     if signature.hash_of_bytes(count, total + 1).is_ok() {
-        return Err("bytes beyond the end were accepted".into());
+        return Err(format!("the hash of {} bytes was accepted, but there are {total}", total + 1));
     }
     let (whole, expected) = (signature.hash(count).map_err(refused)?, hash(&list));
     if whole != expected {
         return Err(format!("hash {whole:?}, expected {expected:?}"));
     }
     if signature.prefix_hash(count, list.len() as u64 + 1).is_ok() {
-        return Err("a prefix beyond the end was accepted".into());
+        let (most, asked) = (list.len(), list.len() + 1);
+        return Err(format!("a prefix of {asked} elements was accepted, but there are {most}"));
     }
     Ok(())
 }

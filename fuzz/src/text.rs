@@ -12,7 +12,7 @@ use typepack_engine::{Datatype, typemap};
 /// Checks the text of one case, and `mutations` mutations drawn from `stream`. Returns the number of
 /// mutations that parsed as types.
 pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, String> {
-    let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+    let model = case.bounded()?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
     let text = print(&ty);
     let back = parse(&text).map_err(|e| format!("{text}\n{e}"))?;

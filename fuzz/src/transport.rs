@@ -81,8 +81,9 @@ impl TransportChecker {
     ///
     /// Panics if the system denies a few MiB of memory or its protection.
     pub fn new() -> Self {
-        let guarded =
-            |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
+        let guarded = |_| {
+            Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
+        };
         let mut memory: Vec<Guarded> = (0..OPERATIONS).map(guarded).collect();
         memory.iter_mut().for_each(|guarded| guarded.whole().fill(KEPT));
         Self { memory, fates: Fates::default() }

@@ -45,7 +45,7 @@ impl WireChecker {
     /// Panics if the system denies some memory or its protection.
     pub fn new() -> Self {
         let guarded =
-            || Guarded::new(MOST as usize + CANARY).expect("guarded memory for the checks");
+            || Guarded::new(MOST as usize + CANARY).expect("the system denied guarded memory");
         Self { memory: guarded(), packed: guarded() }
     }
 
@@ -56,7 +56,7 @@ impl WireChecker {
         stream: &mut Stream,
         mutations: u64,
     ) -> Result<Fates, String> {
-        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
         let plan = ty.commit().map_err(|e| format!("commit: {e}"))?;
         let encoding = wire::encode(&plan);

@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 pub fn executable(path: &Path, lines: &str) {
     let mut writer = Command::new("sh");
     writer.args(["-c", r#"cat > "$0" && chmod 755 "$0""#]).arg(path).stdin(Stdio::piped());
-    let mut writer = writer.spawn().expect("a shell");
-    let mut input = writer.stdin.take().expect("its input");
-    input.write_all(lines.as_bytes()).expect("a pipe");
+    let mut writer = writer.spawn().expect("cannot start a shell");
+    let mut input = writer.stdin.take().expect("the shell has no input");
+    input.write_all(lines.as_bytes()).expect("cannot write to the shell");
     drop(input);
-    assert!(writer.wait().expect("the shell's end").success(), "{}", path.display());
+    assert!(writer.wait().expect("cannot wait for the shell").success(), "{}", path.display());
 }

@@ -268,7 +268,7 @@ fn reach(block: usize, counts: [usize; 3], strides: [usize; 3]) -> usize {
 
 fn check(block: usize, counts: [usize; 3], strides: [usize; 3], memory: usize, packed: usize) {
     let blocks: usize = counts.iter().product();
-    assert!(counts.iter().all(|&count| count > 0), "an empty loop");
+    assert!(counts.iter().all(|&count| count > 0), "a loop has count 0");
     assert!(reach(block, counts, strides) <= memory, "memory is too short");
     assert!(blocks * block <= packed, "the packed bytes are too short");
 }
@@ -404,7 +404,7 @@ fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
     assert!(count * RECORD <= memory.len(), "memory is too short");
     assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
     let records = memory.as_ptr().cast::<CharIntDouble>();
-    assert!(records.is_aligned(), "structs are aligned");
+    assert!(records.is_aligned(), "the structs are not aligned");
     let packed = packed.as_mut_ptr();
     for i in 0..count {
         // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`
@@ -425,7 +425,7 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     assert!(count * RECORD <= memory.len(), "memory is too short");
     assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
     let records = memory.as_mut_ptr().cast::<CharIntDouble>();
-    assert!(records.is_aligned(), "structs are aligned");
+    assert!(records.is_aligned(), "the structs are not aligned");
     let packed = packed.as_ptr();
     for i in 0..count {
         // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`

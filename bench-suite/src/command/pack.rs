@@ -152,7 +152,7 @@ fn compare(
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {
-            Some(_) => Err(usage("--face is for --format table".to_owned())),
+            Some(_) => Err(usage("--face: only --format table allows it".to_owned())),
             None => Ok(None),
         };
     }

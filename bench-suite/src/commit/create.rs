@@ -33,7 +33,10 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
     for (made, bytes) in made.into_iter().zip([128 * 8, 128 * 128 * 8, 13, 48, 128 * 8]) {
         let plan = made.and_then(|ty| ty.commit_with(&settings)).map_err(line)?;
         if plan.element_bytes() != bytes {
-            return Err(format!("create: {} bytes instead of {bytes}", plan.element_bytes()));
+            return Err(format!(
+                "create: a type has {} bytes, expected {bytes}",
+                plan.element_bytes()
+            ));
         }
     }
     // The loop above has already made every type once, so the engine accepts all of them.

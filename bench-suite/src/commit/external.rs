@@ -92,14 +92,18 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     pack(&plan, count, memory.bytes(), native).map_err(line)?;
     pack_external(&external, count, memory.bytes(), canonical, &mut 0).map_err(line)?;
     if *canonical != *swapped(&plan, native) {
-        return Err(format!("external32 of {}: not the swapped bytes", layout.name));
+        let swapped = swapped(&plan, native);
+        let at = canonical.iter().zip(&swapped).take_while(|(a, b)| a == b).count();
+        return Err(format!("external32 of {}: wrong packed byte {at}", layout.name));
     }
     let before = memory.bytes().to_vec();
     memory.bytes_mut().fill(0x5a);
     unpack_external(&external, count, canonical, &mut 0, memory.bytes_mut()).map_err(line)?;
     pack(&plan, count, memory.bytes(), native).map_err(line)?;
     if *canonical != *swapped(&plan, native) {
-        return Err(format!("external32 of {}: not unpacked", layout.name));
+        let swapped = swapped(&plan, native);
+        let at = canonical.iter().zip(&swapped).take_while(|(a, b)| a == b).count();
+        return Err(format!("external32 of {}: wrong unpacked byte {at}", layout.name));
     }
     memory.bytes_mut().copy_from_slice(&before);
     // The calls above have succeeded with the same arguments, so the timed calls do too.

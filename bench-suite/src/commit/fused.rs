@@ -108,7 +108,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         pack(&from, 1, memory, staging).map_err(line)?;
         unpack(&to, 1, staging, twice).map_err(line)?;
         if fused != twice {
-            return Err(format!("fused copy {name}: other bytes than pack and unpack"));
+            let at = fused.iter().zip(&*twice).take_while(|(a, b)| a == b).count();
+            return Err(format!("fused copy {name}: byte {at} is not that of pack and unpack"));
         }
         // The calls above have succeeded with the same arguments, so the timed calls do too.
         let [one, two] = take_turns(

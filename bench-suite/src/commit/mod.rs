@@ -53,7 +53,7 @@ pub fn run(
     if let Some(only) = only
         && !PARTS.contains(&only)
     {
-        return Err(format!("there is no part \"{only}\": {}", PARTS.join(", ")));
+        return Err(format!("there is no part \"{only}\"; the parts are {}", PARTS.join(", ")));
     }
     let mut rows = Vec::new();
     for (name, part) in

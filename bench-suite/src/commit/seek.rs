@@ -90,7 +90,10 @@ fn positions(
         cursor.seek(position).map_err(line)?;
         let found = cursor.run().map(|run| run.offset);
         if found != Some(place(position)) {
-            return Err(format!("seek to {position}: {found:?} instead of {}", place(position)));
+            return Err(format!(
+                "seek to {position}: {found:?} instead of {:?}",
+                Some(place(position))
+            ));
         }
         positions.push(position);
     }

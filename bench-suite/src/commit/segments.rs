@@ -153,7 +153,7 @@ fn measure(
     pack(plan, count, &memory, &mut whole).map_err(line)?;
     in_pieces(plan, count, &memory, cut, &mut parts)?;
     if whole != parts {
-        return Err(format!("{name}: {cut} make other bytes"));
+        return Err(format!("{name}: {cut} make other bytes than one call"));
     }
     // The calls above have succeeded with the same arguments, so the timed calls do too. Both competitors
     // pack into the same buffer: with two buffers, the different pages alone caused ratios between 0.95

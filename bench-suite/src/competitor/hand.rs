@@ -185,9 +185,11 @@ impl Hand {
     }
 
     fn check(&self, memory: &[u8], packed: &[u8]) {
-        assert!(self.reach <= memory.len(), "memory is too short");
-        assert!(self.bytes <= packed.len(), "the packed bytes are too short");
-        assert!(memory.as_ptr().cast::<f64>().is_aligned(), "structs are aligned");
+        let (room, least) = (memory.len(), self.reach);
+        assert!(least <= room, "memory has {room} bytes, the loops need {least}");
+        let (room, least) = (packed.len(), self.bytes);
+        assert!(least <= room, "the packed form has {room} bytes, the loops need {least}");
+        assert!(memory.as_ptr().cast::<f64>().is_aligned(), "the structs are not aligned");
     }
 }
 

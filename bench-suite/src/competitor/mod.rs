@@ -184,11 +184,11 @@ impl Competitor for Engine {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         typepack_engine::pack(&self.plan, self.count, memory, packed)
-            .expect("the buffers were made for this layout");
+            .expect("the engine refused the buffers of this layout");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         typepack_engine::unpack(&self.plan, self.count, packed, memory)
-            .expect("the buffers were made for this layout");
+            .expect("the engine refused the buffers of this layout");
     }
 }

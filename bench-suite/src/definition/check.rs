@@ -21,11 +21,13 @@ impl ShapeDefinition {
             Self::Blocks(Blocks { block, stride, element }) => {
                 let unit = element.bytes();
                 if *block == 0 || !block.is_multiple_of(unit) || *block > MOST_BYTES {
-                    return Err(format!("block = {block} is not a positive multiple of {unit}"));
+                    return Err(format!(
+                        "block = {block} is not a multiple of {unit} from {unit} to {MOST_BYTES}"
+                    ));
                 }
                 if !stride.is_multiple_of(unit) || stride < block || *stride > MOST_BYTES {
                     return Err(format!(
-                        "stride = {stride} is not a multiple of {unit} and at least the block"
+                        "stride = {stride} is not a multiple of {unit} from {block}, the block, to {MOST_BYTES}"
                     ));
                 }
             }
@@ -34,7 +36,7 @@ impl ShapeDefinition {
                     return Err(format!("edge = {edge} is not between 1 and 1024"));
                 }
                 if *halo == 0 || halo > edge {
-                    return Err(format!("halo = {halo} is not between 1 and the edge"));
+                    return Err(format!("halo = {halo} is not between 1 and {edge}, the edge"));
                 }
             }
             Self::Record(Record::CharIntDouble | Record::Particle) => {}
@@ -61,9 +63,13 @@ impl TextShape {
         self.count.check("count")?;
         let sized = self.expression.contains("{n}") || matches!(self.count, Number::Word(_));
         match self.unit {
-            None if sized => return Err("n without a unit".to_owned()),
-            Some(0) => return Err("unit = 0".to_owned()),
-            Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
+            None if sized => {
+                return Err("type or count has n, but there is no unit".to_owned());
+            }
+            Some(0) => return Err("unit = 0 is not at least 1".to_owned()),
+            Some(unit) if !sized => {
+                return Err(format!("unit = {unit}, but neither type nor count has n"));
+            }
             _ => {}
         }
         for IndexList { name, count, below, times } in &self.lists {
@@ -71,10 +77,15 @@ impl TextShape {
                 return Err(format!("list {name}: the type does not have {{{name}}}"));
             }
             if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {
-                return Err(format!("list {name}: {count} of {below} indices"));
+                return Err(format!(
+                    "list {name}: count = {count}, below = {below}: count must be 1 to below, \
+                     and below at most {MOST_INDICES}"
+                ));
             }
             if !(1..=MOST_BYTES).contains(times) {
-                return Err(format!("list {name}: times = {times}"));
+                return Err(format!(
+                    "list {name}: times = {times} is not between 1 and {MOST_BYTES}"
+                ));
             }
         }
         // Tries the smallest size: a fault of the expression is a fault at every size.
@@ -83,27 +94,41 @@ impl TextShape {
     }
 
     fn check_hand(&self, hand: &Loops) -> Result<(), String> {
-        if hand.block == 0
-            || [hand.block, hand.start, hand.start_per_n].iter().any(|b| *b > MOST_BYTES)
-        {
-            return Err(format!("hand: block = {}, start = {}", hand.block, hand.start));
+        let sizes = [
+            ("block", 1, hand.block),
+            ("start", 0, hand.start),
+            ("start_per_n", 0, hand.start_per_n),
+        ];
+        for (name, least, value) in sizes {
+            if !(least..=MOST_BYTES).contains(&value) {
+                return Err(format!(
+                    "hand: {name} = {value} is not between {least} and {MOST_BYTES}"
+                ));
+            }
         }
         if let Some(name) = &hand.list {
             return match self.list(name) {
-                None => Err(format!("hand: no list {name}")),
-                Some(_) if !hand.loops.is_empty() => Err("hand: loops and a list".to_owned()),
+                None => Err(format!("hand: the layout has no list {name}")),
+                Some(_) if !hand.loops.is_empty() => {
+                    Err(format!("hand: loops and list {name} are given; one of them is allowed"))
+                }
                 Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
-                    Err(format!("hand: unit = {}", hand.unit))
+                    Err(format!("hand: unit = {} is not between 1 and {MOST_BYTES}", hand.unit))
                 }
                 Some(_) => Ok(()),
             };
         }
         if !(1..=3).contains(&hand.loops.len()) {
-            return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
+            return Err(format!(
+                "hand: the number of loops is {}; allowed are 1 to 3",
+                hand.loops.len()
+            ));
         }
         hand.loops.iter().try_for_each(|(count, stride)| {
             if *stride > MOST_BYTES {
-                return Err(format!("hand: a loop of {stride} bytes"));
+                return Err(format!(
+                    "hand: a loop has {stride} bytes; at most {MOST_BYTES} are allowed"
+                ));
             }
             count.check("hand: a loop")
         })

@@ -169,7 +169,7 @@ impl Definitions {
     ///
     /// Panics if the built-in definitions have faults; a test parses them.
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions are valid")
+        Self::parse(BUILT_IN).expect("the built-in definitions are not valid")
     }
 
     /// The reference layouts.
@@ -178,7 +178,7 @@ impl Definitions {
     ///
     /// Panics if the built-in definitions have faults; a test parses them.
     pub fn reference() -> Self {
-        Self::parse(REFERENCE).expect("the reference layouts are valid")
+        Self::parse(REFERENCE).expect("the reference layouts are not valid")
     }
 
     /// The layouts of DDTBench.
@@ -187,7 +187,7 @@ impl Definitions {
     ///
     /// Panics if the built-in definitions have faults; a test parses them.
     pub fn ddtbench() -> Self {
-        Self::parse(DDTBENCH).expect("the layouts of DDTBench are valid")
+        Self::parse(DDTBENCH).expect("the layouts of DDTBench are not valid")
     }
 }
 
@@ -230,7 +230,7 @@ impl Places {
             },
             // The caller has already parsed the text as `Definitions`, which reads the same parts with
             // more fields. Without the positions, the checks could not run.
-            Err(error) => unreachable!("an outline of valid definitions: {error}"),
+            Err(error) => unreachable!("valid definitions have a faulty outline: {error}"),
         }
     }
 }
@@ -267,17 +267,20 @@ mod tests {
         let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
         assert_eq!(
             text("type = \"vector({n}, 1, 2, double)\""),
-            "line 2: layout a: n without a unit"
+            "line 2: layout a: type or count has n, but there is no unit"
         );
         assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
         assert!(text("type = \"vector(1, double)\"").starts_with("line 2: layout a: column "));
         assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
         let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
-        assert_eq!(text(hand), "line 2: layout a: hand: block = 0, start = 0");
+        assert_eq!(text(hand), "line 2: layout a: hand: block = 0 is not between 1 and 1073741824");
         let list = error("shape.list = { longest = 0, gap = 1 }");
         assert_eq!(list, "line 2: layout a: longest = 0 is not between 1 and 1024");
         let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
-        assert_eq!(error(blocks), "line 2: layout a: block = 3 is not a positive multiple of 2");
+        assert_eq!(
+            error(blocks),
+            "line 2: layout a: block = 3 is not a multiple of 2 from 2 to 1073741824"
+        );
     }
 
     #[test]
@@ -287,15 +290,15 @@ mod tests {
         let with = |shape: &str| format!("sizes = [8]\n{layout}{shape}");
         assert_eq!(
             error(&with("shape.blocks = { block = 7, stride = 8 }")),
-            "line 2: layout a: block = 7 is not a positive multiple of 8"
+            "line 2: layout a: block = 7 is not a multiple of 8 from 8 to 1073741824"
         );
         assert_eq!(
             error(&with("shape.blocks = { block = 16, stride = 8 }")),
-            "line 2: layout a: stride = 8 is not a multiple of 8 and at least the block"
+            "line 2: layout a: stride = 8 is not a multiple of 8 from 16, the block, to 1073741824"
         );
         assert_eq!(
             error(&with("shape.face = { edge = 4, halo = 5, normal = \"x\" }")),
-            "line 2: layout a: halo = 5 is not between 1 and the edge"
+            "line 2: layout a: halo = 5 is not between 1 and 4, the edge"
         );
         let once = with("shape.record = \"char-int-double\"\n");
         assert_eq!(

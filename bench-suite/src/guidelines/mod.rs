@@ -318,7 +318,7 @@ fn check(
             break;
         }
     }
-    let mut check = least.expect("a description and something to hold it against");
+    let mut check = least.expect("the measured row lacks a competitor");
     check.violated = violated;
     check
 }

@@ -285,9 +285,9 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         let named = |line| Fault::Usage(format!("--prefix {text}: {line}"));
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if name.is_empty() || !name.chars().all(sound) {
-            return Err(named(
-                "a name consists of letters, digits, dots, dashes and underscores".to_owned(),
-            ));
+            return Err(named(format!(
+                "'{name}' is not a word of letters, digits, dots, dashes and underscores"
+            )));
         }
         let library = Library::at(&name, Path::new(path)).map_err(|line| {
             let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };

@@ -150,7 +150,7 @@ impl Definitions {
     ///
     /// Panics if the built-in file has faults; a test reads it.
     pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("the built-in definitions are sound")
+        Self::parse(MESSAGES).expect("the built-in definitions are not valid")
     }
 
     /// Returns the rows and bars of `definitions/collective.toml`.
@@ -159,7 +159,7 @@ impl Definitions {
     ///
     /// Panics if the built-in file has faults; a test reads it.
     pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("the built-in definitions are sound")
+        Self::parse(COLLECTIVES).expect("the built-in definitions are not valid")
     }
 
     /// Reads `text`.
@@ -194,7 +194,7 @@ impl Definitions {
 fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if definition.name.is_empty() || !definition.name.chars().all(is_word) {
-        return Err("a name is letters, digits and dashes".to_owned());
+        return Err("the name is not a word of letters, digits and dashes".to_owned());
     }
     let row = |name: String, quick: bool, what: What| Row {
         name,
@@ -241,7 +241,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             };
             definition.sizes.iter().map(one).collect()
         }
-        _ => Err("a row has either a layout or a halo (without sizes and pack)".to_owned()),
+        _ => Err("the row needs a layout, or a halo without sizes and pack".to_owned()),
     }
 }
 
@@ -249,10 +249,10 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
 /// of ranks.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
     if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
-        return Err("a collective has neither layout nor halo nor pack".to_owned());
+        return Err("the collective has a layout, a halo or pack; none is allowed".to_owned());
     }
     if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
-        return Err("the name of a collective consists of small letters".to_owned());
+        return Err(format!("the collective \"{operation}\" is not a word of small letters"));
     }
     let mut rows = Vec::new();
     for &ranks in &definition.ranks {
@@ -276,7 +276,7 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         for size in &definition.sizes {
             match bytes(size)? {
                 bytes if bytes.is_multiple_of(8) => row(Some(size), bytes),
-                _ => return Err(format!("size {size} is no multiple of 8 bytes")),
+                _ => return Err(format!("size {size} is not a multiple of 8 bytes")),
             }
         }
     }
@@ -292,7 +292,7 @@ fn words(text: &str) -> Result<String, String> {
     if sound {
         Ok(text.to_owned())
     } else {
-        Err("the text must be one line of 1 to 999 bytes".to_owned())
+        Err(format!("the text has {} bytes; it must be one line of 1 to 999 bytes", text.len()))
     }
 }
 
@@ -406,7 +406,7 @@ mod tests {
             row("collective = \"scan\"\nranks = [1]").contains("ranks = 1 is not between 2 and 16")
         );
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
-        assert!(row(odd).contains("size 9B is no multiple of 8 bytes"));
+        assert!(row(odd).contains("size 9B is not a multiple of 8 bytes"));
         assert!(row("halo = \"a\"\nranks = [2]").contains("only collectives"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }

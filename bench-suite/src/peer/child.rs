@@ -62,7 +62,8 @@ pub fn serve(library: &Path) -> Result<(), String> {
             }
             Some(("turn", word)) => match (&mut ready, direction(word)) {
                 (Some(ready), Some(direction)) => Ok(format!("ns {}", ready.turn(direction))),
-                _ => Err(format!("no layout, or no direction {word}")),
+                (_, None) => Err(format!("the direction is '{word}'; it must be pack or unpack")),
+                (None, _) => Err(format!("turn {word}: no layout is open")),
             },
             _ => Err(format!("unknown line {line}")),
         };

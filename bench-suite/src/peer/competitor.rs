@@ -42,7 +42,8 @@ impl Packer {
     }
 
     fn pack_as(&self, handle: Handle, memory: &[u8], packed: &mut [u8]) {
-        assert!(self.payload as usize <= packed.len(), "the buffers were made for this layout");
+        let (room, least) = (packed.len(), self.payload as usize);
+        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. The datatype is committed and belongs to
         // this library. `prepare.rs` allocates `memory` for `count` elements of it and `packed` for the
@@ -58,11 +59,16 @@ impl Packer {
                 self.mpi.world,
             )
         };
-        assert!(code == 0 && position == self.payload, "MPI_Pack returned {code} at {position}");
+        assert!(
+            code == 0 && position == self.payload,
+            "MPI_Pack returned {code} at byte {position} of {}",
+            self.payload
+        );
     }
 
     fn unpack_as(&self, handle: Handle, packed: &[u8], memory: &mut [u8]) {
-        assert!(self.payload as usize <= packed.len(), "the buffers were made for this layout");
+        let (room, least) = (packed.len(), self.payload as usize);
+        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. The datatype is committed and belongs
         // to this library. `prepare.rs` allocates `packed` for the payload and `memory`, which is
@@ -78,7 +84,11 @@ impl Packer {
                 self.mpi.world,
             )
         };
-        assert!(code == 0 && position == self.payload, "MPI_Unpack returned {code} at {position}");
+        assert!(
+            code == 0 && position == self.payload,
+            "MPI_Unpack returned {code} at byte {position} of {}",
+            self.payload
+        );
     }
 }
 
@@ -124,14 +134,14 @@ impl Competitor for Storm {
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
-        let handle = self.0.maker.make().expect("made before");
+        let handle = self.0.maker.make().expect("the library refused a type that it made before");
         (0..USES).for_each(|_| self.0.pack_as(handle, memory, packed));
-        self.0.maker.free(handle).expect("a type of this library");
+        self.0.maker.free(handle).expect("the library refused to free its own type");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
-        let handle = self.0.maker.make().expect("made before");
+        let handle = self.0.maker.make().expect("the library refused a type that it made before");
         (0..USES).for_each(|_| self.0.unpack_as(handle, packed, memory));
-        self.0.maker.free(handle).expect("a type of this library");
+        self.0.maker.free(handle).expect("the library refused to free its own type");
     }
 }

@@ -36,9 +36,9 @@ impl Peer {
             }
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
-            return Err(
-                "a peer is PATH or NAME=PATH; the name may hold no comma and no quote".into()
-            );
+            return Err(format!(
+                "'{text}' is not PATH or NAME=PATH with a name without comma, quote and line break"
+            ));
         }
         Ok(Self { name, library: path })
     }

@@ -238,7 +238,7 @@ impl Datatype {
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() })
-            .expect("a duplicate has the bounds of the original, which fit 64 bits")
+            .expect("a duplicate should fit 64 bits, because its original does")
     }
 }
 

@@ -327,7 +327,12 @@ impl Datatype {
             TypeClass::COMPLEX => {
                 &[Named::COMPLEX4, Named::COMPLEX8, Named::COMPLEX16, Named::COMPLEX32]
             }
-            TypeClass(other) => return refuse("class", format!("{other} is not a type class")),
+            TypeClass(other) => {
+                return refuse(
+                    "class",
+                    format!("{other} is not one of MPI_TYPECLASS_INTEGER, _REAL, _COMPLEX"),
+                );
+            }
         };
         match types.iter().find(|named| i64::from(named.size()) == i64::from(size)) {
             Some(named) => Ok(Self::named(*named)),

@@ -333,7 +333,11 @@ impl Reader<'_> {
                     Error::new(
                         ErrorKind::Argument,
                         "integers",
-                        format!("entry {} is {value}, which is not a distribution", first + i),
+                        format!(
+                            "entry {} is {value}, which is not one of MPI_DISTRIBUTE_BLOCK, \
+                             _CYCLIC, _NONE",
+                            first + i
+                        ),
                     )
                 })
             })

@@ -172,7 +172,8 @@ impl Lowering<'_> {
     /// Returns the lowered form of a child that has data. A type with data has a child with data.
     fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
+            let detail = format!("the type has data, but its child {old:?} has none");
+            Error::new(ErrorKind::Internal, "datatype", detail)
         })
     }
 

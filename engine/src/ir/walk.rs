@@ -179,7 +179,7 @@ fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Ed
     };
     let at = |body: &Edge, shift: i64| moved(*body, edge.offset.wrapping_add(shift));
     match &node.op {
-        Op::Block => unreachable!("a walk stops at every block"),
+        Op::Block => unreachable!("a walk has gone on at a block"),
         Op::Loop { stride, body, .. } => {
             let (index, rest) = divide(body);
             (index, 0, at(body, (index as i64).wrapping_mul(*stride)), rest)

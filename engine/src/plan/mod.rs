@@ -108,7 +108,7 @@ impl Plan {
         let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
         // A plan is large. So it is initialized in its allocation, and so are its nests.
         let mut plan = Arc::new_uninit();
-        let room = Arc::get_mut(&mut plan).expect("a new `Arc` has one owner");
+        let room = Arc::get_mut(&mut plan).expect("a new `Arc` should have one owner");
         let inner = room.write(Inner {
             element_bytes,
             factor: program.factor,

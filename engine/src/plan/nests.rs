@@ -47,8 +47,9 @@ impl NestPlans {
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NestPlan> {
-        (0..self.len())
-            .map(|index| self.get(index).expect("the index is below the number of nests"))
+        (0..self.len()).map(|index| {
+            self.get(index).expect("an index below the number of nests should have a nest")
+        })
     }
 }
 

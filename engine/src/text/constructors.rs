@@ -97,7 +97,7 @@ pub(crate) struct Values(pub(crate) Vec<Value>);
 
 /// The parser reads each value according to its parameter's kind, so a value always has the kind of its
 /// row. The test `every_row_builds` checks that each row's function asks for the kinds of the row.
-const KIND: &str = "the parser reads each value by the kind in its row";
+const KIND: &str = "a value has another kind than its row";
 
 impl Values {
     fn number(&self, index: usize) -> i64 {
@@ -143,7 +143,7 @@ fn narrow(name: &'static str, number: i64) -> Result<i32> {
 fn distribution(value: &i64) -> Result<Distribution> {
     // The parameter accepts only words, and each word is a distribution.
     i32::try_from(*value).ok().and_then(Distribution::from_abi_value).ok_or_else(|| {
-        let detail = format!("{value} is not a distribution");
+        let detail = format!("{value} is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE");
         Error::new(ErrorKind::Argument, "distributions", detail)
     })
 }

@@ -144,7 +144,10 @@ impl<'a> Reader<'a> {
     }
 
     fn zero(&mut self) -> Result<()> {
-        if self.half()? == 0 { Ok(()) } else { Err(malformed("a reserved field is not zero")) }
+        match self.half()? {
+            0 => Ok(()),
+            other => Err(malformed(format!("a reserved field is {other}, not 0"))),
+        }
     }
 
     /// Returns the number of bytes of `count` items of at least `bytes` bytes each, or an error if
@@ -170,7 +173,10 @@ impl<'a> Reader<'a> {
         let body = self.half()?;
         let widths = (matches!(tag, TABLE | RAGGED), tag == RAGGED);
         if reserved != 0 || !widths.0 && width != 0 || !widths.1 && lengths != 0 {
-            return Err(malformed("a reserved field is not zero"));
+            return Err(malformed(format!(
+                "a node with tag {tag} has widths {width} and {lengths} and the reserved field \
+                 {reserved}; what it does not use must be 0"
+            )));
         }
         let mut operand = |node: u32, offset: i64| {
             let bytes = program.nodes().get(node as usize).map(|node| u128::from(node.bytes));
@@ -183,7 +189,9 @@ impl<'a> Reader<'a> {
         };
         let count = self.word()?;
         Ok(match tag {
-            BLOCK | SEQ if body != 0 => return Err(malformed("a reserved field is not zero")),
+            BLOCK | SEQ if body != 0 => {
+                return Err(malformed(format!("a reserved field is {body}, not 0")));
+            }
             BLOCK => (Op::Block, u128::from(count)),
             LOOP => {
                 let stride = self.word()? as i64;

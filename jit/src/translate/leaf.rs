@@ -80,7 +80,7 @@ pub(super) fn emit(
         }
         LeafShape::Window { runs } => runs,
         LeafShape::Long => {
-            let length = length.expect("levels.rs loads the length of a Long leaf");
+            let length = length.expect("levels.rs should have loaded the length of a Long leaf");
             long_run(b, shape.direction, mems[0], packed, length);
             return;
         }

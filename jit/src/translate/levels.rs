@@ -64,7 +64,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
     b.switch_to_block(entry);
     let (params, mem, packed) = match *b.block_params(entry) {
         [params, mem, packed] => (params, mem, packed),
-        _ => unreachable!("the signature has three parameters"),
+        _ => unreachable!("the signature has other parameters than three"),
     };
     let exit = b.create_block();
     let levels = load_levels(b, shape, params, exit);
@@ -117,7 +117,7 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelSt
     let packed_bytes = |b: &mut FunctionBuilder, count: Value| match (leaf, length) {
         (Some(bytes), _) => b.ins().imul_imm_s(count, bytes),
         (None, Some(length)) => b.ins().imul(count, length),
-        (None, None) => unreachable!("a leaf has a constant length or a run-time length"),
+        (None, None) => unreachable!("a leaf has neither a constant length nor a run-time length"),
     };
     let count = match unroll {
         1 => level.count,
@@ -232,7 +232,9 @@ impl Kernel<'_, '_, '_> {
         let at_next = match (self.inner.leaf, self.inner.length) {
             (Some(bytes), _) => self.b.ins().iadd_imm_s(at, bytes * leaves as i64),
             (None, Some(length)) => self.b.ins().iadd(at, length),
-            (None, None) => unreachable!("a leaf has a constant length or a run-time length"),
+            (None, None) => {
+                unreachable!("a leaf has neither a constant length nor a run-time length")
+            }
         };
         (next, at_next)
     }

@@ -124,7 +124,7 @@ impl Stream {
                     (1, _) => b.ins().iadd(base, self.step),
                     (3, Some(triple)) => b.ins().iadd(base, triple),
                     (times, _) => {
-                        debug_assert_eq!(times, 2, "a body with an iteration 3 has `triple`");
+                        debug_assert_eq!(times, 2, "the stream has no `triple`");
                         let two = b.ins().ishl_imm_u(self.step, 1);
                         b.ins().iadd(base, two)
                     }

@@ -43,7 +43,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Mac
     b.switch_to_block(entry);
     let (params, bases) = match *b.block_params(entry) {
         [params, from, to] => (params, [from, to]),
-        _ => unreachable!("the signature has three parameters"),
+        _ => unreachable!("the signature has other parameters than three"),
     };
     let exit = b.create_block();
     let counts: Vec<Value> = (0..shape.levels.len())
@@ -154,7 +154,7 @@ impl Kernel<'_, '_, '_> {
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),
                 (TransferLeaf::Long, None) => {
-                    unreachable!("`build` loads the length of a Long leaf")
+                    unreachable!("`build` has not loaded the length of a Long leaf")
                 }
             }
         }

@@ -114,7 +114,11 @@ pub fn translate_ranks(
         }
         Err(_) if rank == abi::PROC_NULL => Ok(abi::PROC_NULL),
         Err(_) => {
-            Err(Failure::new(abi::ERR_RANK, "ranks1", format!("{rank} is not a rank of the group")))
+            let detail = format!(
+                "{rank} is neither MPI_PROC_NULL nor a rank of the group, whose ranks are 0..{}",
+                first.size()
+            );
+            Err(Failure::new(abi::ERR_RANK, "ranks1", detail))
         }
     });
     // No result is written unless all ranks can be translated.

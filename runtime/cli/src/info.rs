@@ -41,7 +41,8 @@ fn print(text: &str) -> Result<(), String> {
 /// Prints versions, paths, variables and functions.
 pub fn about_the_installation(options: &Options) -> Result<(), String> {
     let mut text = format!("typepack {}: MPI 5.0, ABI 1.0\n", env!("CARGO_PKG_VERSION"));
-    let exe = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
+    let exe = std::env::current_exe()
+        .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     line(&mut text, &format!("  program  {}", exe.display()));
     match library(&exe) {
         Some(path) => line(&mut text, &format!("  library  {}", path.display())),

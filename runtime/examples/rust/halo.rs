@@ -29,7 +29,8 @@ fn main() -> Result<()> {
     exchange.wait()?;
 
     // Every halo cell now has the number of the rank that owns the cell.
-    let value = |x, y, z| fields[0].as_slice()[fields[0].position([x, y, z]).expect("a halo cell")];
+    let value =
+        |x, y, z| fields[0].as_slice()[fields[0].position([x, y, z]).expect("no such cell")];
     let end = SHAPE.map(|cells| cells as isize);
     let beside = [
         (value(-1, 3, 5), value(end[0], 3, 5)),

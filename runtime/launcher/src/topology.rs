@@ -56,8 +56,9 @@ impl Hwloc {
     /// Makes a synthetic machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
-        let builder = Topology::builder().from_synthetic(description).expect("a valid description");
-        Self { topology: Some(builder.build().expect("a topology")) }
+        let builder =
+            Topology::builder().from_synthetic(description).expect("hwloc refused the description");
+        Self { topology: Some(builder.build().expect("hwloc built no topology")) }
     }
 }
 

@@ -231,7 +231,10 @@ impl Communicator {
 
     fn among(&self, group: &Group, place: Place) -> Result<Option<Self>> {
         if !group.is_subset_of(self.group()) {
-            let detail = "a member of the group is not a member of the communicator";
+            let is_missing =
+                |&rank: &usize| matches!(group.translate(rank, self.group()), Ok(None));
+            let missing = (0..group.size()).find(is_missing).unwrap_or_default();
+            let detail = format!("rank {missing} of the group is not a member of the communicator");
             return Err(Error::new(ErrorKind::Group, "group", detail));
         }
         let members = (0..group.size()).map(|rank| group.translate(rank, self.group()));

@@ -136,7 +136,7 @@ impl Fabric {
     /// Returns the slot of a rank.
     #[cfg(test)]
     pub fn slot_of(&self, rank: usize) -> &crate::shm::layout::RankSlot {
-        self.segment.as_ref().expect("a job").slot(rank)
+        self.segment.as_ref().expect("this process has no job").slot(rank)
     }
 
     /// Returns whether this rank takes part in copies between private memories.

@@ -281,7 +281,7 @@ impl TypedProgram {
                 }
                 Ok(())
             }
-            Op::Seq { .. } => unreachable!("a walk enters every sequence and never stops at one"),
+            Op::Seq { .. } => unreachable!("a walk has stopped at a sequence"),
         }
     }
 

@@ -231,8 +231,7 @@ impl LazyPattern {
     /// Makes a window whose pattern is already built.
     pub(super) fn built(window: Pattern) -> Self {
         // `run` always finds the pattern, so it never calls the row.
-        let row: Row =
-            |_, _, _, _| unreachable!("`run` finds the built pattern and never calls the row");
+        let row: Row = |_, _, _, _| unreachable!("`run` has called the row of a built pattern");
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }
 
@@ -298,7 +297,7 @@ impl LazyPattern {
     /// Returns the pattern for the innermost level and the leaf of `nest`; builds it if necessary.
     pub(super) fn build<const PACK: bool>(&self, nest: &Nest) -> &Pattern {
         self.built.get_or_init(|| {
-            let level = nest.levels.last().expect("a nest has a level");
+            let level = nest.levels.last().expect("a nest should have a level");
             Box::new(Pattern::new::<PACK>(level, &nest.leaf, None))
         })
     }
@@ -320,7 +319,7 @@ impl Pattern {
     pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
-            Level::Table { .. } => unreachable!("merit() takes loops only"),
+            Level::Table { .. } => unreachable!("merit() has taken a table"),
         };
         let width = |i| swap.map_or(1, |swap| swap.width(i).bytes());
         let stripe = |(i, (offset, bytes)): (usize, (i64, u64))| Stripe {

@@ -64,7 +64,8 @@ impl Short {
                         let (permute, offset) = ([0; LINE], at / widest * widest);
                         stretches.push(Stretch { permute, memory: 0, data: 0, offset, packed });
                     }
-                    let stretch = stretches.last_mut().expect("pushed above if there was none");
+                    let stretch =
+                        stretches.last_mut().expect("a stretch should have been pushed above");
                     let (from, nth) = (at - stretch.offset, packed - stretch.packed);
                     let part = (end - at).min(LINE - from);
                     for i in 0..part {
@@ -87,7 +88,7 @@ impl Short {
             stretch.data = in_grains(stretch.data, grain);
         }
         let mut stretches = stretches.into_iter();
-        let head = stretches.next().expect("an element has data");
+        let head = stretches.next().expect("an element should have data");
         Self { head, tail: stretches.collect(), elements, stride, bytes }
     }
 

@@ -46,9 +46,11 @@ pub fn part<'a>(
             // If the packed size exceeds 63 bits, the count is wrong, not the buffer.
             plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
-                abi::IN_PLACE => "MPI_IN_PLACE is not allowed here".to_owned(),
+                abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
                 _ => {
-                    format!("the elements would lie at {low:#x}..{high:#x}, where no memory can be")
+                    format!(
+                        "{elements} elements would lie at {low:#x}..{high:#x}, where no memory can be"
+                    )
                 }
             };
             return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
@@ -184,8 +186,9 @@ pub fn typed<'a>(
 /// # Errors
 /// Returns `MPI_ERR_ROOT` if the root is negative.
 pub fn root(root: c_int) -> Result<usize> {
-    usize::try_from(root)
-        .map_err(|_| Failure::new(abi::ERR_ROOT, "root", format!("{root} is not a rank")))
+    usize::try_from(root).map_err(|_| {
+        Failure::new(abi::ERR_ROOT, "root", format!("{root} is negative; a root is 0 or larger"))
+    })
 }
 
 /// Returns the part of this rank's own buffer; `None` if it is in place.

@@ -70,12 +70,9 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     for handle in requests {
         let request = find(handle)?;
         startable(&request)?;
-        if found.iter().any(|(other, _)| *other == handle) {
-            return Err(Failure::new(
-                abi::ERR_REQUEST,
-                "array_of_requests",
-                "a request appears twice in the array",
-            ));
+        if let Some(first) = found.iter().position(|(other, _)| *other == handle) {
+            let detail = format!("entries {first} and {} are the same request", found.len());
+            return Err(Failure::new(abi::ERR_REQUEST, "array_of_requests", detail));
         }
         found.push((handle, request));
     }

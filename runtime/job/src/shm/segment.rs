@@ -14,7 +14,7 @@
 //! live in a mapping. Loom checks the protocol (`pair.rs` and its users) over its own memory.
 
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -99,8 +99,11 @@ impl Segment {
     /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
     /// typepack made it, and otherwise the errors of [`Segment::create`].
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
-        let foreign =
-            || Error::new(ErrorKind::NotARank, "the inherited descriptor is not a job's segment");
+        let number = fd.as_raw_fd();
+        let foreign = || {
+            let detail = format!("the inherited descriptor {number} is not a job's segment");
+            Error::new(ErrorKind::NotARank, detail)
+        };
         let sealed = memory::sealed_len(fd.as_fd())
             .map_err(|error| Error::system("cannot read the size of the inherited segment", error))?
             .and_then(|len| usize::try_from(len).ok())
@@ -131,7 +134,11 @@ impl Segment {
         let layout = Layout::new(ranks, room).filter(|l| l.total() == sealed).ok_or_else(|| {
             Error::new(
                 ErrorKind::Mismatch,
-                format!("shared memory of {sealed} bytes does not fit {ranks} ranks with {room:?}"),
+                format!(
+                    "shared memory of {sealed} bytes does not fit {ranks} ranks, {slots} slots, {} areas, \
+                     {cpus} CPUs and heaps of {} bytes",
+                    room.areas, room.heap
+                ),
             )
         })?;
         let flags = JobFlags {

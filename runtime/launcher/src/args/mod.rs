@@ -305,7 +305,7 @@ impl Reading<'_> {
                 break rest.next().ok_or("program: missing after '--'")?;
             }
             if text == ":" {
-                return Err("':': a program must come before it".into());
+                return Err("':': no program comes before it".into());
             }
             if !text.starts_with('-') {
                 break argument;

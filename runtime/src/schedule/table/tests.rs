@@ -61,7 +61,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
         panic!("the ring is not full");
     };
     while other.progress().expect("a turn") {}
-    assert!(core.detach(id), "no errand runs");
+    assert!(core.detach(id), "an errand runs");
     word.fill(9);
     for _ in 0..100 {
         core.progress().expect("a turn");

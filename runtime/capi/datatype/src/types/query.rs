@@ -15,7 +15,7 @@ use typepack_engine::Named;
 fn undefined<N: Number>(value: i64) -> N {
     N::exactly(value)
         .or_else(|| N::exactly(abi::UNDEFINED.into()))
-        .unwrap_or_else(|| unreachable!("MPI_UNDEFINED fits every integer of the ABI"))
+        .unwrap_or_else(|| unreachable!("MPI_UNDEFINED does not fit an integer of the ABI"))
 }
 
 /// `MPI_Type_size`.
