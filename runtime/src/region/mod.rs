@@ -163,7 +163,9 @@ impl Drop for SharedRegion {
 fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     let members = comm.size();
     let refused = || {
-        let detail = format!("cannot allocate {bytes} bytes of memory shared by {members} ranks");
+        let detail = format!(
+            "cannot allocate {bytes} bytes of memory for a region of a communicator of size {members}"
+        );
         Error::new(ErrorKind::NoMemory, "bytes", detail)
     };
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;

@@ -37,7 +37,7 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
         return Ok(());
     }
     let detail =
-        format!("{elements} elements would end at address {high:#x}, where no memory can be");
+        format!("a count of {elements} would end at address {high:#x}, where no memory can be");
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 

@@ -152,11 +152,11 @@ fn representation(datarep: Text) -> Result {
 /// fit.
 fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
     let Some(left) = size.checked_sub(position) else {
-        let detail = format!("{position} is beyond the {size} bytes of the buffer");
+        let detail = format!("{position} is beyond the buffer, whose size is {size}");
         return Err(Failure::new(abi::ERR_ARG, "position", detail));
     };
     if bytes > left as u64 {
-        let detail = format!("buffer too small: {bytes} bytes are needed, {left} bytes are left");
+        let detail = format!("buffer too small, bytes needed: {bytes}, bytes left: {left}");
         return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)

@@ -49,7 +49,7 @@ pub fn part<'a>(
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
                 _ => {
                     format!(
-                        "{elements} elements would lie at {low:#x}..{high:#x}, where no memory can be"
+                        "a count of {elements} would lie at {low:#x}..{high:#x}, where no memory can be"
                     )
                 }
             };

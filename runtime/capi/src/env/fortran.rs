@@ -69,7 +69,7 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
             match text.parse::<u32>() {
                 Ok(bytes) if bytes == *size => {}
                 Ok(bytes) if bytes.is_power_of_two() && bytes <= 16 => {
-                    let detail = format!("{name} is {bytes}, but the datatype has {size} bytes");
+                    let detail = format!("{name} is {bytes}, but the datatype has size {size}");
                     return Err(Failure::new(abi::ERR_ABI, "info", detail));
                 }
                 _ => return wrong("a number of bytes"),
@@ -156,7 +156,7 @@ pub fn get_booleans(
         return Ok(());
     };
     if told.size != size {
-        let detail = format!("{size} bytes, but the known values have size {}", told.size);
+        let detail = format!("{size}, but the known values have size {}", told.size);
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
     for (value, argument, bytes) in

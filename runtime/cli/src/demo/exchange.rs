@@ -243,6 +243,9 @@ fn verify<C: Made>(cartesian: &Cartesian, case: &Case, field: &Field<C, 3>) -> R
     });
     match wrong {
         0 => Ok(()),
-        _ => Err(format!("demo: {}: {wrong} cells are wrong after the exchange", case.what)),
+        _ => Err(format!(
+            "demo: {}: the number of wrong cells after the exchange is {wrong}",
+            case.what
+        )),
     }
 }
