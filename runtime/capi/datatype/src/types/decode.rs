@@ -99,7 +99,7 @@ impl<T: Copy> Array<T> {
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("{} is too small; the datatype has {needed}", self.room);
+            let detail = format!("length {}, but the datatype needs {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
         // SAFETY: the array has as many entries as its `max_…` argument says (the standard's rule), which is
