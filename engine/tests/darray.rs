@@ -85,7 +85,7 @@ fn check(dimensions: &[Dimension], order: Order) {
         assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0), "{what}");
         seen += places.len();
     }
-    assert_eq!(seen, owners.len(), "{dimensions:?}: every element exactly once");
+    assert_eq!(seen, owners.len(), "{dimensions:?}: an element was never seen or seen twice");
 }
 
 /// Returns every legal distribution for a size and a number of processes.

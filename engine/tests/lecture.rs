@@ -324,11 +324,11 @@ fn matching_by_the_signature_with_the_counts_unrolled() {
         signature(send).matches(n, &signature(recv), m).unwrap().is_ok()
     };
     assert!(matches(&ints, 2, &int, 12) && matches(&int, 12, &ints, 2));
-    assert!(matches(&int, 5, &ints, 1), "the buffer need not be filled");
-    assert!(!matches(&int, 13, &ints, 2), "the message is too long");
+    assert!(matches(&int, 5, &ints, 1), "a message that does not fill the buffer was refused");
+    assert!(!matches(&int, 13, &ints, 2), "a message that is too long was accepted");
     assert!(!matches(&int, 1, &double, 1));
     let packed_members = Datatype::structured(&[1; 3], &[0, 1, 5], &members).unwrap();
-    assert!(matches(&mystruct, 7, &packed_members, 7), "displacements do not count");
+    assert!(matches(&mystruct, 7, &packed_members, 7), "other displacements were refused");
 
     let overlapping = Datatype::hvector(3, 2, 4, &int).unwrap();
     assert_eq!(overlapping.commit().unwrap().overlaps(1), Answer::Yes);
@@ -431,7 +431,7 @@ fn envelopes_of_the_slides() {
         let e = ty.envelope();
         assert_eq!((e.combiner, (e.integers, e.addresses, e.datatypes)), (*combiner, *sizes));
     }
-    assert!(int.contents().is_err(), "the call is erroneous for a predefined datatype");
+    assert!(int.contents().is_err(), "a predefined datatype returned contents");
     let returned = all[4].0.contents().unwrap().datatypes;
     assert_eq!(typemap::typemap(&returned[0]), typemap::typemap(&vector));
     assert_eq!(returned[0].combiner(), Combiner::VECTOR);

@@ -168,7 +168,7 @@ fn arrays_of_1000_are_large_enough() {
         assert_eq!(found, sizes, "{}", e.combiner);
     }
     assert_eq!(int.combiner(), Combiner::NAMED);
-    assert!(int.contents().is_err(), "erroneous for a named type");
+    assert!(int.contents().is_err(), "a named type returned contents");
 }
 
 /// Tests section 4.1.13, rationale: a duplicate differs from the predefined type it copies, and a
@@ -253,8 +253,14 @@ fn a_unit_is_the_message_of_the_concatenation() {
 
     let packed = Signature::of(&named(Named::PACKED)).unwrap();
     let sent = Signature::of(&all).unwrap();
-    assert!(packed.matches(24, &sent, 1).unwrap().is_ok(), "received with any datatype");
-    assert!(sent.matches(1, &packed, 24).unwrap().is_ok(), "received as packed data");
+    assert!(
+        packed.matches(24, &sent, 1).unwrap().is_ok(),
+        "a receive with a datatype refused packed data"
+    );
+    assert!(
+        sent.matches(1, &packed, 24).unwrap().is_ok(),
+        "a receive of packed data refused a datatype"
+    );
     assert!(sent.matches(1, &packed, 23).unwrap().is_err());
 }
 
@@ -373,7 +379,7 @@ fn what_a_file_access_asks_of_its_datatype() {
         |ty: &Datatype| Signature::of(ty).unwrap().copies_of(&Signature::of(&etype).unwrap());
     assert_eq!(copies(&Datatype::vector(3, 2, 4, &etype).unwrap()), Some(6));
     let spread = Datatype::structured(&[1, 1], &[100, 0], &[int.clone(), double.clone()]).unwrap();
-    assert_eq!(copies(&spread), Some(1), "displacements are free");
+    assert_eq!(copies(&spread), Some(1), "other displacements were refused");
     assert_eq!(copies(&int), None);
     assert_eq!(copies(&Datatype::structured(&[1, 1], &[0, 8], &[double, int]).unwrap()), None);
     let twice = Datatype::hvector(2, 1, 0, &etype).unwrap().commit().unwrap();

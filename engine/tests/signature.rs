@@ -146,7 +146,7 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(double.matches(2, &packed, 15).unwrap().is_err());
     let wrong = double.matches(1, &byte, 8).unwrap().unwrap_err();
     assert_eq!(wrong.to_string(), "basic element 0: float 8 was sent, the receiver expects byte 1");
-    assert!(double.accepts(2, packed.hash(17).unwrap()).unwrap(), "bytes are the caller's");
+    assert!(double.accepts(2, packed.hash(17).unwrap()).unwrap(), "packed bytes were refused");
     assert!(packed.accepts(1, double.hash(2).unwrap()).unwrap());
     assert!(!byte.accepts(8, double.hash(1).unwrap()).unwrap());
     let mixed = [named(Named::PACKED), named(Named::DOUBLE)];
@@ -189,7 +189,7 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert_eq!(bytes.to_string(), format!("{} x byte 1", 1u64 << 60));
     let byte = Signature::of(&named(Named::BYTE)).unwrap();
     assert_eq!(bytes.hash(7).unwrap(), byte.hash(7 << 60).unwrap());
-    assert!(bytes.hash(8).is_err(), "2^63 bytes do not fit");
+    assert!(bytes.hash(8).is_err(), "2^63 bytes were hashed");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
     // Each struct uses its child twice, with an `MPI_SHORT` between the two uses. So there are 2^50

@@ -151,7 +151,7 @@ fn every_truncation_is_refused() {
             let mut cut = bytes[..end].to_vec();
             if end >= 16 {
                 cut[8..16].copy_from_slice(&(end as u64).to_le_bytes());
-                assert!(wire::decode(&cut).is_err(), "{name} cut at {end}, corrected");
+                assert!(wire::decode(&cut).is_err(), "{name} cut at {end} was accepted");
             }
         }
     }
@@ -241,7 +241,7 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
 /// Decodes the bytes; a decoded plan is executed in guarded memory of exactly the size that it states.
 fn survives(bytes: &[u8]) -> bool {
     let Ok(plan) = wire::decode(bytes) else { return false };
-    assert_eq!(wire::encode(&plan), bytes, "a second encoding of one program");
+    assert_eq!(wire::encode(&plan), bytes, "one program has two encodings");
     for count in [1, 3] {
         execute(&plan, count);
     }

@@ -211,7 +211,7 @@ fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
     for _ in 0..3 {
         dst.fill(7);
         typepack_engine::copy(&from, 20, &src, &to, 20, &mut dst).expect("copied");
-        assert_eq!(dst, expected, "the interpreter's answer stands");
+        assert_eq!(dst, expected, "the answer is not the interpreter's");
     }
     let after = stats::bytes();
     assert_eq!(after.disagreements - before.disagreements, faults);

@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(protection(at), "r-xp");
         let code = memory.take_published();
         drop(memory);
-        assert_eq!(protection(at), "r-xp", "dropping the module frees no live code");
+        assert_eq!(protection(at), "r-xp", "the drop of the module freed live code");
         drop(code);
         assert_eq!(protection(at), "---p");
         assert_eq!(arena.used(), 0);
@@ -391,7 +391,7 @@ mod tests {
         assert_ne!(a / page, c / page);
         assert_eq!(arena.used(), 4 * page);
         drop((one, two));
-        assert_eq!(arena.used(), 0, "dropping a module frees its unpublished drafts");
+        assert_eq!(arena.used(), 0, "the drop of a module kept unpublished drafts");
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn denied_executable_memory_is_a_refusal() {
     // The system denies memory after the start-up probe: new shapes are refused, and old kernels
     // still work.
     assert!(before.kernel(&shape(16)).is_none());
-    assert!(before.kernel(&shape(16)).is_none(), "the cache keeps the refusal");
+    assert!(before.kernel(&shape(16)).is_none(), "the cache forgot the refusal");
     assert!(before.kernel(&shape(8)).is_some());
     assert!(before.transfer_kernel(&transfer()).is_none());
     let counters = before.counters();

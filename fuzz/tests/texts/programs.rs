@@ -33,7 +33,7 @@ pub fn built() -> &'static Path {
                 build.arg("--release");
             }
             let done = build.current_dir(repository()).status().expect("cargo");
-            assert!(done.success(), "building the programs: {done}");
+            assert!(done.success(), "cannot build the programs: {done}");
         }
         profile
     })

@@ -153,7 +153,7 @@ mod tests {
     fn a_job_that_does_not_fit_the_rest_is_not_bound() {
         let reserved = with_taken(3, &[2, 4]);
         assert_eq!((firsts(&reserved), reserved.crowded), (None, true));
-        assert!(!with_taken(5, &[]).crowded, "too large for the machine, whoever is there");
+        assert!(!with_taken(5, &[]).crowded, "a job larger than the machine counts as crowded");
     }
 
     #[test]

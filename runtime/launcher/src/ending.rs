@@ -263,7 +263,11 @@ mod tests {
         let mut end = End::new();
         assert_eq!(end.failed(EXITED, 7, true, t), None);
         assert_eq!(end.failed(KILLED, 8, false, t), Some(Action::Signal(TERM)));
-        assert_eq!(end.outcome().map(Outcome::exit_code), Some(3), "the first decides");
+        assert_eq!(
+            end.outcome().map(Outcome::exit_code),
+            Some(3),
+            "a later failure changed the outcome"
+        );
     }
 
     #[test]
@@ -273,7 +277,11 @@ mod tests {
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         let term = Failure { rank: 0, ending: Ending::Killed(15) };
-        assert_eq!(end.failed(term, 7, false, t), None, "mpiexec itself ended this rank");
+        assert_eq!(
+            end.failed(term, 7, false, t),
+            None,
+            "a rank that mpiexec ended counts as failed"
+        );
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Kill));
         assert_eq!(end.signalled(libc::SIGINT, t), None);
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));

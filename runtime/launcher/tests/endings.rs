@@ -134,7 +134,7 @@ fn a_second_interrupt_is_at_once() {
     let started = Instant::now();
     job.signal(libc::SIGINT);
     thread::sleep(Duration::from_millis(50));
-    assert!(job.processes().len() > 1, "the ranks ignore the first signal");
+    assert!(job.processes().len() > 1, "the first signal ended the ranks");
     job.signal(libc::SIGINT);
     let done = job.finish();
     assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");

@@ -52,7 +52,7 @@ fn built() -> &'static Path {
                 build.arg("--release");
             }
             let built = build.current_dir(root()).status().expect("cargo");
-            assert!(built.success(), "building the library and the tool: {built}");
+            assert!(built.success(), "cannot build the library and the tool: {built}");
         }
         folder.to_owned()
     })

@@ -533,7 +533,7 @@ mod tests {
         child.kill().expect("a signal");
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         process::waitid(WaitId::Pid(group), ended).expect("its end");
-        assert!(signal_group(group, 0).expect("an answer"), "a zombie has a number");
+        assert!(signal_group(group, 0).expect("an answer"), "a zombie has no number");
         assert!(!any_group_runs([group]));
         child.wait().expect("reaped");
         assert!(!any_group_runs([group]));

@@ -223,7 +223,7 @@ mod tests {
             match output.write(&[b'x'; 5000]).expect("write") {
                 Transfer::Moved(n) => sent += n,
                 Transfer::Later => break,
-                Transfer::Closed => unreachable!("the reader is open"),
+                Transfer::Closed => unreachable!("the reader is closed"),
             }
         }
         assert!(sent > 0);

@@ -302,7 +302,7 @@ fn an_ack_into_a_full_ring_is_written_later() {
         // SAFETY: the array has at least `bytes` bytes, and the receive is over when the call returns.
         let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
         assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
-        assert!(!receiver.is_idle(), "an ACK has yet to be written");
+        assert!(!receiver.is_idle(), "no ACK is left to write");
         for _ in 0..1000 {
             sender.progress().expect("a turn");
             receiver.progress().expect("a turn");
