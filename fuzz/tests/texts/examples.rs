@@ -3,12 +3,18 @@
 //! and runs the Python examples.
 
 use super::programs::{Scratch, built, shell};
-use super::{files, none, repository};
+use super::{files, markdown, none, repository, text};
 use std::path::Path;
 
 /// The examples that exist in each language, and the numbers of ranks that each runs with.
 const EXAMPLES: &[(&str, &[usize])] =
     &[("column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3])];
+
+/// The examples that exist only in Rust, and the numbers of ranks that each runs with.
+const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4])];
+
+/// Two more programs in Rust: tools for measuring, with command lines of their own.
+const TOOLS: [&str; 2] = ["pingpong", "ring"];
 
 fn stem(file: &str) -> &str {
     Path::new(file).file_stem().and_then(|stem| stem.to_str()).expect("a name")
@@ -26,7 +32,7 @@ fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
 #[test]
 fn examples_in_rust_run() {
     let mut faults = Vec::new();
-    for (name, sizes) in EXAMPLES {
+    for (name, sizes) in EXAMPLES.iter().chain(IN_RUST) {
         let program = built().join("examples").join(name).display().to_string();
         for ranks in *sizes {
             run(&repository(), &program, *ranks, &mut faults);
@@ -53,8 +59,9 @@ fn examples_in_c_run() {
 
 #[test]
 fn every_language_has_every_example() {
+    let in_rust: Vec<&str> = IN_RUST.iter().map(|(name, _)| *name).chain(TOOLS).collect();
     for (folder, ending, others) in
-        [("rust", ".rs", &["pingpong", "ring"][..]), ("c", ".c", &[]), ("python", ".py", &[])]
+        [("rust", ".rs", &in_rust[..]), ("c", ".c", &[]), ("python", ".py", &[])]
     {
         let found = files(&format!("runtime/examples/{folder}"), ending);
         let mut wanted: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
@@ -63,4 +70,17 @@ fn every_language_has_every_example() {
         let found: Vec<&str> = found.iter().map(|file| stem(file)).collect();
         assert_eq!(found, wanted, "runtime/examples/{folder}");
     }
+}
+
+/// Tests that the README's program in Rust is the example `shift`, which runs as a job above. The
+/// example has comments before it.
+#[test]
+fn the_program_of_the_readme_is_an_example() {
+    let blocks = markdown::read(&text("README.md")).blocks;
+    let shown: Vec<&str> =
+        blocks.iter().filter(|b| b.language == "rust").map(|b| b.text.as_str()).collect();
+    let example = text("runtime/examples/rust/shift.rs");
+    let (comments, program) = example.split_once("\n\n").expect("comments, then the program");
+    assert!(comments.lines().all(|line| line.starts_with("//!")), "{comments}");
+    assert_eq!(shown, [program]);
 }
