@@ -1,5 +1,5 @@
-//! Tests the statements in the project's texts: no link is dead, the commands of the README and of
-//! the guide run, the code in the guide is the code of the examples, and the guide renders.
+//! Tests the statements in the project's texts: no link is dead, the commands of the README, of
+//! CONTRIBUTING and of the guide run, the code in the guide is the code of the examples, and the guide renders.
 //!
 //! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs`
 //! compare pages with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs`

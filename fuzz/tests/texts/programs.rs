@@ -7,13 +7,23 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Returns the folder of the profile of this test: `target/debug` or `target/release`.
+fn profile() -> PathBuf {
+    let exe = std::env::current_exe().expect("the path of the test");
+    // target/PROFILE/deps/TEST
+    exe.ancestors().nth(2).expect("a profile's folder").to_owned()
+}
+
+/// Returns the path that `scripts/clients` gives to the mdBook that it builds. The file may be missing.
+pub fn mdbook() -> PathBuf {
+    profile().with_file_name("clients").join("tools/bin/mdbook")
+}
+
 /// Returns the folder of this build: `target/debug` or `target/release`.
 pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let exe = std::env::current_exe().expect("the path of the test");
-        // target/PROFILE/deps/TEST
-        let profile = exe.ancestors().nth(2).expect("a profile's folder").to_owned();
+        let profile = profile();
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
@@ -83,10 +93,13 @@ pub struct Done {
     pub text: String,
 }
 
-/// Runs a shell command in `folder` for at most a minute. The installation comes first in `PATH`.
+/// Runs a shell command in `folder` for at most a minute. `folder` is the command's home. An installation
+/// that a command before made in `~/typepack` comes first in `PATH`, then the installation of the tests.
 pub fn shell(folder: &Path, line: &str) -> Done {
     let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}/bin:{}:{path}", prefix().display(), built().display());
+    let own = folder.join("typepack");
+    let path =
+        format!("{}/bin:{}/bin:{}:{path}", own.display(), prefix().display(), built().display());
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "60", "bash", "-c", line]).current_dir(folder).env("PATH", path);
     command.env("HOME", folder).stdin(Stdio::null());
