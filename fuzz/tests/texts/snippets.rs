@@ -1,10 +1,13 @@
 //! Tests that each `rust`, `c` and `python` block of the guide is a piece of an example, because
-//! tests run the examples.
+//! tests run the examples. A `toml` block is a piece of the `Cargo.toml` of a program outside of the
+//! clone; Cargo must find the crates that the block names.
 //!
 //! A block may leave lines out: a line that contains only `…` (after a comment mark) stands for any
 //! lines.
 
-use super::{GUIDE, files, markdown, none, text};
+use super::programs::Scratch;
+use super::{GUIDE, files, markdown, none, repository, text};
+use std::process::Command;
 
 /// Returns the lines of a text that are not empty, without their indentation.
 fn lines(text: &str) -> Vec<&str> {
@@ -52,6 +55,35 @@ fn the_code_of_the_guide_is_the_code_of_the_examples() {
         }
     }
     none("blocks of code", &faults);
+}
+
+#[test]
+fn the_manifests_of_the_guide_resolve() {
+    let mut found = 0;
+    for page in files(GUIDE, ".md") {
+        let blocks = markdown::read(&text(&page)).blocks;
+        for block in blocks.iter().filter(|block| block.language == "toml") {
+            found += 1;
+            // The program's folder stands beside the clone, as in the guide. `[workspace]`: the folder
+            // of the test lies within this repository, and the program is no member of its workspace.
+            let scratch = Scratch::new();
+            let program = scratch.0.join("program");
+            std::fs::create_dir_all(program.join("src")).expect("a folder");
+            std::os::unix::fs::symlink(repository(), scratch.0.join("typepack")).expect("a link");
+            let head = "[workspace]\n[package]\nname = \"program\"\nedition = \"2024\"\n";
+            std::fs::write(program.join("Cargo.toml"), head.to_owned() + &block.text)
+                .expect("a file");
+            std::fs::write(program.join("src/main.rs"), "fn main() {}\n").expect("a file");
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+            cargo.args(["tree", "--offline", "--quiet", "--depth", "1"]).current_dir(&program);
+            let done = cargo.output().expect("cargo");
+            let place = format!("{page}:{}", block.line);
+            assert!(done.status.success(), "{place}: {done:?}");
+            let tree = String::from_utf8_lossy(&done.stdout);
+            assert!(tree.contains(" typepack v"), "{place}:\n{tree}");
+        }
+    }
+    assert!(found > 0, "no page has a `toml` block");
 }
 
 #[test]
