@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// A shared, immutable array of integers with 4 or 8 bytes per entry, or 1 byte per entry for lengths.
 #[derive(Clone, Debug, Eq)]
 pub enum Table {
-    /// Lengths that fit `u8`. Positions, which kernels read, never have this width.
+    /// Lengths that fit in a `u8`. Positions, which kernels read, never have this width.
     Short(Short),
-    /// Every entry fits `i32`.
+    /// Every entry fits in an `i32`.
     Narrow(Arc<[i32]>),
     /// At least one entry needs `i64`.
     Wide(Arc<[i64]>),
@@ -121,7 +121,7 @@ fn narrowed<T: Copy>(
 impl Table {
     /// Stores `values` in 32 bits per entry if all of them fit, else in 64 bits.
     pub fn new(values: &[i64]) -> Self {
-        // The upper 32 bits of the result are 0 exactly if the value fits `i32`.
+        // The upper 32 bits of the result are 0 exactly if the value fits in an `i32`.
         let high = |value: i64| value.wrapping_add(1 << 31) as u64;
         match narrowed(values, high, |all| all >> 32 == 0, |value| value as i32) {
             Some(narrow) => Self::Narrow(narrow),

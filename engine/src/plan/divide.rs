@@ -1,7 +1,7 @@
 //! Division by numbers that are known long before their dividends.
 //!
 //! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position.
-//! If both numbers fit 32 bits, the quotient is a product with the reciprocal (Granlund and
+//! If both numbers fit in 32 bits, the quotient is a product with the reciprocal (Granlund and
 //! Montgomery, 1994). With division instructions instead, four dependent divisions took a tenth of
 //! the time of packing a piece of 8 KiB (`typepack-bench commit`, "box of wide planes").
 

@@ -23,9 +23,9 @@ pub struct Footprint {
 /// The bytes that a node touches: `length` bytes from `low`, relative to the node's displacement 0.
 ///
 /// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and
-/// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach contains all bytes that
-/// any program touches. For a program lowered from a datatype, the reach is exact: distances
-/// between data fit 64 bits there, although partial sums of displacements may not.
+/// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach contains all bytes that any
+/// program touches. For a program lowered from a datatype, the reach is exact: distances between data
+/// fit in 64 bits there, although partial sums of displacements may not.
 #[derive(Clone, Copy)]
 struct Reach {
     low: i64,
@@ -73,7 +73,8 @@ impl Footprint {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit in 64
+    /// bits.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
         let extent = i64::try_from(extent).map_err(|_| too_far())?;
@@ -120,7 +121,7 @@ impl Footprint {
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Buffer` about `argument` if the elements do not lie within the buffer.
+/// Returns `ErrorKind::Buffer`, naming `argument`, if the elements do not lie within the buffer.
 pub fn check_bounds(
     plan: &Plan,
     count: u64,
@@ -144,8 +145,8 @@ pub(crate) fn check_place(
     let Some(place) = place.filter(|_| count > 0) else {
         return Ok(());
     };
-    // A product of two 64-bit numbers fits 128 bits. The sum may saturate, and then the elements do not
-    // fit in any case.
+    // A product of two 64-bit numbers fits in 128 bits. The sum may saturate, and then the elements
+    // do not fit in any case.
     let last = i128::from(count - 1) * i128::from(place.extent);
     let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
     let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
@@ -167,7 +168,7 @@ pub(crate) fn check_place(
 
 /// Returns the union of `reach` at `i * stride` for `i` below `count`, which is at least 1.
 fn repeated(reach: Reach, count: u64, stride: i64) -> Result<Reach> {
-    // A 64-bit count times a 64-bit stride fits 128 bits.
+    // A 64-bit count times a 64-bit stride fits in 128 bits.
     let last = (i128::from(count) - 1) * i128::from(stride);
     reach.swept(last.min(0), last.max(0))
 }

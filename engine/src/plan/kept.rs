@@ -55,7 +55,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype.
+    /// Returns `ErrorKind::Type`, naming `plan`, if the plan was decoded and has no datatype.
     pub(crate) fn datatype_for(&self, what: &str) -> Result<&Datatype> {
         self.datatype().ok_or_else(|| {
             let detail =

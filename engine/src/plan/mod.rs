@@ -163,7 +163,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the product does not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the product does not fit in an `i64`.
     #[doc(alias = "MPI_Pack_size")]
     pub fn packed_bytes(&self, count: u64) -> Result<u64> {
         self.0
@@ -257,7 +257,8 @@ impl Plan {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
-        // The bytes of one element fit 64 bits; those of several may not. No segment is that large.
+        // The bytes of one element fit in 64 bits; those of several may not. No segment is that
+        // large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }
