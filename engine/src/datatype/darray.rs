@@ -86,10 +86,10 @@ impl Share {
             Distribution::Cyclic if default => 1,
             Distribution::Block | Distribution::Cyclic => i64::from(argument),
         };
-        // A block has at most 2^31 - 1 elements or is the whole dimension, and there are at most 2^31
-        // - 1 processes. So only `every` and `first` can exceed 64 bits, and saturation does no harm:
-        // if `every` saturates, the share has no second block; if `first` saturates, the share is
-        // empty.
+        // A block has fewer than 2^31 elements or is the whole dimension, and there are fewer than
+        // 2^31 processes. So only `every` and `first` can exceed 64 bits, and saturation does no
+        // harm: if `every` saturates, the share has no second block; if `first` saturates, the share
+        // is empty.
         let every = block.saturating_mul(processes);
         let first = block.saturating_mul(at);
         if first >= size {
