@@ -67,7 +67,7 @@ pub enum ErrorKind {
     Count,
     /// Any other argument has a value that is not allowed.
     Argument,
-    /// A datatype cannot be used in this place.
+    /// A datatype is not allowed in this place.
     Type,
     /// A size, extent or displacement does not fit in 64 bits.
     Overflow,
@@ -77,7 +77,7 @@ pub enum ErrorKind {
     Truncated,
     /// A value cannot be represented in the requested data representation.
     Conversion,
-    /// A documented limit on depth or number of nodes is exceeded.
+    /// A documented limit is exceeded, such as the limit on the depth or on the number of nodes.
     Limit,
     /// The engine violated one of its own invariants. This is a bug in the engine.
     Internal,

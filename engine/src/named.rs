@@ -67,7 +67,7 @@ impl Named {
         usize::from(self.0)
     }
 
-    /// Returns the MPI name, such as `MPI_DOUBLE`.
+    /// Returns the MPI name of this type, such as `MPI_DOUBLE`.
     pub fn name(self) -> &'static str {
         self.row().name
     }

@@ -24,7 +24,7 @@ pub enum Table {
 #[derive(Clone, Debug)]
 pub struct Short(Bytes);
 
-/// The storage of one-byte lengths.
+/// The storage for lengths of one byte each.
 #[derive(Clone, Debug)]
 enum Bytes {
     /// Lengths of 1 for a few blocks. They are not reference-counted, so a clone of them needs no
@@ -221,7 +221,7 @@ impl Table {
         }
     }
 
-    /// Returns the entries, widened to `i64`.
+    /// Returns the entries in order, widened to `i64`.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|i| self.get(i))
     }

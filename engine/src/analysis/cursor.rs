@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
 impl Iterator for Cursor<'_> {
     type Item = Run;
 
-    /// Returns the rest of the current run and moves to the next run.
+    /// Returns the part of the current run that begins at the cursor, and moves to the next run.
     fn next(&mut self) -> Option<Run> {
         let run = self.run()?;
         self.advance(run.bytes);

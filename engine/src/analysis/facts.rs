@@ -34,9 +34,9 @@ pub struct Facts {
     pub extent: i64,
     /// Number of runs.
     pub runs: u64,
-    /// Bytes of the shortest run; 0 without data.
+    /// Length of the shortest run, in bytes; 0 without data.
     pub shortest: u64,
-    /// Bytes of the longest run; 0 without data.
+    /// Length of the longest run, in bytes; 0 without data.
     pub longest: u64,
     /// True if the data of one element is one run of memory in packed order.
     pub dense: bool,
@@ -47,10 +47,10 @@ pub struct Facts {
     pub monotone: bool,
     /// True if `monotone` holds for any number of consecutive elements, not only inside one.
     pub monotone_elements: bool,
-    /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63 if
-    /// all of them are 0.
+    /// The largest power of two, in bytes, that divides the extent and the offset of every run; 2^63
+    /// if the extent and all offsets are 0.
     pub alignment: u64,
-    /// The largest power of two that divides the length of every run; 2^63 without data.
+    /// The largest power of two, in bytes, that divides the length of every run; 2^63 without data.
     pub granularity: u64,
 }
 
@@ -177,7 +177,8 @@ impl Summary {
         self.high.saturating_sub(self.low)
     }
 
-    /// Returns the summary of `count` (not 0) copies, `stride` bytes apart.
+    /// Returns the summary of `count` copies of this node that lie `stride` bytes apart. `count` must
+    /// not be 0.
     pub(super) fn repeated(self, count: u64, stride: i64) -> Self {
         if count == 1 {
             return self;

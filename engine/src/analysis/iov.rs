@@ -37,7 +37,7 @@ use crate::plan::Plan;
 pub struct Iov {
     plan: Plan,
     counts: Box<[u64]>,
-    /// One entry per node; see [`Ranks`].
+    /// How the runs before each part or entry are counted, for each node; see [`Ranks`].
     ranks: Box<[Ranks]>,
 }
 

@@ -8,7 +8,7 @@
 use crate::ir::walk::Walk;
 use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
 
-/// A walk over runs.
+/// A walk over the runs of a program or of a node.
 #[derive(Clone, Debug)]
 pub(super) struct RunWalk<'a> {
     program: &'a Program,
@@ -25,7 +25,7 @@ pub(super) struct RunWalk<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) run: Run,
-    /// Length of the whole run in bytes.
+    /// Length of the whole run, in bytes.
     pub(super) whole: u64,
 }
 

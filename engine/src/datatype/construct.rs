@@ -283,7 +283,7 @@ mod tests {
         let types = [Datatype::named(Named::CHAR), Datatype::named(Named::INT), double()];
         let ty = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &types).unwrap();
         assert_eq!(bounds(&ty), (13, 0, 16, 0, 16));
-        // MPI-5.0 section 5.1, example 5.1: {(double, 0), (char, 8)} has extent 16.
+        // In MPI-5.0 section 5.1, example 5.1, the type {(double, 0), (char, 8)} has extent 16.
         let ty = Datatype::structured(&[1, 1], &[0, 8], &[double(), types[0].clone()]).unwrap();
         assert_eq!(bounds(&ty), (9, 0, 16, 0, 9));
         let marked = Datatype::resized(-8, 32, &types[1]).unwrap();

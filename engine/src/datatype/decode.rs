@@ -31,7 +31,8 @@ macro_rules! combiners {
                 pub const $name: Self = Self($value);
             )*
 
-            /// Returns the MPI name if the standard defines this value.
+            /// Returns the MPI name of this value, or `None` if the standard does not define the
+            /// value.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($alias),)*
@@ -95,13 +96,13 @@ pub struct Envelope {
     pub combiner: Combiner,
     /// The form of the call. If it is [`Form::Large`], MPI forbids the queries without large counts.
     pub form: Form,
-    /// Number of integers.
+    /// Number of arguments that are integers.
     pub integers: usize,
-    /// Number of addresses.
+    /// Number of arguments that are addresses.
     pub addresses: usize,
     /// Number of large counts; 0 unless the form is [`Form::Large`].
     pub large_counts: usize,
-    /// Number of datatypes.
+    /// Number of arguments that are datatypes.
     pub datatypes: usize,
 }
 

@@ -59,9 +59,9 @@ pub struct Datatype(Handle);
 /// do not contend for a shared counter.
 #[derive(Clone)]
 enum Handle {
-    /// A named type, which lives as long as the process.
+    /// The node of a named type. It lives as long as the process.
     Named(&'static Node),
-    /// A type that a constructor call made.
+    /// The node of a type that a constructor call made.
     Made(Arc<Node>),
 }
 

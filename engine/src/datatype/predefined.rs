@@ -54,7 +54,7 @@ impl F90 {
         }
     }
 
-    /// Returns the named type that represents this kind.
+    /// Returns the named type whose representation this kind has.
     fn named(self) -> Result<Named> {
         match self {
             Self::Real { precision, range } => real_kind(precision, range).map(|k| k.real),

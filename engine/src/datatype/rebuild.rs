@@ -133,7 +133,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the arguments of a call with a fixed number of counts and addresses.
+    /// Returns the arguments of a call that has a fixed number of counts and addresses, and one
+    /// datatype.
     fn fixed(&self, counts: u64, addresses: u64) -> Result<Arguments> {
         match self.form() {
             Form::Large => {

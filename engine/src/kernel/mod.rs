@@ -52,7 +52,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The direction of a move.
+/// The direction in which data is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Moves bytes from the described layout into consecutive bytes.
@@ -75,7 +75,7 @@ pub enum Level {
     Table {
         /// The entries.
         entries: Table,
-        /// Bytes per unit of an entry.
+        /// Number of bytes per unit of an entry.
         scale: i64,
     },
 }
@@ -93,7 +93,7 @@ impl Level {
 /// The data that one iteration of the innermost level moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// One block of `bytes` bytes at the base.
+    /// One block of `bytes` bytes. Its first byte is at the base.
     Block {
         /// Length in bytes, never 0.
         bytes: u64,
@@ -211,7 +211,7 @@ impl Nest {
 pub struct Shape {
     /// Pack or unpack.
     pub direction: Direction,
-    /// Outermost first.
+    /// The kinds of the levels, outermost first.
     pub levels: Vec<LevelShape>,
     /// The innermost body.
     pub leaf: LeafShape,
@@ -220,7 +220,7 @@ pub struct Shape {
 /// The kind of a level, without its count, stride, scale and entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LevelShape {
-    /// Constant stride.
+    /// A loop with a constant stride.
     Loop,
     /// A table with `i32` entries.
     Table32,
@@ -258,7 +258,7 @@ pub enum LeafShape {
     },
     /// A block longer than [`LeafShape::FIXED_MAX`]. Its length is a parameter.
     Long,
-    /// See [`Leaf::Window`].
+    /// A window of several short runs; see [`Leaf::Window`].
     Window {
         /// The runs.
         runs: Arc<[Run]>,
@@ -321,7 +321,7 @@ impl fmt::Display for Shape {
 /// base of the source, and for writes relative to `packed`, the base of the destination.
 pub type Entry = unsafe extern "C" fn(params: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A compiled kernel. Its code stays mapped while the value is alive.
+/// A compiled kernel. Its code stays mapped as long as this value or a clone of it is alive.
 #[derive(Clone)]
 pub struct Kernel {
     entry: Entry,

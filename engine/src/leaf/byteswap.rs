@@ -254,8 +254,8 @@ pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
 ///
 /// The conditions of [`Mover`] hold.
 unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: `from` is readable and `to` writable for `bytes` bytes, and they do not overlap
-    // (second condition of `Mover`).
+    // SAFETY: by the second condition of `Mover`, `from` is readable and `to` writable for `bytes`
+    // bytes, and they do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 

@@ -73,7 +73,7 @@ pub(crate) enum Class {
 ///   to the runs. The CPU has the row's instruction set.
 type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A leaf kernel for a nest and a direction.
+/// The leaf kernel of one nest for one direction.
 pub(crate) struct Routine {
     work: Work,
     /// The order in which the levels are visited, if it is not packed order. A nest has a traversal
@@ -248,8 +248,8 @@ impl Routine {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Row`] hold, for the level and the leaf of the nest that this routine was
-    /// made for.
+    /// The conditions of [`Row`] hold, for the innermost level and the leaf of the nest for which
+    /// this routine was made.
     #[inline(always)]
     unsafe fn row<const PACK: bool>(
         &self,

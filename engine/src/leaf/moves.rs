@@ -51,7 +51,7 @@ impl Machine for Avx512 {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set.
+/// - The CPU has the instruction set `M`.
 /// - `from` is valid for reads of `N` bytes, `to` for writes of `N` bytes.
 #[inline(always)]
 unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
@@ -66,7 +66,7 @@ unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set. `B` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `B` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
@@ -126,7 +126,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
 /// # Safety
 ///
 /// - `bytes` is at least 64.
-/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `bytes` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
@@ -143,7 +143,7 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
         at += 64;
     }
-    // SAFETY: bytes `last..last + 64` are the last 64 bytes of the run.
+    // SAFETY: `last` is `bytes - 64`, so bytes `last..last + 64` are the last 64 bytes of the run.
     unsafe { block::<M, 64>(from.add(last), to.add(last)) };
 }
 

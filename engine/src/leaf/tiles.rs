@@ -76,8 +76,8 @@ impl<const W: usize> Order for Other<W> {
     type Avx512 = Swapped<Avx512, W>;
 }
 
-/// Returns the transposer for elements of `bytes` bytes, or `None` if `bytes` is not 1, 2, 4, 8 or
-/// 16. The transposer reverses every `width` bytes of an element; `width` divides `bytes`.
+/// Returns the transposer for elements of `bytes` bytes. The transposer reverses every `width` bytes
+/// of an element; `width` must divide `bytes`. Returns `None` if `bytes` is not 1, 2, 4, 8 or 16.
 pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
     match width.bytes() {
         1 => instance::<Native>(isa, bytes),
@@ -181,7 +181,7 @@ fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpos
 /// Number of elements along each side of a block of squares.
 const BLOCK: usize = 32;
 
-/// Transposes elements of `B` bytes one by one, with the shorter side in the inner loop.
+/// Transposes elements of `B` bytes one by one. The inner loop runs along the shorter side.
 ///
 /// # Safety
 ///

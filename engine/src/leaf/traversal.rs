@@ -28,7 +28,7 @@ use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, Nest};
 use std::ops::Range;
 
-/// Bytes of a cache line.
+/// Number of bytes of a cache line.
 const LINE: u64 = 64;
 
 /// Geometry of the first-level cache: the number of sets, and the number of ways per set on which the
@@ -117,7 +117,7 @@ impl Traversal {
         allowed.then_some(traversal)
     }
 
-    /// Returns whether tiles are transposed in registers.
+    /// Returns whether this traversal transposes its tiles in registers.
     #[cfg(test)]
     pub(super) fn transposes(&self) -> bool {
         self.transpose.is_some()
@@ -295,7 +295,7 @@ pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, 
             short @ 0..LINE => (count.saturating_mul(short) / LINE).max(1),
             _ => count,
         };
-        // One line uses one set, whatever the stride.
+        // A single line uses a single set, whatever the stride is.
         let used = if touched > 1 { used.max(sets(stride)) } else { used };
         (lines.saturating_mul(touched), used)
     })

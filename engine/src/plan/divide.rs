@@ -6,7 +6,7 @@
 //! dependent divisions took a tenth of the time of packing a piece of 8 KiB (`typepack-bench commit`,
 //! "box of wide planes").
 
-/// A divisor with its reciprocal.
+/// A divisor, stored with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
     by: u64,
@@ -24,7 +24,7 @@ impl Divisor {
         Self { by, reciprocal: if short { u64::MAX / by + 1 } else { 0 } }
     }
 
-    /// Returns the divisor as a number.
+    /// Returns the divisor as an integer.
     #[inline]
     pub(crate) fn get(self) -> u64 {
         self.by

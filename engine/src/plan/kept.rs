@@ -22,7 +22,7 @@ pub(crate) enum Room {
     External32,
 }
 
-/// The values of all modules, indexed by [`Room`].
+/// The stored values, indexed by [`Room`].
 #[derive(Default)]
 pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
 

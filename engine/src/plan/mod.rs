@@ -142,7 +142,7 @@ impl Plan {
         self.0.datatype.as_ref()
     }
 
-    /// Returns the memory range of the plan's elements.
+    /// Returns the range of memory that the plan's elements access.
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
     }
@@ -153,7 +153,7 @@ impl Plan {
         self.0.factor
     }
 
-    /// Returns the loop program, which can be printed with `Display`.
+    /// Returns the loop program. `Display` prints it.
     pub fn program(&self) -> &Program {
         &self.0.program
     }

@@ -106,7 +106,7 @@ impl NestPlan {
         }
     }
 
-    /// Computes `words` and `below`.
+    /// Computes the parameter block `words` and the products `below`.
     #[inline]
     fn fill_block(&mut self) {
         let Self { nest, words, below, .. } = self;

@@ -70,7 +70,7 @@ pub(crate) struct BodyPart {
     pub(crate) width: Width,
     /// Displacement of the part in the body, in bytes.
     pub(crate) at: i64,
-    /// Packed bytes.
+    /// Number of packed bytes of the part.
     pub(crate) bytes: u64,
 }
 

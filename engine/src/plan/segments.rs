@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn segments_end_at_the_coarsest_unit_that_fits() {
-        // The layout is 10 planes of 20 rows of 5 doubles.
+        // This subarray has 10 planes of 20 rows of 5 doubles.
         let box3 = plan("subarray([12, 30, 9], [10, 20, 5], [1, 1, 1], C, double)");
         assert_eq!(check(&box3, 1, 2000), [1600; 5]);
         assert_eq!(check(&box3, 1, 2300), [2280, 2280, 1840, 1600]);

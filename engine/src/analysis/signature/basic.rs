@@ -19,7 +19,7 @@
 use crate::named::Named;
 use std::fmt;
 
-/// Representation class of a basic type.
+/// The class of a basic type. All types of a class represent their values in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -171,7 +171,7 @@ pub enum Basic {
     Representation {
         /// The class.
         class: Class,
-        /// Bytes.
+        /// Width in bytes.
         width: u32,
     },
     /// A named type ([`Sameness::Name`]).

@@ -192,7 +192,9 @@ mod tests {
 
     #[test]
     fn the_base_generates_the_group() {
-        // The prime factors of 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1).
+        // A base generates the multiplicative group if its power to (order / f) is not 1 for any
+        // prime factor f of the order. The order is 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1); these are
+        // its prime factors.
         let factors: [u128; 12] =
             [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
         let order = SignatureHash::MODULUS - 1;

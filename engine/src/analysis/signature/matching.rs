@@ -32,7 +32,8 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// Returns `MPI_ERR_TRUNCATE` if the message is too long, else `MPI_ERR_TYPE`.
+    /// Returns the MPI error class for this mismatch: `MPI_ERR_TRUNCATE` if the message is longer
+    /// than the buffer, and `MPI_ERR_TYPE` otherwise.
     pub fn class(&self) -> ErrorClass {
         if self.expected.is_none() { ErrorClass::TRUNCATE } else { ErrorClass::TYPE }
     }

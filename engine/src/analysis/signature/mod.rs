@@ -37,7 +37,8 @@ use crate::error::{Error, ErrorKind, Result, counted};
 use hash::Affine;
 use std::sync::Arc;
 
-/// The signature of a datatype. A clone costs one reference count; it does not keep the type alive.
+/// The signature of a datatype. A clone costs one reference count. A signature does not keep its
+/// datatype alive.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -68,7 +69,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NodeId(u32);
 
-/// `count` (not 0) repetitions of a node.
+/// A node repeated `count` times. `count` is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Repeated {
     count: u64,
@@ -199,8 +200,8 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if there are fewer basic elements. Returns `ErrorKind::Overflow`
-    /// if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Argument` if `count` elements have fewer than `elements` basic elements.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn prefix_hash(&self, count: u64, elements: u64) -> Result<SignatureHash> {
         let all = self.elements_of(count)?;
         if elements > all {

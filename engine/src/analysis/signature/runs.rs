@@ -13,16 +13,16 @@ use std::fmt;
 pub struct SignatureRun {
     /// The basic type.
     pub basic: Basic,
-    /// Number of elements, never 0.
+    /// Number of basic elements; never 0.
     pub elements: u64,
 }
 
-/// The first runs of a signature.
+/// The first runs of a signature ([`Signature::run_list`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRunList {
     /// The runs, in typemap order.
     pub runs: Vec<SignatureRun>,
-    /// True if there are more runs.
+    /// True if the signature has more runs than `runs` contains.
     pub truncated: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct SignatureRuns<'a> {
     held: Option<SignatureRun>,
 }
 
-/// A sequence that is being walked.
+/// A sequence over which the iterator is walking.
 #[derive(Clone)]
 struct Frame {
     node: NodeId,
@@ -143,7 +143,7 @@ impl fmt::Display for Signature {
     /// too long or too deep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
-        // For each open sequence, the list holds its node and the index of the next part.
+        // Holds, for each open sequence, its node and the index of the next part.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         let mut shown = 0;
         let mut next = Some(root);

@@ -67,13 +67,13 @@ pub(super) struct LazyPattern {
     /// Number of moves that are left before the pattern is built. If two threads subtract at the same
     /// time, one subtraction may be lost, and the pattern is built a little later. This is harmless.
     left: AtomicU32,
-    /// Number of moves per element.
+    /// Number of moves of up to 16 bytes that `row` makes per element.
     moves: u32,
     /// The row that executes the level until the pattern is built.
     row: Row,
 }
 
-/// A compiled pattern, for one direction.
+/// A pattern that is ready for use, for one direction.
 pub(super) struct Pattern {
     few: Short,
     /// Minimum number of elements in a call for which `long` is used.
@@ -83,7 +83,7 @@ pub(super) struct Pattern {
     long: OnceLock<Long>,
     /// The runs of an element, in ascending order.
     runs: Box<[Stripe]>,
-    /// Bytes between elements.
+    /// Distance from the start of one element to the start of the next, in bytes.
     stride: usize,
     /// Number of packed bytes per element.
     bytes: usize,
@@ -116,7 +116,7 @@ impl Stripe {
     }
 }
 
-/// The method for many elements.
+/// The method for calls with many elements.
 struct Long {
     method: Method,
     /// The number of elements per period of lines is `1 << shift`.
@@ -126,7 +126,7 @@ struct Long {
     /// many elements advance the position within a line by the smallest possible step: the greatest
     /// power of two that divides the stride.
     inverse: usize,
-    /// Whether aligning pays.
+    /// True if aligning to cache lines pays.
     aligns: bool,
     /// Minimum number of elements that remain after the whole periods; `few` moves them. There is at
     /// least one such element, so no line of a whole period reaches past the last element. The packed
@@ -240,7 +240,7 @@ impl LazyPattern {
 
     /// Makes a `LazyPattern` whose pattern is already built.
     pub(super) fn built(window: Pattern) -> Self {
-        // `run` always finds the pattern, so it never calls the row.
+        // `run` always finds the built pattern, so this row is never called.
         let row: Row = |_, _, _, _| unreachable!("`run` has called the row of a built pattern");
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }

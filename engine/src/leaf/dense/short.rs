@@ -35,7 +35,7 @@ pub(super) struct Short {
     tail: Box<[Stretch]>,
     /// Number of elements in `head`; 1 if `tail` is not empty.
     elements: usize,
-    /// Bytes between elements.
+    /// Distance from the start of one element to the start of the next, in bytes.
     stride: usize,
     /// Number of packed bytes per element.
     bytes: usize,
@@ -134,8 +134,8 @@ impl Short {
         let (memory, data) = (head.memory, head.data);
         let (pitch, packed_pitch) = (elements * stride, elements * bytes);
         let (mut count, mut mem, mut packed) = (count, mem.wrapping_add(head.offset), packed);
-        // SAFETY: `permute` is the first field of a `repr(C)` `Stretch`, which is aligned to 64
-        // bytes.
+        // SAFETY: `permute` has 64 bytes and is the first field of a `Stretch`. A `Stretch` is
+        // `repr(C)` and aligned to 64 bytes.
         let permute = unsafe { _mm512_load_si512(head.permute.as_ptr().cast()) };
         while count > elements {
             // SAFETY: more than `elements` elements are left, so the move accesses only the data of

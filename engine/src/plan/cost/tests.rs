@@ -13,7 +13,7 @@ fn line(fixed: f64, each: f64) -> Line {
 fn a_kernel_that_is_better_everywhere_takes_all_calls() {
     let choice = decide(line(9000.0, 1000.0), line(5000.0, 500.0), 8.0, PRICE);
     assert_eq!((choice.most, choice.price), (u64::MAX, PRICE));
-    // The kernel saves 4 ns per call and 0.5 ns per 8 bytes.
+    // The kernel saves 4 ns per call, and another 0.5 ns per 8 bytes.
     assert_eq!(choice.saving(80), 4000 + 5000);
     assert_eq!(choice.saving(0), 4000);
 }
