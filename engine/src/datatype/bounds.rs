@@ -1,11 +1,11 @@
 //! Size, bounds, true bounds, alignment, number of elements and depth of a type. No other file
 //! computes them.
 //!
-//! `Datatype::build` calls this file once per node. The input is the constructor and the bounds of
-//! its children, never the typemap. All products and sums must fit in 64 bits; the code checks each
-//! of them. The first attempt computes in 64 bits. If a number does not fit, a second attempt
-//! computes in 128 bits. This attempt may succeed, because a marker may replace the bound that did
-//! not fit. Otherwise the error states the value of the number.
+//! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
+//! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in 64 bits,
+//! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
+//! second attempt computes in 128 bits. This attempt may succeed, because a marker may replace the
+//! bound that did not fit. Otherwise the error states the value of the number.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
@@ -15,9 +15,10 @@
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has markers of one
 //!   side only and no data, its other bound is at the same position, so its extent is 0.
 //! - Both bounds of a type without entries and without markers are 0.
-//! - A struct without an upper marker is padded: its extent is rounded up to the largest alignment of
-//!   its basic types. Other constructors add no padding, so their extents follow from their arguments
-//!   alone. (MPICH reads the standard the same way; Open MPI pads every constructor.)
+//! - A struct without an upper marker is padded: its extent is rounded up to a multiple of the
+//!   largest alignment of its basic types. Other constructors add no padding, so their extents follow
+//!   from their arguments alone. (MPICH reads the standard the same way; Open MPI pads every
+//!   constructor.)
 //! - The true bounds depend only on data, not on markers or padding.
 
 use super::array;
