@@ -16,7 +16,8 @@ struct KnownOverlap {
     /// The greatest number of elements that are known not to overlap.
     disjoint: AtomicU64,
     /// The bitwise complement of the smallest number of elements that may overlap; 0 if no such
-    /// number is known. The complement allows the initial value 0 and `fetch_max`.
+    /// number is known. Because of the complement, the initial value can be 0, and `fetch_max` keeps
+    /// the smallest number.
     overlapping: AtomicU64,
 }
 

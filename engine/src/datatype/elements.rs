@@ -1,6 +1,6 @@
 //! Converts between packed bytes and elements (MPI-5.0 sections 3.2.5 and 5.1.11). One direction
-//! tells how many elements a message that was shorter than the receive buffer has brought. The other
-//! tells how many bytes a number of elements takes.
+//! tells how many elements a message contains if the message is shorter than the receive buffer. The
+//! other direction tells how many bytes a number of elements takes.
 //!
 //! The functions walk down from the type to the basic element in which the bytes end. All copies of
 //! the child of a call other than a struct have equal sizes, so a division finds the copy. A struct

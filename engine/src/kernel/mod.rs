@@ -334,8 +334,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// - `entry` implements, as the documentation of this module says, the shape for which the
-    ///   compiler returns the kernel. `entry` never unwinds.
+    /// - `entry` implements the shape for which the compiler returns the kernel. The documentation of
+    ///   this module defines what the kernel of a shape does. `entry` never unwinds.
     /// - The code of `entry` stays mapped and unchanged while `keep` is alive.
     pub unsafe fn new(entry: Entry, name: Arc<str>, keep: Arc<dyn Any + Send + Sync>) -> Self {
         Self { entry, name, _keep: keep }

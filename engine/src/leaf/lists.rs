@@ -1,8 +1,8 @@
 //! Moves the runs of an index list. Each run has its own length.
 //!
 //! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A memcpy
-//! per entry would cost a function call and a mispredicted jump on the length. This is several times
-//! the cost of moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits in one
+//! per entry would cost a function call and a mispredicted jump on the length. These take several
+//! times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits in one
 //! register takes one masked move; on other CPUs, a short run takes two overlapping moves of a fixed
 //! size. Nothing outside a run is read or written, because the memory in the gaps may belong to
 //! another thread or may not be mapped.

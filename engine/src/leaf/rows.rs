@@ -328,8 +328,8 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         return;
     }
     for k in 0..GROUP {
-        // SAFETY: `k` is below `GROUP`. So the block at `at(k)` and its packed bytes are among the
-        // four that the caller guarantees.
+        // SAFETY: `k` is below `GROUP`, and the caller guarantees that all `GROUP` blocks and their
+        // packed bytes are valid.
         unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
     }
 }

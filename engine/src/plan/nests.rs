@@ -100,9 +100,9 @@ impl NestPlans {
     /// nest, and the function returns true. Otherwise the function returns false. Then a node becomes
     /// a nest if one kernel can execute the node, but no kernel can execute the node's user.
     ///
-    /// The plan for the body of a ragged list is recorded at the node of the list. Its outermost
-    /// level is a loop over the copies of an entry, and the executor sets the count of this loop for
-    /// each entry. Any other plan is recorded at the node that it executes.
+    /// The plan for the body of a ragged list is recorded at the node of the list. The outermost
+    /// level of this plan's nest is a loop over the copies of an entry, and the executor sets the
+    /// count of this loop for each entry. Any other plan is recorded at the node that it executes.
     pub(super) fn find(
         &mut self,
         program: &Program,

@@ -19,7 +19,8 @@
 use crate::named::Named;
 use std::fmt;
 
-/// The class of a basic type. All types of a class represent their values in the same way.
+/// The class of a basic type. Under the project's rule ([`Sameness::Representation`]), two basic
+/// types are equal if they have the same class and the same width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {

@@ -282,10 +282,10 @@ impl Signature {
     /// are the hash of a node or of some parts, its number of basic elements, and how many times it
     /// is repeated.
     ///
-    /// The function returns the node that starts at the position and 0. If the position lies inside a
-    /// basic element, the function returns the node of the basic element and the distance from the
-    /// start of this element. If `index` is the length of `item`, it returns the node of `item` or
-    /// the innermost node that ends there.
+    /// The function returns a node and a distance inside this node. Usually the node starts at the
+    /// position, and the distance is 0. If the position lies inside a basic element, the node is that
+    /// of the basic element, and the distance counts from the start of this element. If `index` is
+    /// the length of `item`, the node is that of `item` or the innermost node that ends there.
     fn descend(
         &self,
         item: Repeated,

@@ -151,8 +151,9 @@ unsafe fn held<const FAR: bool, const PARTS: usize>(
         if FAR {
             announce(packed.wrapping_add(AHEAD));
         }
-        // SAFETY: `mem` and `packed` are the addresses of one of the `registers` registers that the
-        // caller guarantees. A masked load accesses data only.
+        // SAFETY: the loop runs `registers` times, so `mem` and `packed` are the addresses of an
+        // existing register. The caller guarantees that its data is readable and its packed bytes are
+        // writable. A masked load accesses data only.
         unsafe {
             let mut data = _mm512_permutexvar_epi8(permutes[0], load::<BYTES>(masks[0].0, mem));
             for i in 1..PARTS {

@@ -207,8 +207,9 @@ impl Lines {
                 if FAR {
                     announce((if PACK { packed } else { mem }).wrapping_add(AHEAD));
                 }
-                // SAFETY: `mem` and `packed` are the addresses of step `i` of one of the periods that
-                // the caller guarantees.
+                // SAFETY: the loop runs `periods` times, so `mem` and `packed` are the addresses of
+                // step `i` of an existing period. The caller guarantees that the step's bytes are
+                // valid on both sides.
                 unsafe { line::<PACK, WIDTH, GRAIN>(permutes[i], masks[i], mem, packed) };
             }
             mem = mem.wrapping_add(pitch);
