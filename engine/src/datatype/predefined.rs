@@ -350,8 +350,8 @@ impl Datatype {
     }
 }
 
-/// Converts an optional argument to its decoded value; `None` becomes `UNDEFINED`. A caller must not
-/// pass `UNDEFINED` itself.
+/// Converts an optional argument to its decoded value; `None` becomes `UNDEFINED`. Returns an error
+/// if the caller passes the value of `UNDEFINED` itself.
 fn given(argument: &'static str, value: Option<i32>) -> Result<i32> {
     match value {
         Some(UNDEFINED) => refuse(argument, format!("{UNDEFINED} is negative")),

@@ -18,7 +18,7 @@ pub(super) trait Machine {
     ///
     /// # Safety
     ///
-    /// - The CPU has the instruction set.
+    /// - The CPU has the instruction set `Self`.
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         value
@@ -152,7 +152,7 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `bytes` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
