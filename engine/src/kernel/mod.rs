@@ -376,7 +376,8 @@ pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     fn threshold(&self) -> u64;
 
     /// Returns the kernel for `shape`, from a cache or compiled now. `None` means that the compiler
-    /// refuses the shape. Then the plan uses the interpreter and does not request this kernel again.
+    /// refuses the shape. Then the plan keeps its leaf kernel or the interpreter and does not request
+    /// this kernel again.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
 
     /// Returns the kernel for a fused copy, under the same rules as [`Compiler::kernel`]. The entry

@@ -56,9 +56,9 @@ impl Machine for Avx512 {
 #[inline(always)]
 unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
     // The code reads the whole value before it writes anything, so that the compiler emits one load
-    // and one store of the widest register. SAFETY: the caller guarantees that `from` is readable and
-    // `to` writable for `N` bytes, and that the CPU has `M`'s instruction set. An array of bytes has
-    // alignment 1.
+    // and one store of the widest register.
+    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `N` bytes, and that
+    // the CPU has the instruction set `M`. An array of bytes has alignment 1.
     unsafe { to.cast::<[u8; N]>().write(M::swapped(from.cast::<[u8; N]>().read())) }
 }
 
@@ -105,9 +105,9 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         return;
     }
     // Use the narrowest move that covers the rest. This move may overlap the part that is already
-    // moved. SAFETY: each move ends at `B`. A move is at least `rest` wide and less than twice as
-    // wide as `rest`. The moves above covered at least the difference, so this move starts at or
-    // after byte 0.
+    // moved.
+    // SAFETY: each move ends at `B`. A move is at least `rest` bytes wide and less than twice as wide.
+    // The moves above covered at least the difference, so this move starts at or after byte 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),

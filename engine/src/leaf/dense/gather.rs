@@ -2,10 +2,10 @@
 //!
 //! `mod.rs` uses this form for calls with many elements if the number of packed bytes per element
 //! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
-//! stretch is loaded under its mask, its data is permuted to their packed positions, and the results
-//! are merged. The stores write whole registers and do not overlap each other. So a load never waits
+//! stretch is loaded under its mask, its data bytes are permuted to their packed positions, and the
+//! results are merged. The stores write whole registers and do not overlap each other. So a load never waits
 //! for a store to the same offset of another page. In `lines.rs`, which moves one line at a time,
-//! stores overlap, and such loads waited for them (1 of every 3 bytes, 16 KiB: 10 to 22 GB/s,
+//! stores overlap, and loads had to wait for them (1 of every 3 bytes, 16 KiB: 10 to 22 GB/s,
 //! depending on the addresses of the buffers; 22 GB/s with this form).
 
 use super::Stripe;

@@ -170,8 +170,8 @@ impl Lines {
         }
     }
 
-    /// Does what [`sized`](Self::sized) does for periods of `STEPS` lines, with the steps in
-    /// registers.
+    /// Does what [`sized`](Self::sized) does for periods of `STEPS` lines. The permutes and masks
+    /// of all steps stay in registers.
     ///
     /// # Safety
     ///
