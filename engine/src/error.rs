@@ -1,14 +1,15 @@
 //! The errors of the engine, and the MPI error class of each.
 //!
-//! Every module of the engine returns [`Error`]. The C face turns [`Error::class`] into a return
-//! code. The text names the argument and its value, so that one printed line is enough to find the
-//! mistake.
+//! Functions in every module of the engine return [`Error`]. The C interface returns [`Error::class`]
+//! as its error code. The text of an error names the argument and its value, so that one printed line
+//! is enough to find the mistake.
 
 use std::fmt;
 
 /// An MPI error class (MPI-5.0 section 9.4), by its standard ABI value.
 ///
-/// A newtype and not an enum: values may come from other libraries.
+/// This is a newtype and not an enum, because other MPI libraries may pass values that the standard
+/// does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ErrorClass(pub i32);
@@ -58,31 +59,31 @@ impl ErrorClass {
     pub const VALUE_TOO_LARGE: Self = Self(59);
 }
 
-/// The kind of an engine error; each maps to exactly one MPI error class.
+/// The kind of an engine error. Each kind maps to exactly one MPI error class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A count or block length is negative, or arrays that must agree in length do not.
+    /// A count or a block length is negative, or two arrays that must have equal lengths do not.
     Count,
-    /// Any other argument is outside its domain.
+    /// Any other argument has a value that is not allowed.
     Argument,
-    /// A datatype cannot be used in this place.
+    /// A datatype is not allowed in this place.
     Type,
-    /// A size, extent or displacement does not fit 64 bits.
+    /// A size, extent or displacement does not fit in 64 bits.
     Overflow,
-    /// A buffer is too small for what it must hold, or its alignment or origin is wrong.
+    /// A buffer is too small for its contents, or its alignment or its origin is wrong.
     Buffer,
-    /// Packed data is shorter or longer than the type needs.
+    /// Packed data is shorter or longer than the type requires.
     Truncated,
     /// A value cannot be represented in the requested data representation.
     Conversion,
-    /// A documented limit on depth or number of nodes is exceeded.
+    /// A documented limit is exceeded, such as the limit on the depth or on the number of nodes.
     Limit,
-    /// The engine violated one of its own invariants: a bug.
+    /// The engine violated one of its own invariants. This is a bug in the engine.
     Internal,
 }
 
-/// An engine error: its kind, the name of the argument, and one sentence.
+/// An engine error: its kind, the name of the argument, and a sentence that describes the mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -91,7 +92,8 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes an error about `argument`; `detail` continues the text `"<argument>: "`.
+    /// Makes an error about `argument`. The full text of the error is `argument`, a colon and a
+    /// space, and then `detail`.
     pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, argument, detail: detail.into() }
     }
@@ -138,7 +140,8 @@ impl std::error::Error for Error {}
 /// The engine's result type.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Returns a number with its noun, such as `1 element` or `2 elements`, for the text of an error.
+/// Returns a number with its noun, such as `1 element` or `2 elements`, for use in the text of an
+/// error.
 pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(
     number: N,
     one: &str,

@@ -1,9 +1,9 @@
 //! The named (predefined) datatypes: size, extent, alignment, MPI name and ABI value.
 //!
-//! The table at the end restates the facts of the MPI 5 ABI for an LP64 machine. The leaves of every
-//! tree in `datatype/` are named types, and `ir/lower.rs` turns them into blocks. The two bound markers
-//! of MPI-1 are the last rows of the table: they have no data, and only `Datatype::type_struct` accepts
-//! them.
+//! The table at the end of the file contains the values of the MPI 5 ABI for an LP64 machine. The
+//! leaves of every tree in `datatype/` are named types, and `ir/lower.rs` turns them into blocks. The
+//! two bound markers of MPI-1 are the last rows of the table: they have no data, and only
+//! `Datatype::type_struct` accepts them.
 
 use std::fmt;
 
@@ -38,10 +38,10 @@ const fn pair(
 }
 
 impl Named {
-    /// Returns all named datatypes that hold data, in ABI order: all but [`Named::LB`] and
-    /// [`Named::UB`].
+    /// Returns all named datatypes that hold data, in the order of their ABI values. These are all
+    /// rows of the table except [`Named::LB`] and [`Named::UB`].
     pub fn all() -> impl ExactSizeIterator<Item = Named> {
-        // The table has fewer than 256 rows, so an index fits the `u8` of `Named`.
+        // The table has fewer than 256 rows, so an index fits in the `u8` of `Named`.
         (0..TABLE.len() - Self::MARKERS).map(|i| Named(i as u8))
     }
 
@@ -50,10 +50,10 @@ impl Named {
         (0..TABLE.len()).map(|i| Named(i as u8))
     }
 
-    /// Number of rows at the end of the table that are bound markers.
+    /// Number of rows at the end of the table that belong to bound markers.
     const MARKERS: usize = 2;
 
-    /// Returns true for the bound markers of MPI-1, [`Named::LB`] and [`Named::UB`], which have size 0.
+    /// Returns true for the bound markers of MPI-1, [`Named::LB`] and [`Named::UB`]. Their size is 0.
     pub fn is_marker(self) -> bool {
         self == Self::LB || self == Self::UB
     }
@@ -62,38 +62,39 @@ impl Named {
         &TABLE[usize::from(self.0)]
     }
 
-    /// Returns the index of the row, from 0 up to the number of named types.
+    /// Returns the index of the row of this type in the table.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Returns the MPI name, such as `MPI_DOUBLE`.
+    /// Returns the MPI name of this type, such as `MPI_DOUBLE`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Returns the handle value in the MPI 5 standard ABI.
+    /// Returns the handle value that the MPI 5 standard ABI assigns to this type.
     pub fn abi_value(self) -> u32 {
         self.row().abi
     }
 
-    /// Returns the type with this ABI value.
+    /// Returns the type to which the ABI assigns this value, or `None` if there is no such type.
     pub fn from_abi_value(value: u32) -> Option<Self> {
         Self::all_with_markers().find(|n| n.row().abi == value)
     }
 
-    /// Returns the bytes of data.
+    /// Returns the size: the number of bytes of data.
     pub fn size(self) -> u32 {
         self.row().size
     }
 
-    /// Returns the bytes from one element to the next; larger than the size for some pairs.
+    /// Returns the extent: the distance in bytes from one element to the next. The extent of some
+    /// pairs exceeds their size.
     pub fn extent(self) -> u32 {
         self.row().extent
     }
 
-    /// Returns the bytes of an element in external32 (MPI-5.0 section 14.5.2), to which `external32/`
-    /// converts.
+    /// Returns the number of bytes of an element in external32, the portable format to which
+    /// `external32/` converts (MPI-5.0 section 14.5.2).
     pub fn external32_size(self) -> u32 {
         match self {
             Self::LONG | Self::UNSIGNED_LONG => 4,
@@ -103,7 +104,7 @@ impl Named {
         }
     }
 
-    /// Returns the alignment in bytes that a C compiler for LP64 uses.
+    /// Returns the alignment in bytes that a C compiler uses for this type on an LP64 machine.
     pub fn align(self) -> u32 {
         self.row().align
     }
@@ -523,7 +524,7 @@ static TABLE: [Row; 72] = [
     one("MPI_REAL16", 0x2e2, 16, 16),
     one("MPI_COMPLEX16", 0x2e3, 16, 8),
     one("MPI_COMPLEX32", 0x2eb, 32, 16),
-    // These two are not in the ABI: their values are above those of the standard.
+    // The ABI does not contain these two types. Their values lie above all values of the standard.
     one("MPI_LB", 0x1210, 0, 1),
     one("MPI_UB", 0x1211, 0, 1),
 ];
@@ -548,7 +549,8 @@ mod tests {
 
     #[test]
     fn fixed_size_values_encode_their_size() {
-        // MPI-5.0, ABI chapter: bits 3 to 5 of these handle values are log2 of the size.
+        // MPI-5.0, ABI chapter: in these handle values, bits 3 to 5 hold the base-2 logarithm of the
+        // size.
         for named in Named::all() {
             let value = named.abi_value();
             if (0x240..0x300).contains(&value) {

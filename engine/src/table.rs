@@ -1,31 +1,34 @@
-//! Integer tables in the narrowest width that holds them.
+//! Tables of integers that are stored in the narrowest width that holds all entries.
 //!
-//! Constructors keep the user's displacement and block length arrays as [`Table`]s. Lowering shares the
-//! tables (no second copy) and kernels read them in place, so the width is part of a kernel's shape.
-//! The first use of fresh memory costs more than the copy into it. Therefore the copy of a list of a
-//! million short blocks uses only five bytes per block.
+//! Constructors store the user's arrays of displacements and block lengths as [`Table`]s. Lowering
+//! makes no second copy but shares the tables, and kernels read them in place. So the width of a
+//! table is part of a kernel's shape. The first access to fresh memory costs more than copying data
+//! into it, so a smaller copy is also faster. A list of a million short blocks takes only five bytes
+//! per block.
 
 use std::sync::Arc;
 
-/// A shared, immutable array of integers with 4 or 8 bytes per entry, or 1 byte per entry for lengths.
+/// A shared, immutable array of integers. An entry takes 4 or 8 bytes; the entries of a table of
+/// lengths may take 1 byte each.
 #[derive(Clone, Debug, Eq)]
 pub enum Table {
-    /// Lengths that fit `u8`. Positions, which kernels read, never have this width.
+    /// Lengths that fit in a `u8`. Tables of positions, which kernels read, never have this width.
     Short(Short),
-    /// Every entry fits `i32`.
+    /// Every entry fits in an `i32`.
     Narrow(Arc<[i32]>),
-    /// At least one entry needs `i64`.
+    /// At least one entry needs an `i64`.
     Wide(Arc<[i64]>),
 }
 
-/// The entries of [`Table::Short`]. Only the engine makes them.
+/// The entries of [`Table::Short`]. Only the engine can make this type.
 #[derive(Clone, Debug)]
 pub struct Short(Bytes);
 
-/// The storage of one-byte lengths.
+/// The storage for lengths of one byte each.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. Unlike shared lengths, these lengths need no atomic operation.
+    /// Lengths of 1 for a few blocks. They are not reference-counted, so a clone of them needs no
+    /// atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }
@@ -50,8 +53,8 @@ impl PartialEq for Short {
 impl Eq for Short {}
 
 impl PartialEq for Table {
-    /// Compares two tables. Tables that share their entries are equal, so their entries need no
-    /// comparison.
+    /// Compares two tables. If both tables share the same entries, they are equal, and the entries
+    /// are not compared.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Short(a), Self::Short(b)) => a == b,
@@ -62,9 +65,9 @@ impl PartialEq for Table {
     }
 }
 
-/// Evaluates an expression with the entries of a [`Table`] as an iterator of `i64`, once per width:
-/// `entries!(table, it => it.sum())`. A loop over a million entries must not test the width in each
-/// round.
+/// Evaluates an expression in which the entries of a [`Table`] are an iterator of `i64`:
+/// `entries!(table, it => it.sum())`. The expression is compiled once for each width, so that a loop
+/// over a million entries does not test the width in each iteration.
 macro_rules! entries {
     ($table:expr, $it:ident => $body:expr) => {
         match $table {
@@ -85,18 +88,21 @@ macro_rules! entries {
 }
 pub(crate) use entries;
 
-/// Converts `values` to a narrower width if `fits` accepts the union of their `bits`.
+/// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
+/// to its relevant bits; `fits` decides from the bits of several values, or-ed together, whether all
+/// these values fit.
 ///
-/// The function makes one pass, because a second pass over a long array costs measurable time. It stops
-/// at the first part that does not fit. It tests the last value first, because lists often grow.
+/// The function makes one pass, because a second pass over a long array costs measurable time. It
+/// stops at the first part that does not fit. It tests the last value first, because the values of a
+/// list often ascend.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,
     fits: impl Fn(u64) -> bool,
     narrow: impl Fn(i64) -> T,
 ) -> Option<Arc<[T]>> {
-    /// Number of entries that are converted between two tests of the bits: enough for vector loops,
-    /// and small enough for one page.
+    /// Number of entries that are converted between two calls of `fits`. The number is large enough
+    /// for vector loops, and small enough that a part fits in one page.
     const PART: usize = 512;
     if !values.last().is_none_or(|&last| fits(bits(last))) {
         return None;
@@ -113,15 +119,16 @@ fn narrowed<T: Copy>(
             return None;
         }
     }
-    // SAFETY: `made` and `values` have equal lengths and are cut into equal parts, and the loop wrote
+    // SAFETY: `made` and `values` have equal lengths and are divided into equal parts. The loop wrote
     // every entry of every part, so all entries of `made` are initialized.
     Some(unsafe { made.assume_init() })
 }
 
 impl Table {
-    /// Stores `values` in 32 bits per entry if all of them fit, else in 64 bits.
+    /// Stores `values` in 32 bits per entry if all of them fit in 32 bits, and in 64 bits per entry
+    /// otherwise.
     pub fn new(values: &[i64]) -> Self {
-        // The upper 32 bits of the result are 0 exactly if the value fits `i32`.
+        // The upper 32 bits of the result are 0 if and only if the value fits in an `i32`.
         let high = |value: i64| value.wrapping_add(1 << 31) as u64;
         match narrowed(values, high, |all| all >> 32 == 0, |value| value as i32) {
             Some(narrow) => Self::Narrow(narrow),
@@ -140,19 +147,19 @@ impl Table {
         (all >= 0).then(|| Self::new(values))
     }
 
-    /// Stores lengths of one byte each.
+    /// Stores lengths that are given with one byte each.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self::Short(Short(Bytes::Shared(bytes.into())))
     }
 
-    /// Returns the lengths of `count` blocks of one copy, if `count` is at most 16.
+    /// Returns a table of `count` lengths of 1. Returns `None` if `count` exceeds 16.
     #[inline]
     pub(crate) fn ones(count: usize) -> Option<Self> {
         static ONES: [u8; 16] = [1; 16];
         ONES.get(..count).map(|ones| Self::Short(Short(Bytes::Static(ones))))
     }
 
-    /// Returns the least and the greatest entry; `None` if there is no entry.
+    /// Returns the least and the greatest entry, or `None` if the table is empty.
     pub fn range(&self) -> Option<(i64, i64)> {
         fn range<T: Copy + Ord>(entries: &[T]) -> Option<(T, T)> {
             let first = *entries.first()?;
@@ -165,15 +172,16 @@ impl Table {
         }
     }
 
-    /// Returns the sum of the lengths; `None` if a length is negative.
+    /// Returns the sum of the lengths, or `None` if a length is negative.
     pub(crate) fn total(&self) -> Option<u128> {
-        /// Sums parts of the table in 64 bits, as vector loops; a part is short enough for its sum to
-        /// fit. Also collects the union of all bits.
+        /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so
+        /// the compiler can use vector instructions. The function also or-s all entries together.
         fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
             const PART: usize = 1 << 12;
             let (mut sum, mut bits) = (0, 0);
             for part in entries.chunks(PART) {
-                // A negative entry wraps the sum, but its sign bit in `bits` reveals it.
+                // A negative entry makes the sum wrap around, but its sign bit remains visible in
+                // `bits`.
                 let add = |sum: u64, &entry: &T| sum.wrapping_add(value(entry) as u64);
                 sum += u128::from(part.iter().fold(0, add));
                 bits |= part.iter().fold(0, |bits, &entry| bits | value(entry));
@@ -198,12 +206,12 @@ impl Table {
         }
     }
 
-    /// Returns true if there is no entry.
+    /// Returns true if the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the entry at `index`; panics if `index` is out of range, like a slice.
+    /// Returns the entry at `index`. Panics if `index` is not below the number of entries.
     #[inline]
     pub fn get(&self, index: usize) -> i64 {
         match self {
@@ -213,12 +221,12 @@ impl Table {
         }
     }
 
-    /// Returns the entries, widened to `i64`.
+    /// Returns the entries in order, widened to `i64`.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Returns the address of the first entry, for a kernel's parameter block.
+    /// Returns the address of the first entry. A kernel's parameter block contains this address.
     pub fn address(&self) -> u64 {
         match self {
             Self::Short(t) => t.as_ptr() as u64,
@@ -227,7 +235,7 @@ impl Table {
         }
     }
 
-    /// Returns the bytes per entry: 1, 4 or 8.
+    /// Returns the number of bytes per entry: 1, 4 or 8.
     pub fn width(&self) -> usize {
         match self {
             Self::Short(_) => 1,

@@ -1,19 +1,22 @@
 //! Identifies the current thread by a number, in one instruction.
 //!
 //! A call that packs a hundred bytes takes ten nanoseconds. Two thread-local variables in a shared
-//! library cost three of these ten nanoseconds, because each access is a call into the loader.
-//! Therefore such calls keep their per-thread data in tables that are indexed by [`key`] and
-//! [`slot`]: the counters in `exec/stats.rs`, and the handles that a thread used last in the C face
-//! (`handle/thread_cache.rs`). Two alternatives were rejected. With the initial-exec model the loader
-//! refuses the library if no space is left for such variables. TLS descriptors (gnu2) cost a call
-//! again.
+//! library cost three of these ten nanoseconds, because each access is a call into the loader. So the
+//! data that such calls need per thread is stored in tables instead. [`key`] identifies the thread,
+//! and [`slot`] gives its index in a table. There are two such tables: the counters in
+//! `exec/stats.rs`, and the handles that a thread used last in the C interface
+//! (`handle/thread_cache.rs`). Two alternatives were rejected. With the initial-exec model for
+//! thread-local variables, the loader refuses to load the library if no space is left for its
+//! variables. With TLS descriptors (gnu2), each access is again a call.
 //!
-//! A table may rely on this: no two live threads have the same key, and a thread's key never changes.
-//! A new thread may get the key of a thread that has ended. In that case the system reused the memory
-//! of the old thread's stack and control block, so everything that the old thread did happened before
-//! everything that the new thread does. The child of a fork has one thread, which keeps its key.
+//! Users of a table may rely on two facts: no two live threads have the same key, and a thread's key
+//! never changes. A new thread may get the key of a thread that has ended. In that case the system
+//! reused the memory of the old thread's stack and control block, so everything that the old thread
+//! did happened before everything that the new thread does. After a fork, the child process has one
+//! thread, and this thread keeps its key.
 
-/// Returns a number that no other live thread of the process has; never 0.
+/// Returns the key of the current thread. No other live thread of the process has the same key, and
+/// the key is never 0.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_pointer_width = "64", not(miri)))]
 #[inline(always)]
 pub fn key() -> usize {
@@ -32,7 +35,8 @@ pub fn key() -> usize {
     key
 }
 
-/// Returns a number that no other live thread of the process has; never 0.
+/// Returns the key of the current thread. No other live thread of the process has the same key, and
+/// the key is never 0.
 #[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub fn key() -> usize {
@@ -50,7 +54,8 @@ pub fn key() -> usize {
     key
 }
 
-/// Returns a number that no other live thread of the process has; never 0.
+/// Returns the key of the current thread. No other live thread of the process has the same key, and
+/// the key is never 0.
 #[cfg(any(
     miri,
     not(target_os = "linux"),
@@ -61,7 +66,7 @@ pub fn key() -> usize {
     of_variable()
 }
 
-/// Returns the address of a thread-local variable: the portable way to get a key.
+/// Returns the address of a thread-local variable. This is the portable way to get a key.
 #[cfg(any(
     test,
     miri,
@@ -75,17 +80,17 @@ fn of_variable() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Number of entries in a table that is indexed by [`slot`].
+/// Number of entries in a table of which [`slot`] gives the index.
 pub const SLOTS: usize = 256;
 
-/// Returns the entry of a thread in a table of [`SLOTS`] entries. Two threads may share an entry, so
-/// each entry must record its owner.
+/// Returns the index of a thread's entry in a table of [`SLOTS`] entries. Two threads may share an
+/// entry, so each entry must record the key of its owner.
 #[inline(always)]
 pub const fn slot(key: usize) -> usize {
-    // The distance between two control blocks is a whole number of pages or of stacks. The
-    // multiplication by the golden ratio spreads both kinds of distances over the upper bits of the
-    // product, which are the slot. The shift by 12 removes the bits below a page: with these bits,
-    // distances like 0x880_0000 would fill only 48 slots of 128.
+    // The control blocks of two threads lie a whole number of pages or of stacks apart. Multiplying
+    // by the golden ratio spreads both kinds of distances over the upper bits of the product, and
+    // these bits are the index. The shift by 12 removes the bits below a page. If these bits were
+    // kept, distances such as 0x880_0000 would fill only 48 of 128 slots.
     ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 
@@ -118,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_key_lies_where_variables_of_threads_do() {
-        // The linker fixes the distance between the key and a thread-local variable of a program, so
-        // all threads have the same distance.
+        // The linker fixes the distance between the key and a thread-local variable of the program.
+        // So this distance is the same in all threads.
         let distance = || key().wrapping_sub(of_variable());
         let other = std::thread::spawn(distance).join().expect("a number");
         assert_eq!(distance(), other);

@@ -1,7 +1,8 @@
-//! A cursor over the runs of a plan, in packed order, from any packed byte.
+//! A cursor that walks the runs of a plan in packed order and can start at any packed byte.
 //!
-//! The cursor uses `runs.rs`. `transfer/` walks two layouts in step with two cursors; other callers
-//! read `(displacement, length)` lists from a cursor. A cursor moves no bytes and calls no kernel.
+//! The cursor uses `runs.rs`. `transfer/` walks two layouts in step, with one cursor for each; other
+//! callers read the offsets and lengths of runs from a cursor. A cursor copies no data and calls no
+//! kernel.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,13 +13,14 @@ use crate::plan::Plan;
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     runs: RunWalk<'a>,
-    /// Number of packed bytes.
+    /// Number of packed bytes of all elements.
     end: u64,
-    /// Packed byte at which `run` begins.
+    /// Packed position of the cursor; `run` begins at this packed byte.
     position: u64,
-    /// The rest of the current run; 0 bytes at the end.
+    /// The part of the current run that begins at `position`; its length is 0 at the end of the
+    /// packed bytes.
     run: Run,
-    /// Length of the whole current run.
+    /// Length of the whole current run, in bytes.
     whole: u64,
 }
 
@@ -27,7 +29,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
     pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
         Self::at(plan, count, 0)
     }
@@ -36,8 +38,8 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits,
-    /// `ErrorKind::Argument` about `position` if it is past the end.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
+    /// Returns `ErrorKind::Argument`, naming `position`, if it is past the end.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
         let runs = RunWalk::of_elements(plan.program(), end);
@@ -52,14 +54,16 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    /// Returns the rest of the run at this position; its displacement is relative to displacement 0 of
-    /// the first element. Returns `None` at the end of the packed bytes.
+    /// Returns the part of the current run that begins at this position. The offset of the returned
+    /// run is relative to displacement 0 of the first element. Returns `None` at the end of the
+    /// packed bytes.
     #[inline]
     pub fn run(&self) -> Option<Run> {
         (self.run.bytes > 0).then_some(self.run)
     }
 
-    /// Returns the length in bytes of the whole run at this position, including the part before it.
+    /// Returns the length in bytes of the whole run at this position, including the bytes before the
+    /// position; 0 at the end.
     #[inline]
     pub fn whole_run(&self) -> u64 {
         self.whole
@@ -84,7 +88,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Moves forward by `bytes` packed bytes, but at most to the end of the current run.
+    /// Moves forward by `bytes` packed bytes. If fewer bytes remain in the current run, moves to its
+    /// end.
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         let bytes = bytes.min(self.run.bytes);
@@ -97,7 +102,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves to the run after the current run.
+    /// Loads the run at which `runs` stands into `run` and `whole`; both lengths are 0 if no run is
+    /// left.
     fn next_run(&mut self) {
         (self.run.bytes, self.whole) = (0, 0);
         if let Some(found) = self.runs.next() {
@@ -109,7 +115,7 @@ impl<'a> Cursor<'a> {
 impl Iterator for Cursor<'_> {
     type Item = Run;
 
-    /// Returns the rest of the current run and moves to the next run.
+    /// Returns the part of the current run that begins at the cursor, and moves to the next run.
     fn next(&mut self) -> Option<Run> {
         let run = self.run()?;
         self.advance(run.bytes);

@@ -1,9 +1,11 @@
-//! Facts about a layout: block sizes, density, order, alignment, overlap.
+//! Facts about a layout: block sizes, density, order, alignment.
 //!
-//! The input is the program of a plan (`plan/`). The facts serve `explain`, the runtime's choice of a
-//! protocol, and passes that need a proof of disjointness. One forward walk over the program computes a
-//! `Summary` of every node from its operands, so a type of 10^18 blocks costs as much as its
-//! description. `overlap.rs` finds overlap, which takes more work; `known.rs` stores the answers.
+//! The input is the program of a plan (`plan/`). `explain`, the runtime's choice of a protocol, and
+//! passes that must prove that blocks do not overlap use the facts. One forward walk over the program
+//! computes a `Summary` of every node from the summaries of its operands. So the cost depends on the
+//! size of the program, not on the number of blocks: a type of 10^18 blocks may have a program of one
+//! node. `overlap.rs` decides whether data overlaps, which takes more work; `known.rs` stores the
+//! answers.
 
 use crate::ir::{Edge, Op, Program, edges};
 use crate::plan::Plan;
@@ -15,40 +17,40 @@ pub enum Answer {
     Yes,
     /// No, proven.
     No,
-    /// Not decided within the limits of the question.
+    /// Not decided within the limits on runs and memory.
     Unknown,
 }
 
-/// Facts about one element of a layout. Runs are those of
-/// [`Iov`](crate::analysis::iov::Iov), after all passes.
+/// Facts about one element of a layout. [`Iov`](crate::analysis::iov::Iov) defines a run; runs are
+/// counted after all passes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
     /// Bytes of data.
     pub bytes: u64,
-    /// Bytes from the first to one past the last byte of data.
+    /// Bytes from the first byte of data to one past the last byte of data.
     pub span: u64,
-    /// Bytes from one element to the next.
+    /// Distance in bytes from the start of one element to the start of the next.
     pub extent: i64,
     /// Number of runs.
     pub runs: u64,
-    /// Bytes of the shortest run; 0 without data.
+    /// Length of the shortest run, in bytes; 0 without data.
     pub shortest: u64,
-    /// Bytes of the longest run; 0 without data.
+    /// Length of the longest run, in bytes; 0 without data.
     pub longest: u64,
     /// True if the data of one element is one run of memory in packed order.
     pub dense: bool,
-    /// True if any number of elements is one run of memory.
+    /// True if any number of consecutive elements is one run of memory.
     pub contiguous: bool,
-    /// True if every run begins at or after the end of the run before, inside one element:
+    /// True if, inside one element, every run begins at or after the end of the previous run:
     /// addresses only grow, and nothing overlaps.
     pub monotone: bool,
-    /// True if any number of elements is monotone in the sense of `monotone`.
+    /// True if `monotone` holds for any number of consecutive elements, not only inside one.
     pub monotone_elements: bool,
-    /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63 if
-    /// all of them are 0.
+    /// The largest power of two, in bytes, that divides the extent and the offset of every run; 2^63
+    /// if the extent and all offsets are 0.
     pub alignment: u64,
-    /// The largest power of two that divides the length of every run; 2^63 without data.
+    /// The largest power of two, in bytes, that divides the length of every run; 2^63 without data.
     pub granularity: u64,
 }
 
@@ -73,7 +75,7 @@ impl Facts {
         };
         let Some(body) = program.body else { return facts };
         let summaries = summarize(program);
-        // Combines all iterations that make one element.
+        // The body repeated `factor` times makes one element.
         let one = summaries[body.node.index()]
             .repeated(program.factor, program.stride)
             .moved(body.offset);
@@ -91,8 +93,8 @@ impl Facts {
         facts
     }
 
-    /// Returns the data bytes per byte of span: 1 for data without gaps, more than 1 only if data
-    /// overlaps, 1 without data.
+    /// Returns the number of data bytes per byte of span. The result is 1 for data without gaps and
+    /// for a type without data; it exceeds 1 only if data overlaps.
     pub fn density(&self) -> f64 {
         if self.span == 0 { 1.0 } else { self.bytes as f64 / self.span as f64 }
     }
@@ -104,25 +106,27 @@ impl Facts {
 }
 
 impl Plan {
-    /// Returns whether some byte occurs more than once in `count` elements. Such a type is erroneous in
-    /// a receive buffer (MPI-5.0 section 5.1.11), and it must be unpacked in typemap order.
+    /// Returns whether some byte of memory occurs more than once in `count` elements. MPI forbids
+    /// such a type in a receive buffer (MPI-5.0 section 5.1.11). If it is unpacked anyway, it must be
+    /// unpacked in typemap order.
     ///
-    /// A proof decides the question for loops, tables and lists that are nested without interleaving,
-    /// or interleaved like rows and columns. If there is no proof, the runs of a part are sorted, with
-    /// a limit for each question: 2^20 runs, and 64 MiB of table entries. Beyond the limit the answer
-    /// is [`Answer::Unknown`].
+    /// A proof gives the answer for loops, tables and lists that are nested without interleaving, or
+    /// interleaved like rows and columns. If there is no proof, the runs of a part of the layout are
+    /// sorted. One call sorts at most 2^20 runs and 64 MiB of table entries. If that is not enough,
+    /// the answer is [`Answer::Unknown`].
     pub fn overlaps(&self, count: u64) -> Answer {
         super::overlap::overlaps(self.program(), count)
     }
 }
 
-/// Returns the lowest set bit of `bits`; 2^63 for 0.
+/// Returns the lowest set bit of `bits`; returns 2^63 if `bits` is 0.
 fn lowest(bits: u64) -> u64 {
     1 << bits.trailing_zeros().min(63)
 }
 
-/// The summary of one node at displacement 0, in bytes. Spans have 128 bits: no correct program has a
-/// node that wraps around, but such a node must not cause a panic here.
+/// The summary of one node placed at displacement 0; all lengths are in bytes. Spans have 128 bits.
+/// The positions in a correct program never wrap around, but a node with wrapping positions must not
+/// cause a panic here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     pub(super) runs: u64,
@@ -130,14 +134,16 @@ pub(super) struct Summary {
     pub(super) high: i128,
     pub(super) shortest: u64,
     pub(super) longest: u64,
-    /// True if runs only go forward: the first run begins at `low` and the last run ends at `high`.
+    /// True if addresses only grow from run to run and no runs overlap. Then the first run begins at
+    /// `low` and the last run ends at `high`.
     pub(super) monotone: bool,
     /// Offset of the first run.
     pub(super) first: i64,
-    /// All differences of offsets, or-ed. The lowest bit is the alignment of all differences: a sum is
-    /// at least as aligned as its least aligned summand, and the summands are differences themselves.
+    /// Differences between offsets of runs, or-ed together. The difference between the offsets of any
+    /// two runs is a sum of these values. So the lowest set bit of `steps` divides every such
+    /// difference.
     pub(super) steps: u64,
-    /// All lengths of runs, or-ed.
+    /// Lengths of all runs, or-ed together.
     pub(super) lengths: u64,
 }
 
@@ -171,7 +177,8 @@ impl Summary {
         self.high.saturating_sub(self.low)
     }
 
-    /// Returns the summary of `count` (not 0) copies, `stride` bytes apart.
+    /// Returns the summary of `count` copies of this node that lie `stride` bytes apart. `count` must
+    /// not be 0.
     pub(super) fn repeated(self, count: u64, stride: i64) -> Self {
         if count == 1 {
             return self;
@@ -196,7 +203,7 @@ impl Summary {
         }
     }
 
-    /// Returns the summary of this node followed by `next`.
+    /// Returns the summary of the runs of `self` followed by the runs of `next`.
     pub(super) fn then(self, next: Self) -> Self {
         if self.runs == 0 {
             return next;
@@ -215,7 +222,7 @@ impl Summary {
     }
 }
 
-/// Returns the summary of every node in use; unused nodes have empty summaries.
+/// Returns one summary for each node. The summary of a node that the program does not use is empty.
 pub(super) fn summarize(program: &Program) -> Vec<Summary> {
     let used = in_use(program);
     let mut all: Vec<Summary> = Vec::with_capacity(used.len());
@@ -257,13 +264,14 @@ pub(super) fn summarize(program: &Program) -> Vec<Summary> {
     all
 }
 
-/// Returns which nodes the program's body reaches. Passes leave unused nodes behind.
+/// Returns, for each node, whether the program's body reaches it. Passes leave unused nodes behind.
 fn in_use(program: &Program) -> Vec<bool> {
     let mut used = vec![false; program.nodes().len()];
     if let Some(body) = program.body {
         used[body.node.index()] = true;
     }
-    // Users have larger ids than their operands.
+    // A node has a larger id than its operands, so the backward loop sees every user of a node before
+    // the node.
     for id in (0..used.len()).rev() {
         if used[id] {
             for edge in edges(&program.nodes()[id].op) {

@@ -1,25 +1,26 @@
-//! Lists the runs of memory of a layout, starting at any run. The list is never stored. `readv`,
-//! `process_vm_readv` and file views need such lists (MPICH has `MPIX_Type_iov_len` and
-//! `MPIX_Type_iov`).
+//! Lists the runs of memory of a layout, starting at any run. The list is computed on the fly and
+//! never stored. `readv`, `process_vm_readv` and file views need such lists (MPICH offers
+//! `MPIX_Type_iov_len` and `MPIX_Type_iov` for this purpose).
 //!
-//! This file works on the program of a plan, like `exec/`. [`Iov`] counts the runs of every node once.
-//! After that, a division finds any run or packed byte in a loop, and a binary search over sampled sums
-//! finds it in sequences and lists: O(depth + log list). From there [`Runs`] walks in amortised
-//! constant time (`runs.rs`).
+//! This file works on the program of a plan, like `exec/`. [`Iov`] counts the runs of every node
+//! once. After that, [`Iov`] finds a run by its number, or a packed byte, with one division per loop
+//! and one binary search over sampled sums per sequence or list: O(depth + log list). From there,
+//! [`Runs`] yields each further run in amortised constant time (`runs.rs`).
 //!
-//! **Definition of a run.** A run is a block of the program, or an entry of a list whose blocks
-//! continue each other. Runs are as long as the passes could make them inside the program. Runs are
-//! *not* merged across iterations of a loop or across elements, even if the last run of one
-//! iteration touches the first run of the next. So the number of runs is a product, and every run
-//! can be addressed by number (MPICH, too, returns the segments of its own representation). There
-//! is one exception: elements that continue each other without a gap are one run, for any count.
+//! **Definition of a run.** A run is either a block of the program or one entry of a dense list. A
+//! list is dense if the copies inside each entry adjoin each other without gaps. Inside the program,
+//! the passes have already merged runs where they could. Runs are *not* merged across iterations of a
+//! loop or across elements, even if the last run of one iteration touches the first run of the next.
+//! So the number of runs of a loop is a product, and a division finds a run from its number. (MPICH,
+//! too, returns the segments of its own representation.) There is one exception: elements that adjoin
+//! each other without a gap are one run together, for any count.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::{Edge, Op, RaggedList, Run};
 use crate::plan::Plan;
 
-/// The runs of a plan, counted. The caller makes an `Iov` once per plan and stores it.
+/// The counted runs of a plan. The caller makes an `Iov` once per plan and stores it.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, iov::Iov};
@@ -36,21 +37,23 @@ use crate::plan::Plan;
 pub struct Iov {
     plan: Plan,
     counts: Box<[u64]>,
-    /// One entry per node; see [`Ranks`].
+    /// How the runs before each part or entry are counted, for each node; see [`Ranks`].
     ranks: Box<[Ranks]>,
 }
 
-/// The number of runs before part `i` of a sequence, or before entry `i` of a list of runs.
+/// How to compute the number of runs before part `i` of a sequence, or before entry `i` of a list.
 #[derive(Clone, Debug)]
 enum Ranks {
-    /// The number of runs is `i` times this value.
+    /// Every part or entry has this many runs, so the number of runs before `i` is `i` times this
+    /// value.
     Uniform(u64),
-    /// Entry `k` is the number of runs before part or entry `k * SAMPLE`. A query counts from the
-    /// last sample at or before its position.
+    /// Entry `k` is the number of runs before part or entry `k * SAMPLE`. To answer for another
+    /// index, the runs after the last sample at or before the index are counted one part or entry at
+    /// a time.
     Sampled(Box<[u64]>),
 }
 
-/// Parts or entries per sample.
+/// Number of parts or entries per sample.
 const SAMPLE: usize = 32;
 
 impl Ranks {
@@ -71,21 +74,22 @@ impl Ranks {
         Self::Sampled(samples.into())
     }
 
-    /// Returns the number of runs before `index`; `count(i)` is the number of runs of `i`.
+    /// Returns the number of runs before part or entry `index`. `count(i)` must return the number of
+    /// runs of part or entry `i`.
     fn before(&self, index: usize, count: impl Fn(usize) -> u64) -> u64 {
         match self {
             Self::Uniform(each) => index as u64 * each,
             Self::Sampled(samples) => {
-                // `index` may be one past the last entry. If the last sample is full, that position has
-                // no sample of its own.
+                // `index` may equal the number of parts or entries. If that number is a multiple of
+                // `SAMPLE`, no sample exists for this index, so the last sample is used.
                 let sample = (index / SAMPLE).min(samples.len() - 1);
                 samples[sample] + (sample * SAMPLE..index).map(count).sum::<u64>()
             }
         }
     }
 
-    /// Returns the part or entry that holds run `rank` (below the total), and the number of runs
-    /// that precede run `rank` in this part or entry.
+    /// Returns the part or entry that holds run number `rank`, and the number of runs that precede
+    /// this run inside the part or entry. `rank` must be below the total number of runs.
     fn seek(&self, rank: u64, count: impl Fn(usize) -> u64) -> (usize, u64) {
         match self {
             Self::Uniform(each) => ((rank / each) as usize, rank % each),
@@ -102,14 +106,15 @@ impl Ranks {
     }
 }
 
-/// Returns the number of runs of entry `entry` of a list of runs: 1, or 0 if the entry has no copies.
+/// Returns the number of runs of entry `entry` of a list: 1, or 0 if the entry has no copies. The
+/// list must be dense.
 fn entry_runs(list: &RaggedList, entry: usize) -> u64 {
     u64::from(list.lengths.get(entry) > 0)
 }
 
 impl Iov {
-    /// Counts the runs of `plan`, in O(program nodes and their lists). The function reads the lengths
-    /// of lists, but no tables and no positions.
+    /// Counts the runs of `plan`, in O(program nodes + entries of their lists). The function reads
+    /// the lengths in lists, but no entries of tables and no displacements.
     pub fn new(plan: &Plan) -> Self {
         let program = plan.program();
         let nodes = program.nodes().len();
@@ -117,7 +122,8 @@ impl Iov {
         for node in program.nodes() {
             let of = |edge: &Edge, counts: &[u64]| counts[edge.node.index()];
             let mut rank = Ranks::Uniform(1);
-            // The product fits: every run has at least one byte, and the bytes fit.
+            // These products cannot overflow: every run has at least one byte, and the number of
+            // packed bytes is known to fit.
             let count = match &node.op {
                 Op::Block => 1,
                 Op::Loop { count, body, .. } => count * of(body, &counts),
@@ -127,7 +133,7 @@ impl Iov {
                     rank.before(list.len(), |entry| entry_runs(list, entry))
                 }
                 Op::Ragged { body, .. } => {
-                    // A node's bytes are copies times the bytes of its body.
+                    // The number of copies is the bytes of the node divided by the bytes of its body.
                     node.bytes / program.node(body.node).bytes * of(body, &counts)
                 }
                 Op::Seq { parts } => {
@@ -150,7 +156,7 @@ impl Iov {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn len(&self, count: u64) -> Result<u64> {
         let bytes = self.plan.packed_bytes(count)?;
@@ -162,12 +168,12 @@ impl Iov {
         })
     }
 
-    /// Counts how many runs of `count` elements, from the first run on, have at most `limit` bytes
-    /// together. Returns the number of these runs and the number of their bytes.
+    /// Finds the longest prefix of the runs of `count` elements that has at most `limit` bytes.
+    /// Returns the number of runs in this prefix and the number of their bytes.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn below(&self, count: u64, limit: u64) -> Result<(u64, u64)> {
         let (all, bytes) = (self.len(count)?, self.plan.packed_bytes(count)?);
@@ -181,7 +187,8 @@ impl Iov {
         let mut at = body.node;
         let each = program.node(at).bytes;
         let (mut runs, mut rest) = (limit / each * self.counts[at.index()], limit % each);
-        // The rest of the limit always ends inside node `at`.
+        // In every iteration the limit lies `rest` bytes behind the start of a copy of node `at`, and
+        // inside this copy.
         while rest > 0 {
             let node = program.node(at);
             let (part, passed) = match &node.op {
@@ -214,13 +221,14 @@ impl Iov {
         Ok((runs, limit - rest))
     }
 
-    /// Returns the runs of `count` elements from run number `first`, in packed order. Offsets are in
-    /// bytes from displacement 0. The start costs O(depth + log list), each run amortised O(1).
+    /// Returns the runs of `count` elements, starting with run number `first`, in packed order.
+    /// Offsets are in bytes from displacement 0. Finding the first run costs O(depth + log list);
+    /// each further run costs amortised O(1).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if there are fewer than `first` runs, `ErrorKind::Overflow` if the
-    /// bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if there are fewer than `first` runs. Returns
+    /// `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov")]
     pub fn runs(&self, count: u64, first: u64) -> Result<Runs<'_>> {
         let all = self.len(count)?;
@@ -239,8 +247,8 @@ impl Iov {
         Ok(Runs(runs))
     }
 
-    /// Returns the packed byte at which run number `first` begins, out of `bytes` packed bytes.
-    /// Returns `bytes` if `first` is the number of all runs.
+    /// Returns the packed byte at which run number `first` begins. `bytes` is the number of packed
+    /// bytes; the function returns `bytes` if `first` is the total number of runs.
     fn position(&self, first: u64, bytes: u64) -> u64 {
         let program = self.plan.program();
         let (Some(body), false) = (program.body, program.is_one_run()) else {
@@ -250,8 +258,8 @@ impl Iov {
         let mut at = body.node;
         let each = self.counts[at.index()];
         let (mut position, mut rest) = (first / each * bytes_of(&body), first % each);
-        // The loop looks for run `rest` of node `at`. The node has more than `rest` runs, so it is not
-        // a block.
+        // The loop looks for run number `rest` inside node `at`. While `rest` is not 0, the node has
+        // at least two runs, so it is not a block.
         while rest > 0 {
             let inner = match &program.node(at).op {
                 Op::Block => break,
@@ -281,7 +289,7 @@ impl Iov {
     }
 }
 
-/// Runs of memory in packed order ([`Iov::runs`]).
+/// An iterator over runs of memory in packed order, made by [`Iov::runs`].
 #[derive(Clone, Debug)]
 pub struct Runs<'a>(RunWalk<'a>);
 

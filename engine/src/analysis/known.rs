@@ -1,26 +1,29 @@
-//! The known answers about a plan's overlap, stored with the plan.
+//! Stores with each plan what is known about its overlap.
 //!
-//! `overlap.rs` computes each answer anew, and sorts runs if the proofs fail. `pack/threads.rs` and
-//! the runtime ask before every copy that several threads or ranks share, so the answers are stored
-//! here.
+//! `overlap.rs` computes each answer anew, and sorts runs if its proofs fail. `pack/threads.rs` and
+//! the runtime need an answer before every copy that several threads or ranks share. So the answers
+//! are stored here.
 
 use super::Answer;
 use crate::plan::Plan;
 use crate::plan::kept::Room;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The known answers about overlap of a plan. If `n` elements overlap, so do more than `n`.
+/// The known answers about the overlap of a plan. Two numbers are enough: if `n` elements overlap,
+/// then any greater number of elements overlaps too.
 #[derive(Debug, Default)]
 struct KnownOverlap {
-    /// A number of elements that are known to have no byte twice.
+    /// The greatest number of elements that are known not to overlap.
     disjoint: AtomicU64,
-    /// The complement of the smallest number of elements that may have a byte twice; 0 if unknown.
+    /// The bitwise complement of the smallest number of elements that may overlap; 0 if no such
+    /// number is known. Because of the complement, the initial value can be 0, and `fetch_max` keeps
+    /// the smallest number.
     overlapping: AtomicU64,
 }
 
 impl KnownOverlap {
-    /// Returns whether `count` elements of `plan`, to which these answers belong, are known to have no
-    /// byte twice.
+    /// Returns whether `count` elements of `plan` are known not to overlap. `plan` must be the plan
+    /// that stores these answers.
     fn is_none(&self, plan: &Plan, count: u64) -> bool {
         if count <= self.disjoint.load(Ordering::Relaxed) {
             return true;
@@ -28,7 +31,8 @@ impl KnownOverlap {
         if count >= !self.overlapping.load(Ordering::Relaxed) {
             return false;
         }
-        // Relaxed is enough: answers do not contradict each other, and no other memory depends on them.
+        // `Relaxed` is enough: answers do not contradict each other, and no other memory depends on
+        // them.
         match plan.overlaps(count) {
             Answer::No => {
                 self.disjoint.fetch_max(count, Ordering::Relaxed);
@@ -43,11 +47,11 @@ impl KnownOverlap {
 }
 
 impl Plan {
-    /// Returns whether `count` elements are known to have no byte twice. Then parts of them may be
-    /// unpacked in any order and at the same time. The answer is that of [`Plan::overlaps`], computed
-    /// once and stored.
+    /// Returns whether `count` elements are known not to overlap. If so, their parts may be unpacked
+    /// in any order and at the same time. [`Plan::overlaps`] computes the answer; it is then stored
+    /// for later calls.
     pub fn is_disjoint(&self, count: u64) -> bool {
-        // An error is impossible here, because the closure always succeeds.
+        // `kept` returns an error only if the closure fails, and this closure always succeeds.
         self.kept(Room::Overlap, || Ok(KnownOverlap::default()))
             .is_ok_and(|known| known.is_none(self, count))
     }

@@ -1,12 +1,14 @@
 //! Properties of a layout: its signature, its facts, its overlap, and its runs of memory.
 //!
-//! The input is a plan's program or its datatype; no code here moves a byte. The users are `transfer/`,
-//! `explain`, and the runtime's choice of a protocol.
+//! The input is a plan's program or its datatype; no code here moves a byte. `transfer/`, `explain`
+//! and the runtime's choice of a protocol use the results.
 //!
-//! - `facts.rs`: block sizes, density, order, alignment ([`Facts`]);
-//! - `overlap.rs`: whether a byte occurs twice; `known.rs`: the answers that a plan stores;
-//! - `runs.rs`: the runs of memory; `iov.rs` lists them from any run, `cursor.rs` from any packed byte;
-//! - `signature/`: the basic types in order, for type matching.
+//! - `facts.rs`: block sizes, density, order and alignment of a layout ([`Facts`]);
+//! - `overlap.rs`: decides whether a byte of memory occurs twice; `known.rs`: stores these answers
+//!   with the plan;
+//! - `runs.rs`: walks the runs of memory; `iov.rs` starts such a walk at any run, `cursor.rs` at any
+//!   packed byte;
+//! - `signature/`: the sequence of basic types, for type matching.
 
 pub(crate) mod cursor;
 mod facts;

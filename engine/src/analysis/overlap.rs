@@ -1,32 +1,34 @@
-//! Decides whether a byte occurs twice in a layout.
+//! Decides whether a byte of memory occurs twice in a layout.
 //!
-//! The input is the summaries of `facts.rs`. A program is a hierarchy of *nests*. A nest is a chain of
-//! loops and tables (levels) over a leaf, which is a block, a sequence or a list. The copies of the
-//! leaf lie at all sums of one offset per level, and the order of levels does not matter. So the levels
-//! are sorted by their gap, the least distance of two iterations. A level cannot cause an overlap if
-//! its gap is at least the span of everything below it in that order. This proves vectors, subarrays
-//! and darrays in any storage order, transposed columns, and tables without duplicates. Parts and
-//! entries with disjoint spans are proven one by one. Records that are read column by column (loops of
-//! one stride) are proven by their spans modulo that stride.
+//! The input is the summaries of `facts.rs`. The program is viewed as a hierarchy of *nests*. A nest
+//! is a chain of loops and tables, called levels, above a leaf; the leaf is a block, a sequence or a
+//! list. The position of a copy of the leaf is a sum of one offset per level, so the order of the
+//! levels does not matter. The gap of a level is the least distance between two of its iterations.
+//! The levels are sorted by gap. A level cannot cause an overlap if its gap is at least the span of
+//! the leaf together with all levels of smaller gap. This rule suffices as a proof for vectors,
+//! subarrays and darrays in any storage order, transposed columns, and tables without duplicates. If
+//! the parts of a sequence or the entries of a list have disjoint spans, only the inside of each part
+//! or entry must be examined. Records that are read column by column are loops with one common
+//! stride; for them, the spans are compared modulo that stride.
 //!
-//! The remaining cases are decided by sorting runs, within a budget for the whole question. As many
-//! runs of the nest are sorted as the budget allows. An overlap among them is proof of an overlap; the
-//! absence of an overlap is proof only if all runs were sorted. No function here recurses, and a node
-//! is examined once, however often it is used.
+//! In the remaining cases, runs are sorted, within a budget for the whole question. As many runs of
+//! the nest are sorted as the budget allows. If two sorted runs overlap, the layout overlaps. If no
+//! two do, this is a proof only if all runs were sorted. No function here recurses, and a node is
+//! examined once, no matter how many other nodes use it.
 
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Maximum number of runs that one question may sort. This many runs take 16 MiB.
+/// Maximum number of runs that may be sorted to answer one question. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;
 
-/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, which is
-/// enough for a list of 1.3 million entries.
+/// Maximum number of 8-byte words that may be sorted for tables and lists to answer one question: 64
+/// MiB, which is enough for a list of 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
-/// Returns whether a byte occurs twice in `count` elements.
+/// Returns whether a byte of memory occurs twice in `count` elements.
 pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
     let Some(body) = program.body.filter(|_| count > 0 && !program.is_one_run()) else {
         return Answer::No;
@@ -40,8 +42,8 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         runs: 0,
         words: WORDS,
     };
-    // If there are few runs, all of them are sorted together after the proofs fail. If there are many,
-    // only the runs of parts are sorted.
+    // If there are few runs, the proofs run first without a budget for runs; if they fail, all runs
+    // are sorted together. If there are many runs, the budget is spent on the runs of single parts.
     let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
     let few = runs <= u128::from(RUNS);
     question.runs = if few { 0 } else { RUNS };
@@ -63,16 +65,17 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
 struct Question<'a> {
     program: &'a Program,
     summaries: Vec<Summary>,
-    /// One answer per node, for heads and leaves of nests.
+    /// One answer per node; only heads and leaves of nests get one.
     answers: Vec<Answer>,
-    /// Per node, for the tables examined so far: the least and the greatest distance of two entries,
-    /// counted in entries. The inner option is `None` if the budget did not suffice.
+    /// For each node that is a table: `None` if the table was not examined yet, otherwise the least
+    /// and the greatest distance between two entries, counted in entry units. The inner option is
+    /// `None` if the budget did not suffice.
     gaps: Vec<Option<Option<(u128, u128)>>>,
     runs: u64,
     words: usize,
 }
 
-/// A level with more than one iteration, in a nest.
+/// A level of a nest that has more than one iteration.
 #[derive(Clone, Copy)]
 enum Dimension<'a> {
     Loop { count: u64, stride: i64 },
@@ -96,9 +99,10 @@ impl Dimension<'_> {
 }
 
 impl<'a> Question<'a> {
-    /// Returns the levels above the leaf of the nest that begins at `head`, and the leaf.
+    /// Returns the levels and the leaf of the nest that begins at `head`.
     ///
-    /// At most 63 levels have more than one iteration, because packed sizes have 63 bits.
+    /// At most 63 levels have more than one iteration, because the number of packed bytes fits in 63
+    /// bits.
     fn levels(&self, head: NodeId) -> (Vec<Dimension<'a>>, NodeId) {
         let (mut levels, mut at) = (Vec::new(), head);
         loop {
@@ -119,7 +123,8 @@ impl<'a> Question<'a> {
         (levels, at)
     }
 
-    /// Returns heads and leaves of all nests inside `leaf`, including `leaf`, operands first.
+    /// Returns the heads and leaves of all nests inside `leaf`, and `leaf` itself. Operands precede
+    /// their users.
     fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.program.nodes().len()];
         let (mut found, mut pending) = (Vec::new(), vec![leaf]);
@@ -141,7 +146,8 @@ impl<'a> Question<'a> {
         self.summaries[edge.node.index()].moved(edge.offset)
     }
 
-    /// Computes the answer for a head or leaf. Its operands already have answers.
+    /// Computes the answer for a head or a leaf of a nest. The answers for its operands must exist
+    /// already.
     fn node(&mut self, id: NodeId) -> Answer {
         if self.summaries[id.index()].monotone {
             return Answer::No;
@@ -159,7 +165,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Computes the answer for copies of `leaf` at all sums of the levels' offsets.
+    /// Computes the answer for a nest: copies of `leaf` at all sums of one offset per level.
     fn nest(&mut self, levels: Vec<Dimension<'a>>, leaf: NodeId) -> Answer {
         let inside = self.answers[leaf.index()];
         if inside == Answer::Yes {
@@ -171,13 +177,13 @@ impl<'a> Question<'a> {
             match self.gap(&level) {
                 Some((0, _)) => return Answer::Yes,
                 Some((gap, span)) => sorted.push((gap, span, level)),
-                // An unknown gap counts as 0 and an unknown span as the maximum, so the level proves
-                // nothing.
+                // An unknown gap counts as 0 and an unknown span as the maximum, so that this level
+                // proves nothing.
                 None => sorted.push((0, u128::MAX, level)),
             }
         }
         sorted.sort_by_key(|(gap, ..)| *gap);
-        // The levels from `cut` on cannot cause an overlap.
+        // The levels from index `cut` on cannot cause an overlap.
         let (mut cut, mut reach, mut copies) = (0, width, 1u128);
         for (i, (gap, span, level)) in sorted.iter().enumerate() {
             if *gap < reach {
@@ -191,8 +197,9 @@ impl<'a> Question<'a> {
             return inside;
         }
         let node = self.program.node(leaf);
-        // There is an overlap if there are more bytes than positions, or if two iterations are closer
-        // than a block.
+        // By the pigeonhole principle there is an overlap if the copies have more bytes than the
+        // range that contains them. Two copies of a block also overlap if they lie closer together
+        // than the block's length.
         let full = copies.saturating_mul(u128::from(node.bytes)) > reach;
         let close = sorted.iter().any(|(gap, ..)| (1..width).contains(gap));
         if full || (close && node.op == Op::Block) {
@@ -202,7 +209,8 @@ impl<'a> Question<'a> {
         self.sort(&levels, leaf)
     }
 
-    /// Returns the least and the greatest distance of two iterations in bytes, if the budget suffices.
+    /// Returns the least and the greatest distance between two iterations of `level`, in bytes.
+    /// Returns `None` if the budget does not suffice.
     fn gap(&mut self, level: &Dimension<'a>) -> Option<(u128, u128)> {
         match level {
             Dimension::Loop { count, stride } => {
@@ -244,7 +252,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Returns whether the parts are loops of one stride whose bodies are disjoint modulo that stride.
+    /// Returns true if all parts are loops with one common stride and the spans of their bodies are
+    /// disjoint modulo that stride.
     fn columns(&self, parts: &[Part]) -> bool {
         let mut stride = None;
         let mut spans = Vec::with_capacity(parts.len());
@@ -264,7 +273,8 @@ impl<'a> Question<'a> {
             return false;
         };
         let apart = meet(&mut spans) == Answer::No;
-        // The last body must not reach into the first body of the next period.
+        // The spans repeat with period `stride`. So no span may reach into the next repetition of the
+        // first span.
         apart && spans.iter().all(|span| span.high <= least + stride)
     }
 
@@ -313,8 +323,8 @@ impl<'a> Question<'a> {
         self.sort(&[], id)
     }
 
-    /// Returns all runs of a leaf if the budget suffices. Otherwise it returns some runs; for a sequence
-    /// the first runs of every part, because overlaps arise between parts.
+    /// Returns all runs of a leaf if the budget suffices, and some of the runs otherwise. If the leaf
+    /// is a sequence, these are the first runs of every part, because overlaps arise between parts.
     fn first_runs(&self, leaf: NodeId) -> Vec<Run> {
         let each = self.summaries[leaf.index()].runs;
         match &self.program.node(leaf).op {
@@ -330,8 +340,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Sorts the runs of copies of `leaf` at all sums of the levels' offsets, as many as the budget
-    /// allows.
+    /// Sorts the runs of the copies of `leaf`, as many as the budget allows, and looks for two that
+    /// overlap. A copy lies at every sum of one offset per level.
     fn sort(&mut self, levels: &[Dimension<'_>], leaf: NodeId) -> Answer {
         let each = self.summaries[leaf.index()].runs;
         let mut runs = self.first_runs(leaf);
@@ -361,21 +371,22 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A range that contains some bytes of data; `solid` if it contains no other bytes.
+/// A range that contains data. `solid` is true if every byte of the range is data.
 struct Span {
     low: i128,
     high: i128,
     solid: bool,
 }
 
-/// Decides whether two spans share a byte. The answer is no if no spans meet, yes if two solid spans
-/// meet.
+/// Decides whether bytes of data in two different spans coincide. The answer is no if no two spans
+/// intersect, yes if two solid spans intersect, and unknown otherwise.
 fn meet(spans: &mut [Span]) -> Answer {
     if !spans.is_sorted_by_key(|span| span.low) {
         spans.sort_unstable_by_key(|span| span.low);
     }
     let mut answer = Answer::No;
-    // `end` is the end of all spans so far, `solid_end` the end of the solid spans.
+    // `end` is the greatest end of all spans so far; `solid_end` is the greatest end of the solid
+    // spans so far.
     let (mut end, mut solid_end) = (i128::MIN, i128::MIN);
     for span in spans {
         if span.solid && span.low < solid_end {
@@ -392,7 +403,7 @@ fn meet(spans: &mut [Span]) -> Answer {
     answer
 }
 
-/// Combines the answers for two disjoint parts.
+/// Combines the answers for two parts that do not overlap each other.
 fn worse(a: Answer, b: Answer) -> Answer {
     match (a, b) {
         (Answer::Yes, _) | (_, Answer::Yes) => Answer::Yes,
@@ -401,8 +412,9 @@ fn worse(a: Answer, b: Answer) -> Answer {
     }
 }
 
-/// Returns the least and the greatest distance of two entries (there are at least two). Sorts a copy of
-/// the entries if they are not monotone and `budget` words suffice.
+/// Returns the least and the greatest distance between two entries; there must be at least two
+/// entries. If the entries are neither ascending nor descending, the function sorts a copy of them;
+/// it returns `None` if `budget` has too few words for the copy.
 fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     let (mut up, mut down, mut least) = (true, true, u64::MAX);
     for i in 1..entries.len() {
@@ -423,7 +435,7 @@ fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     Some((u128::from(least), u128::from(sorted[0].abs_diff(sorted[sorted.len() - 1]))))
 }
 
-/// Returns the runs of `node` at displacement 0.
+/// Returns the runs of `node` placed at displacement 0.
 fn runs_of(program: &Program, node: NodeId) -> impl Iterator<Item = Run> {
     let mut runs = RunWalk::of_node(program, node);
     std::iter::from_fn(move || runs.next().map(|found| found.run))
@@ -459,7 +471,7 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// Tests a budget with too few words to sort the tables: the answer is "unknown" and not a
+    /// Checks that, with a budget of too few words to sort a table, the answer is "unknown" and not a
     /// wrong answer.
     #[test]
     fn without_words_a_table_proves_nothing() {

@@ -1,51 +1,52 @@
 //! The runs of memory of a program, in packed order, from any packed byte.
 //!
-//! This file uses `ir/walk.rs`. `cursor.rs` and `iov.rs` return the runs to callers, `overlap.rs` sorts
-//! them. A run is a block, or an entry of a list whose blocks continue each other. Elements that
-//! continue each other without a gap are one run, for any count.
+//! This file uses `ir/walk.rs`. `cursor.rs` and `iov.rs` return the runs to callers; `overlap.rs`
+//! sorts them. A run is either a block or one entry of a dense list. A list is dense if the copies
+//! inside each entry adjoin each other without gaps. Elements that adjoin each other without a gap
+//! are one run together, for any count.
 
 use crate::ir::walk::Walk;
 use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
 
-/// A walk over runs.
+/// A walk over the runs of a program or of a node.
 #[derive(Clone, Debug)]
 pub(super) struct RunWalk<'a> {
     program: &'a Program,
     walk: Walk<'a>,
-    /// Packed bytes of all elements.
+    /// Number of packed bytes of all elements.
     end: u64,
-    /// The list of blocks in which the walk stands.
+    /// The remaining entries of the dense list in which the walk stands, if any.
     list: Option<Entries<'a>>,
-    /// The rest of all elements, if they are one run.
+    /// If all elements are one run: the part of this run that has not been returned yet.
     one: Option<Found>,
 }
 
-/// A run, or the part of a run that lies in the walk's range.
+/// A run, or the part of a run that lies in the range of the walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) run: Run,
-    /// Length of the whole run in bytes.
+    /// Length of the whole run, in bytes.
     pub(super) whole: u64,
 }
 
-/// The rest of a list whose blocks continue each other.
+/// The remaining entries of a dense list.
 #[derive(Clone, Debug)]
 struct Entries<'a> {
     list: &'a RaggedList,
     scale: i64,
     /// Position of an entry whose displacement is 0.
     at: i64,
-    /// Bytes of one copy.
+    /// Bytes of one copy of the list's body.
     unit: u64,
     entry: usize,
-    /// Bytes of the current entry that lie before the range.
+    /// Number of bytes of the current entry that lie before the range of the walk.
     skip: u64,
-    /// Remaining bytes of the list in the range.
+    /// Number of remaining bytes of the list that lie in the range of the walk.
     left: u64,
 }
 
 impl<'a> RunWalk<'a> {
-    /// Starts a walk over the runs of the first `end` packed bytes, of as many elements as needed.
+    /// Starts a walk over the first `end` packed bytes of consecutive elements.
     pub(super) fn of_elements(program: &'a Program, end: u64) -> Self {
         let walk = Walk::of_elements(program, 0..end);
         let mut runs = Self { program, walk, end, list: None, one: None };
@@ -53,13 +54,13 @@ impl<'a> RunWalk<'a> {
         runs
     }
 
-    /// Starts a walk over the runs of `node` at displacement 0.
+    /// Starts a walk over the runs of `node` placed at displacement 0.
     pub(super) fn of_node(program: &'a Program, node: NodeId) -> Self {
         let walk = Walk::of_node(program, node);
         Self { program, walk, end: program.node(node).bytes, list: None, one: None }
     }
 
-    /// Moves to packed byte `position` of the elements, at most to their end.
+    /// Moves to packed byte `position` of the elements. `position` must not be past the end.
     pub(super) fn seek(&mut self, position: u64) {
         self.list = None;
         if let (true, Some(body)) = (self.program.is_one_run(), self.program.body) {
@@ -109,7 +110,7 @@ impl<'a> RunWalk<'a> {
     }
 }
 
-/// Returns true if a node is a run or a list of runs.
+/// Returns true if `node` is one run or a dense list; the walk stops at such nodes.
 fn is_runs(program: &Program, node: &Node) -> bool {
     match &node.op {
         Op::Block => true,

@@ -1,6 +1,6 @@
 //! Subarrays: a box inside a larger array (MPI-5.0 section 5.1.3).
 //!
-//! The strides computed here serve both `bounds.rs` and `ir/lower.rs`, so that the two cannot
+//! Both `bounds.rs` and `ir/lower.rs` use the strides that this file computes, so that the two cannot
 //! disagree.
 
 use super::{Constructor, Datatype};
@@ -11,12 +11,12 @@ use crate::error::{Error, ErrorKind, Result, counted};
 pub(crate) struct Region(Box<[i64]>);
 
 impl Region {
-    /// Joins the three slices, which have equal lengths.
+    /// Joins the three slices, which must have equal lengths.
     fn new(sizes: &[i64], subsizes: &[i64], starts: &[i64]) -> Self {
         Self([sizes, subsizes, starts].concat().into())
     }
 
-    /// Returns sizes, subsizes and starts.
+    /// Returns the sizes, the subsizes and the starts.
     pub(crate) fn parts(&self) -> [&[i64]; 3] {
         let (sizes, rest) = self.0.split_at(self.0.len() / 3);
         let (subsizes, starts) = rest.split_at(rest.len() / 2);
@@ -41,7 +41,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Returns the value in the MPI 5 standard ABI.
+    /// Returns the value that the MPI 5 standard ABI assigns to this order.
     pub fn abi_value(self) -> i32 {
         match self {
             Self::C => 12,
@@ -49,13 +49,13 @@ impl Order {
         }
     }
 
-    /// Returns the order with this ABI value.
+    /// Returns the order to which the MPI 5 standard ABI assigns this value.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::C, Self::Fortran].into_iter().find(|order| order.abi_value() == value)
     }
 }
 
-/// Returns the dimensions from the slowest to the fastest varying.
+/// Returns the indices of the dimensions, from the slowest varying to the fastest varying.
 pub(super) fn slowest_first(
     dimensions: usize,
     order: Order,
@@ -66,7 +66,8 @@ pub(super) fn slowest_first(
     })
 }
 
-/// Checks that the array has at least one dimension and no more dimensions than an `int` can count.
+/// Checks that the array has at least one dimension, and that the number of dimensions fits in an
+/// `int`.
 pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
     if sizes.is_empty() {
         return Err(Error::new(
@@ -97,14 +98,14 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     Ok(i128::from(total))
 }
 
-/// Returns the dimensions of a dense array whose elements lie `extent` bytes apart, from the fastest to
-/// the slowest varying, each with its stride in bytes.
+/// Returns the dimensions of a dense array, from the fastest varying to the slowest varying, each
+/// with its stride in bytes. The elements of the array lie `extent` bytes apart.
 pub(crate) fn strides(
     sizes: &[i64],
     order: Order,
     extent: i128,
 ) -> Result<impl Iterator<Item = (usize, i128)> + '_> {
-    // Every stride divides the total size, so the check of the total covers all strides.
+    // Every stride divides the total size, so if the total size fits in 64 bits, all strides do.
     elements(sizes)?;
     let mut next = extent;
     Ok(slowest_first(sizes.len(), order).rev().map(move |dimension| {
@@ -115,10 +116,11 @@ pub(crate) fn strides(
 }
 
 impl Datatype {
-    /// Creates the box of `subsizes` elements that begins at `starts` in an array of `sizes` elements.
+    /// Creates a type for a box inside an array of `sizes` elements. The box has `subsizes` elements
+    /// and begins at index `starts`.
     ///
-    /// All three slices have one entry per dimension, in elements of `old`. The new type's lower
-    /// bound is 0 and its extent is that of the whole array (MPI-5.0 section 5.1.3).
+    /// All three slices have one entry per dimension and count in elements of `old`. The new type's
+    /// lower bound is 0 and its extent is that of the whole array (MPI-5.0 section 5.1.3).
     ///
     /// # Errors
     ///

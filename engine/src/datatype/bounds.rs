@@ -1,23 +1,25 @@
 //! Size, bounds, true bounds, alignment, number of elements and depth of a type. No other file
 //! computes them.
 //!
-//! `Datatype::build` calls this file once per node. The input is the constructor and the bounds of
-//! its children, never the typemap. All products and sums are checked to fit 64 bits. The first
-//! attempt computes in 64 bits. If a number does not fit, a second attempt computes in 128 bits: a
-//! marker may hide the number, and otherwise the error states its value.
+//! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
+//! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in 64 bits,
+//! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
+//! second attempt computes in 128 bits. This attempt may succeed, because a marker may replace the
+//! bound that did not fit. Otherwise the error states the value of the number.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
-//! - A lower (upper) bound marker hides all natural bounds: the bound is the least (greatest)
-//!   marker. `resized` sets a pair of markers and erases those inside; markers survive any further
-//!   constructor (they are "sticky").
-//! - `MPI_LB` (`MPI_UB`) is a lower (upper) marker and nothing else. A type with one marker and no
-//!   data has its other bound at the same position: extent 0.
-//! - A type without entries and without markers has bounds 0.
-//! - A struct without an upper marker is padded: its extent is rounded up to the largest alignment of
-//!   its basic types. Other constructors are not padded, so their extents are what their arguments say.
-//!   (MPICH reads the standard the same way; Open MPI pads every constructor.)
-//! - True bounds take only data into account.
+//! - If a type has lower (upper) bound markers, they replace all natural bounds: the bound is the
+//!   position of the least (greatest) marker. `resized` erases all markers inside its child and sets
+//!   a new pair. All other constructors keep the markers of their children (markers are "sticky").
+//! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has markers of one
+//!   side only and no data, its other bound is at the same position, so its extent is 0.
+//! - Both bounds of a type without entries and without markers are 0.
+//! - A struct without an upper marker is padded: its extent is rounded up to a multiple of the
+//!   largest alignment of its basic types. Other constructors add no padding, so their extents follow
+//!   from their arguments alone. (MPICH reads the standard the same way; Open MPI pads every
+//!   constructor.)
+//! - The true bounds depend only on data, not on markers or padding.
 
 use super::array;
 use super::{Call, Constructor};
@@ -26,7 +28,7 @@ use crate::named::Named;
 use crate::table::{Table, entries};
 use std::ops::BitAnd;
 
-/// The origin of a bound of a type. Later variants take precedence over earlier ones.
+/// The origin of a bound of a type. A later variant takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     /// The type has no entry and no marker.
@@ -37,14 +39,14 @@ enum Origin {
     Marker,
 }
 
-/// A bound in bytes with its origin.
+/// A bound in bytes, and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Edge {
     at: i64,
     origin: Origin,
 }
 
-/// The properties of a type that are computed without its typemap. All are in bytes.
+/// The properties of a type that are computed without its typemap. Sizes and positions are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) size: i64,
@@ -52,15 +54,17 @@ pub(crate) struct Bounds {
     upper: Edge,
     pub(crate) true_lb: i64,
     pub(crate) true_ub: i64,
-    /// Basic types in the typemap; a pair counts as two.
+    /// Number of basic types in the typemap; a pair counts as two.
     pub(crate) elements: i64,
     pub(crate) align: u32,
-    /// Number of nested calls down to the deepest predefined type, which has depth 0. Saturates.
+    /// Number of nested constructor calls above the innermost predefined type; 0 for a predefined
+    /// type. The number saturates at the maximum of `u32`.
     pub(crate) depth: u32,
 }
 
-/// The integers in which bounds are computed. With `i64`, the first number that does not fit ends the
-/// attempt. With `i128`, all sums fit and products saturate; a saturated value is refused at the end.
+/// The integer types in which bounds are computed. In `i64`, the first number that does not fit ends
+/// the attempt. In `i128`, no sum overflows, and products saturate; a saturated value is refused at
+/// the end.
 trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Output = Self> {
     const MIN: Self;
     const MAX: Self;
@@ -76,7 +80,7 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
     }
 }
 
-/// Returns the error that ends an attempt in 64 bits. The caller repeats the computation in 128
+/// Returns the error that ends the attempt in 64 bits. The caller then repeats the computation in 128
 /// bits and drops this error.
 #[cold]
 fn too_wide() -> Error {
@@ -120,14 +124,14 @@ impl Integer for i128 {
     }
 }
 
-/// One bound while it is being computed.
+/// One bound (lower or upper) while it is being computed.
 struct Side<I> {
     at: I,
     origin: Origin,
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes a bound into account. `keep` chooses among the bounds of the highest precedence.
+    /// Takes one more bound into account. `keep` selects one of two bounds that have the same origin.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -138,15 +142,17 @@ impl<I: Integer> Side<I> {
     }
 }
 
-/// The union of the bounds of placed copies.
+/// The union of the bounds of the copies placed so far.
 struct Union<I> {
     size: I,
-    /// Computed modulo 2^64. The number is not above the size, so it is exact if the size fits.
+    /// Number of basic types, computed modulo 2^64. This number is never greater than the size, so it
+    /// is exact if the size fits in 64 bits.
     elements: i64,
     depth: u32,
     lower: Side<I>,
     upper: Side<I>,
-    /// First and last byte of data. Without data, the first is above the last.
+    /// Positions of the first byte of data and of one past the last byte. Without data, `first` is
+    /// greater than `last`.
     first: I,
     last: I,
     align: u32,
@@ -166,8 +172,8 @@ impl<I: Integer> Union<I> {
         }
     }
 
-    /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of a
-    /// copy. Zero copies add nothing but depth.
+    /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of
+    /// a copy. Zero copies affect only the depth.
     #[inline(always)]
     fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
@@ -187,10 +193,10 @@ impl<I: Integer> Union<I> {
         Ok(())
     }
 
-    /// Rounds the extent up to the alignment, unless a marker sets the upper bound.
+    /// Rounds the extent up to a multiple of the alignment, unless a marker sets the upper bound.
     fn pad(&mut self) -> Result<()> {
         if self.lower.origin != Origin::Absent && self.upper.origin == Origin::Natural {
-            // Every alignment is a power of two.
+            // The mask below works because every alignment is a power of two.
             let align = i64::from(self.align);
             let extent = self.upper.at.minus(self.lower.at)?;
             let padded = extent.plus(I::from(align - 1))? & I::from(-align);
@@ -250,7 +256,8 @@ impl Bounds {
         self.upper.at
     }
 
-    /// Returns the extent. It fits 64 bits: `finish` checked that.
+    /// Returns the extent. The subtraction cannot overflow, because `finish` checked that the extent
+    /// fits in 64 bits.
     fn extent(&self) -> i64 {
         self.ub() - self.lb()
     }
@@ -282,7 +289,7 @@ impl Bounds {
         }
     }
 
-    /// Computes the bounds of the type that `constructor` makes.
+    /// Computes the bounds of the type that the call `constructor` makes.
     #[inline]
     pub(crate) fn of(constructor: &Constructor) -> Result<Self> {
         Self::computed::<i64>(constructor).or_else(|_| Self::computed::<i128>(constructor))
@@ -364,8 +371,8 @@ impl Bounds {
                     high += first.max(last);
                 }
                 place_wide(&mut union, old, copies, low, high)?;
-                // MPI-5.0 section 5.1.3: lower bound 0 and the extent of the whole array, as if
-                // set by markers.
+                // MPI-5.0 section 5.1.3: the lower bound is 0, and the extent is that of the whole
+                // array, as if markers had set them.
                 let total = I::of(array::elements(sizes)? * extent)?;
                 union.lower = Side { at: I::from(0), origin: Origin::Marker };
                 union.upper = Side { at: total, origin: Origin::Marker };
@@ -375,8 +382,9 @@ impl Bounds {
     }
 }
 
-/// Multiplies and saturates. Nearly all factors fit 64 bits; for those the product takes one
-/// instruction instead of a call. A constructor should not cost more than its allocation.
+/// Returns the product, saturated to 128 bits. Nearly all factors fit in 64 bits; for these factors
+/// the product takes one instruction instead of a function call. This matters because computing the
+/// bounds should not cost more than allocating the node.
 #[inline]
 fn times(a: i128, b: i128) -> i128 {
     match (i64::try_from(a), i64::try_from(b)) {
@@ -385,7 +393,8 @@ fn times(a: i128, b: i128) -> i128 {
     }
 }
 
-/// Places `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
+/// Places `count` blocks, `stride` bytes apart, each of `blocklength` copies. A contiguous type is
+/// one block.
 #[inline(always)]
 fn repeat<I: Integer>(
     union: &mut Union<I>,
@@ -398,8 +407,9 @@ fn repeat<I: Integer>(
     if count == 0 || blocklength == 0 {
         return union.place(old, zero, zero, zero);
     }
-    // The product of three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits.
-    // A saturated product is refused like any other number that does not fit 64 bits.
+    // The product of three 64-bit factors (the count, the stride in extents, and the extent) can
+    // exceed even 128 bits. It then saturates, and a saturated product is refused like any other
+    // number that does not fit in 64 bits.
     let outer = I::from(count - 1).times(stride)?;
     let inner = I::from(blocklength - 1).times(old.extent().into())?;
     let low = displacement(outer.min(zero).plus(inner.min(zero))?)?;
@@ -407,7 +417,7 @@ fn repeat<I: Integer>(
     union.place(old, I::from(count).times(blocklength.into())?, low, high)
 }
 
-/// Places one block of `blocklength` copies at `at` bytes.
+/// Places one block of `blocklength` copies at displacement `at`, in bytes.
 #[inline(always)]
 fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I) -> Result<()> {
     if blocklength == 1 {
@@ -420,7 +430,8 @@ fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I
     union.place(old, blocklength.into(), low, high)
 }
 
-/// Calls [`Union::place`] with numbers computed in 128 bits; the displacements may not fit 64 bits.
+/// Calls [`Union::place`] with numbers that were computed in 128 bits. Returns an error if a
+/// displacement does not fit in 64 bits.
 fn place_wide<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -432,8 +443,8 @@ fn place_wide<I: Integer>(
     union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
-/// Places blocks of `blocklength` copies at each of `displacements` times `unit` bytes. The union
-/// depends only on the least and the greatest displacement.
+/// Places one block of `blocklength` copies at each entry of `displacements`, in units of `unit`
+/// bytes. The union depends only on the least and the greatest displacement.
 fn scatter_equal<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -451,7 +462,7 @@ fn scatter_equal<I: Integer>(
     place_wide(union, old, copies, low, high)
 }
 
-/// Places blocks of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
+/// Places, for every `i`, a block of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
 fn scatter<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -460,8 +471,9 @@ fn scatter<I: Integer>(
     unit: i128,
 ) -> Result<()> {
     let extent = i128::from(old.extent());
-    // Decides whether 64 bits hold every sum below, so that millions of entries need no wider sums. A
-    // table of 32-bit entries is not scanned.
+    // Decide whether every sum below fits in 64 bits, because the loop over millions of entries is
+    // faster in 64 bits than in 128. For a table of 32-bit entries, the range of `i32` is used as the
+    // bound, so the table need not be scanned.
     let (least, greatest) = match displacements {
         Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -472,14 +484,15 @@ fn scatter<I: Integer>(
     let largest = times(magnitude, unit.abs()).saturating_add(farthest);
     let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
         (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
-            // Lists usually count in copies. Then the loop needs no multiplication.
+            // The displacements of most lists count in extents of the copy. For such lists, the loop
+            // runs in units of the extent and needs no multiplication.
             let in_copies = unit == extent && unit != 0;
             let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => {
                 let blocks = lengths.zip(at);
                 if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
             }));
             match in_copies {
-                // If the extent is negative, the highest index has the lowest address.
+                // If the extent is negative, the greatest index has the lowest address.
                 true => {
                     let (a, b) = (times(low.into(), unit.into()), times(high.into(), unit.into()));
                     (copies, a.min(b), a.max(b))
@@ -505,9 +518,9 @@ fn scatter<I: Integer>(
     place_wide(union, old, copies, low, high)
 }
 
-/// Returns the number of copies, and the least and the greatest displacement of a copy. The caller has
-/// checked that all displacements of copies fit 64 bits. (Displacements of empty blocks may wrap; they
-/// are ignored.)
+/// Returns the number of copies, and the least and the greatest displacement of a copy. The caller
+/// has checked that the displacements of all copies fit in 64 bits. The displacement of an empty
+/// block may wrap around, but it is not used.
 #[inline(always)]
 fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i128, i64, i64) {
     let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
@@ -523,7 +536,7 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
     (copies, low, high)
 }
 
-/// Checks that a displacement fits 64 bits by itself: programs hold it as an `i64`.
+/// Checks that the displacement of a copy fits in 64 bits, because programs store it as an `i64`.
 #[inline(always)]
 fn displacement<I: Integer>(bytes: I) -> Result<I> {
     #[cold]
@@ -546,14 +559,14 @@ mod tests {
     use super::*;
     use crate::datatype::{Datatype, Order};
 
-    /// Computes bounds in both widths for the constructor call of `ty`.
+    /// Computes the bounds of the constructor call of `ty`, once in 64 bits and once in 128 bits.
     fn both(ty: &Datatype) -> [Result<Bounds>; 2] {
         let call = ty.constructor();
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
     }
 
-    /// Tests empty blocks at any displacement. A review found that their unused displacement
-    /// overflowed.
+    /// Checks that an empty block may have any displacement. A review found that the displacement of
+    /// an empty block, which is not used, caused an overflow error.
     #[test]
     fn empty_blocks_may_lie_anywhere() {
         let double = crate::Datatype::named(Named::DOUBLE);
@@ -596,13 +609,13 @@ mod tests {
     #[test]
     fn what_only_128_bits_hold_in_between_is_accepted() {
         let int = Datatype::named(Named::INT);
-        // The stride of one block is never used.
+        // The stride is not used, because there is only one block.
         let ty = Datatype::vector(1, 1, i64::MAX, &int).unwrap();
         let [narrow, wide] = both(&ty);
         assert!(narrow.is_err());
         assert_eq!(wide.as_ref(), Ok(ty.bounds()));
         assert_eq!((ty.lb(), ty.ub()), (0, 4));
-        // The error states the number that does not fit.
+        // The error states the number that does not fit in 64 bits.
         let far = Datatype::resized(0, i64::MAX, &int).unwrap();
         let error = Datatype::hindexed(&[1], &[8], &far).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overflow);

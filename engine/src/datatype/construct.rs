@@ -1,9 +1,9 @@
 //! The constructors of derived datatypes and the checks of their arguments.
 //!
 //! Counts and block lengths may be 0 and must not be negative; strides and displacements may have any
-//! value. Arrays that belong together must have equal lengths. `bounds.rs` checks that the resulting
-//! layout fits the address space. Subarrays are in `array.rs`, distributed arrays in `darray.rs`,
-//! predefined types in `predefined.rs`, the calls of MPI-1 in `mpi1.rs`.
+//! value. Arrays that belong together must have equal lengths. `bounds.rs` checks that the sizes and
+//! displacements of the new layout fit in 64 bits. Subarrays are in `array.rs`, distributed arrays in
+//! `darray.rs`, predefined types in `predefined.rs`, and the calls of MPI-1 in `mpi1.rs`.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -16,7 +16,7 @@ fn check_count(argument: &'static str, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// Stores the block lengths of a list. A negative block length is refused.
+/// Stores the block lengths of a list. Returns an error if a block length is negative.
 fn block_lengths(argument: &'static str, values: &[i64]) -> Result<Table> {
     Table::lengths(values).ok_or_else(|| {
         let index = values.iter().position(|&value| value < 0).unwrap_or_default();
@@ -43,7 +43,7 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
     Ok(())
 }
 
-/// Refuses counts that do not fit an `int`.
+/// Returns an error if a value does not fit in an `int`.
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
         Some(value) => {
@@ -53,8 +53,9 @@ pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     }
 }
 
-/// Stores the block lengths of a struct. Most structs have a few members and only block lengths of 1. A
-/// separate table for them would cost a tenth of the instructions of making and dropping such a struct.
+/// Stores the block lengths of a struct. Most structs have a few members, and all their block lengths
+/// are 1. A separate table for such block lengths would cost a tenth of the instructions of making
+/// and dropping the struct.
 #[inline]
 fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     match Table::ones(blocklengths.len()) {
@@ -63,7 +64,8 @@ fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     }
 }
 
-/// Makes the call of a struct. Everything is checked except the kinds of its types (bound markers).
+/// Makes the constructor call of a struct. Checks all arguments except that the types are not bound
+/// markers.
 #[inline]
 pub(super) fn struct_call(
     blocklengths: &[i64],
@@ -81,25 +83,26 @@ pub(super) fn struct_call(
 }
 
 impl Datatype {
-    /// Creates a type of `count` copies of `old`, one extent apart (MPI-5.0 section 5.1.2).
+    /// Creates a type of `count` copies of `old` that lie one extent of `old` apart (MPI-5.0 section
+    /// 5.1.2).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `count` is negative, `ErrorKind::Overflow` if a bound does not fit
-    /// 64 bits.
+    /// Returns `ErrorKind::Count` if `count` is negative. Returns `ErrorKind::Overflow` if a bound
+    /// does not fit in 64 bits.
     #[doc(alias = "MPI_Type_contiguous")]
     pub fn contiguous(count: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
         Self::build(Constructor::Contiguous { count, old: old.clone() })
     }
 
-    /// Creates a type of `count` blocks of `blocklength` copies of `old`. The blocks begin `stride`
-    /// extents of `old` apart (MPI-5.0 section 5.1.2).
+    /// Creates a type of `count` blocks, each of `blocklength` copies of `old`. The starts of
+    /// consecutive blocks lie `stride` extents of `old` apart (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative, `ErrorKind::Overflow` if a
-    /// bound does not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative. Returns
+    /// `ErrorKind::Overflow` if a bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_vector")]
     pub fn vector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
@@ -107,12 +110,12 @@ impl Datatype {
         Self::build(Constructor::Vector { count, blocklength, stride, old: old.clone() })
     }
 
-    /// Does what [`Datatype::vector`] does, with a stride in bytes.
+    /// Does what [`Datatype::vector`] does, except that the stride is in bytes.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative, `ErrorKind::Overflow` if a
-    /// bound does not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative. Returns
+    /// `ErrorKind::Overflow` if a bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_hvector")]
     pub fn hvector(
         count: i64,
@@ -135,8 +138,8 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
-    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
+    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_indexed")]
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Self> {
         let lengths = block_lengths("blocklengths", blocklengths)?;
@@ -148,12 +151,12 @@ impl Datatype {
         })
     }
 
-    /// Does what [`Datatype::indexed`] does, with displacements in bytes.
+    /// Does what [`Datatype::indexed`] does, except that the displacements are in bytes.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
-    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
+    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_hindexed")]
     pub fn hindexed(
         blocklengths: &[i64],
@@ -169,13 +172,13 @@ impl Datatype {
         })
     }
 
-    /// Creates a type with one block of `blocklength` copies of `old` at each of `displacements`, which
-    /// count in extents of `old` (MPI-5.0 section 5.1.2).
+    /// Creates a type with one block of `blocklength` copies of `old` at each entry of
+    /// `displacements`. Displacements are in units of the extent of `old` (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `blocklength` is negative, `ErrorKind::Overflow` if a bound does
-    /// not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Overflow` if a
+    /// bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_indexed_block")]
     pub fn indexed_block(blocklength: i64, displacements: &[i64], old: &Datatype) -> Result<Self> {
         check_count("blocklength", blocklength)?;
@@ -186,12 +189,12 @@ impl Datatype {
         })
     }
 
-    /// Does what [`Datatype::indexed_block`] does, with displacements in bytes.
+    /// Does what [`Datatype::indexed_block`] does, except that the displacements are in bytes.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `blocklength` is negative, `ErrorKind::Overflow` if a bound does
-    /// not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Overflow` if a
+    /// bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_hindexed_block")]
     pub fn hindexed_block(
         blocklength: i64,
@@ -207,13 +210,14 @@ impl Datatype {
     }
 
     /// Creates a type with one block of `blocklengths[i]` copies of `types[i]` at
-    /// `displacements_bytes[i]` for every `i` (MPI-5.0 section 5.1.2). Without an upper bound marker
-    /// the extent is rounded up to the largest alignment of the basic types inside.
+    /// `displacements_bytes[i]` for every `i` (MPI-5.0 section 5.1.2). If the types have no upper
+    /// bound marker, the extent is rounded up to a multiple of the largest alignment of their basic
+    /// types.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
-    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
+    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_struct")]
     pub fn structured(
         blocklengths: &[i64],
@@ -228,13 +232,13 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if `lb + extent` does not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` if `lb + extent` does not fit in 64 bits.
     #[doc(alias = "MPI_Type_create_resized")]
     pub fn resized(lb: i64, extent: i64, old: &Datatype) -> Result<Self> {
         Self::build(Constructor::Resized { lb, extent, old: old.clone() })
     }
 
-    /// Creates a new type equal to this type (MPI-5.0 section 5.1.10).
+    /// Creates a new type with the same layout as this type (MPI-5.0 section 5.1.10).
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() })
@@ -279,7 +283,7 @@ mod tests {
         let types = [Datatype::named(Named::CHAR), Datatype::named(Named::INT), double()];
         let ty = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &types).unwrap();
         assert_eq!(bounds(&ty), (13, 0, 16, 0, 16));
-        // MPI-5.0 section 5.1, example 5.1: {(double, 0), (char, 8)} has extent 16.
+        // In MPI-5.0 section 5.1, example 5.1, the type {(double, 0), (char, 8)} has extent 16.
         let ty = Datatype::structured(&[1, 1], &[0, 8], &[double(), types[0].clone()]).unwrap();
         assert_eq!(bounds(&ty), (9, 0, 16, 0, 9));
         let marked = Datatype::resized(-8, 32, &types[1]).unwrap();

@@ -1,34 +1,36 @@
 //! Distributed arrays: one process's share of an array that is spread over a grid of processes
 //! (MPI-5.0 section 5.1.4).
 //!
-//! This file builds a share as a tree of simpler calls. If the share is one run of indices in every
-//! dimension, the tree is a subarray. Otherwise each dimension becomes one strided loop and one shorter
-//! last block, innermost dimension first. The call itself is kept for decoding (`decode.rs`) and for
-//! the oracle, which follows the standard's own definition instead.
+//! This file builds the share of a process as a tree of simpler constructor calls. If the share is
+//! one run of indices in every dimension, the tree is a subarray. Otherwise each dimension becomes
+//! one strided loop and one shorter last block; the tree is built from the innermost dimension
+//! outwards. The original call is kept for decoding (`decode.rs`) and for the oracle. The oracle does
+//! not use the tree but follows the definition in the standard.
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
 
-/// How a dimension of the array is distributed over its dimension of the process grid.
+/// How one dimension of the array is distributed over the same dimension of the process grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
     /// Every process has the whole dimension (`MPI_DISTRIBUTE_NONE`). The distribution argument is
     /// ignored.
     #[doc(alias = "MPI_DISTRIBUTE_NONE")]
     None,
-    /// Each process has one block (`MPI_DISTRIBUTE_BLOCK`). The distribution argument is the number of
-    /// elements in a block; by default it is the least number that covers the dimension.
+    /// Each process has one block (`MPI_DISTRIBUTE_BLOCK`). The distribution argument is the number
+    /// of elements in a block; the default is the least number with which the blocks of all processes
+    /// cover the dimension.
     #[doc(alias = "MPI_DISTRIBUTE_BLOCK")]
     Block,
     /// Blocks go to the processes in turn (`MPI_DISTRIBUTE_CYCLIC`). The distribution argument is the
-    /// number of elements in a block, by default 1.
+    /// number of elements in a block; the default is 1.
     #[doc(alias = "MPI_DISTRIBUTE_CYCLIC")]
     Cyclic,
 }
 
 impl Distribution {
-    /// Returns the value in the MPI 5 standard ABI.
+    /// Returns the value that the MPI 5 standard ABI assigns to this distribution.
     pub fn abi_value(self) -> i32 {
         match self {
             Self::None => 16,
@@ -37,18 +39,18 @@ impl Distribution {
         }
     }
 
-    /// Returns the distribution with this ABI value.
+    /// Returns the distribution to which the MPI 5 standard ABI assigns this value.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::None, Self::Block, Self::Cyclic].into_iter().find(|d| d.abi_value() == value)
     }
 }
 
-/// The default distribution argument (`MPI_DISTRIBUTE_DFLT_DARG`). The standard ABI gives it the value
-/// 19, so a call cannot ask for blocks of exactly 19 elements.
+/// The value of a distribution argument that asks for the default (`MPI_DISTRIBUTE_DFLT_DARG`). The
+/// standard ABI defines it as 19, so a call cannot ask for blocks of exactly 19 elements.
 #[doc(alias = "MPI_DISTRIBUTE_DFLT_DARG")]
 pub const DEFAULT_ARGUMENT: i32 = 19;
 
-/// The arguments of a call; lists have one entry per dimension.
+/// The arguments of a darray call; each list has one entry per dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct Darray {
     pub(crate) size: i32,
@@ -61,12 +63,14 @@ pub(crate) struct Darray {
     pub(crate) old: Datatype,
 }
 
-/// One process's share of one dimension: blocks of `block` elements that begin `every` elements apart.
+/// One process's share of one dimension. The share consists of blocks of `block` elements; the first
+/// elements of consecutive blocks lie `every` elements apart.
 struct Share {
     first: i64,
     block: i64,
     every: i64,
-    /// Number of whole blocks, and the number of elements in the shorter block after them.
+    /// `blocks` is the number of whole blocks; `rest` is the number of elements in the shorter block
+    /// after them.
     blocks: i64,
     rest: i64,
 }
@@ -82,9 +86,10 @@ impl Share {
             Distribution::Cyclic if default => 1,
             Distribution::Block | Distribution::Cyclic => i64::from(argument),
         };
-        // A block has at most 2^31 - 1 elements or the whole array, and there are at most 2^31 - 1
-        // processes. So only `every` and `first` can exceed 64 bits. Then the share has no second
-        // block, or no block at all.
+        // A block has fewer than 2^31 elements or is the whole dimension, and there are fewer than
+        // 2^31 processes. So only `every` and `first` can exceed 64 bits, and saturation does no
+        // harm: if `every` saturates, the share has no second block; if `first` saturates, the share
+        // is empty.
         let every = block.saturating_mul(processes);
         let first = block.saturating_mul(at);
         if first >= size {
@@ -101,7 +106,7 @@ impl Share {
         }
     }
 
-    /// Returns the number of elements if they are one run.
+    /// Returns the number of elements of the share if the share is one run of indices.
     fn run(&self) -> Option<i64> {
         match (self.blocks, self.rest) {
             (0, rest) => Some(rest),
@@ -128,8 +133,8 @@ fn check_lengths(dimensions: usize, others: [(&'static str, usize); 3]) -> Resul
     Ok(())
 }
 
-/// Returns the position of process `rank` in a grid that is numbered in C order; the order of the array
-/// does not matter.
+/// Returns the coordinates of process `rank` in the process grid. The grid is always numbered in C
+/// order, no matter which order the array has.
 fn coordinates(rank: i32, processes: &[i32]) -> Vec<i32> {
     let mut rest = rank;
     let mut coordinates = vec![0; processes.len()];
@@ -209,7 +214,7 @@ impl Darray {
         Ok(())
     }
 
-    /// Builds the tree of simpler calls that has the layout of this call.
+    /// Builds the tree of simpler constructor calls that has the same layout as this call.
     fn layout(&self) -> Result<Datatype> {
         let (sizes, old) = (&self.sizes, &self.old);
         let too_large = || {
@@ -239,7 +244,8 @@ impl Darray {
         let mut ty = old.clone();
         for d in slowest_first(sizes.len(), self.order).rev() {
             let (share, extent) = (&shares[d], ty.extent());
-            // All these indices lie in the array, so their byte offsets fit if the array's bytes do.
+            // These indices lie in the array or just past its end. So their byte offsets fit in 64
+            // bits, because the size of the array does.
             let place = |index: i64| index.checked_mul(extent).ok_or_else(too_large);
             let (first, every) = (place(share.first)?, share.every.saturating_mul(extent));
             let blocks = Datatype::hvector(share.blocks, share.block, every, &ty)?;
@@ -257,13 +263,14 @@ impl Darray {
 }
 
 impl Datatype {
-    /// Creates the share of process `rank` of `size` processes in an array of `sizes` elements of `old`
-    /// that is distributed over a grid of `processes` (MPI-5.0 section 5.1.4).
+    /// Creates a type for one process's share of a distributed array (MPI-5.0 section 5.1.4). The
+    /// array has `sizes` elements of `old` and is distributed over a grid of `processes`. The group
+    /// has `size` processes, and the share is that of process `rank`.
     ///
-    /// `sizes`, `distributions`, `arguments` and `processes` have one entry per dimension;
-    /// `arguments` are numbers of elements, or [`DEFAULT_ARGUMENT`]. The grid numbers its processes in
-    /// C order (last dimension fastest), even if the array is in Fortran order. The new type's lower
-    /// bound is 0 and its extent is that of the whole array. A share may be empty.
+    /// `sizes`, `distributions`, `arguments` and `processes` have one entry per dimension; each entry
+    /// of `arguments` is a number of elements or [`DEFAULT_ARGUMENT`]. The grid numbers its processes
+    /// in C order (last dimension fastest), even if the array is in Fortran order. The new type's
+    /// lower bound is 0 and its extent is that of the whole array. A share may be empty.
     ///
     /// # Errors
     ///

@@ -1,10 +1,12 @@
-//! Decoding: returns the call that made a type, and its arguments (MPI-5.0 section 5.1.13).
+//! Decodes a type: returns the constructor call that made the type, and the arguments of the call
+//! (MPI-5.0 section 5.1.13).
 //!
-//! `rebuild.rs` does the reverse; the two files must agree row by row. A call with counts decodes in
-//! one of two forms: the form with `int` counts, or the large-count form of the calls that end in `_c`.
-//! If the form was recorded when the type was made ([`Datatype::with_form`]), the type decodes in the
-//! recorded form. Otherwise the type decodes in the `int` form if all its arguments fit, and in the
-//! large form if not.
+//! `rebuild.rs` does the reverse, so for every constructor the two files must agree on the positions
+//! of the arguments. A call with counts decodes in one of two forms. One form has `int` counts; the
+//! other has large counts and belongs to the calls whose names end in `_c`. If the form was recorded
+//! when the type was made ([`Datatype::with_form`]), the type decodes in the recorded form. Otherwise
+//! the type decodes in the `int` form if all arguments fit in this form, and in the large form if
+//! not.
 
 use super::{Call, Constructor, Datatype, F90, Handle, Node};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,7 +16,8 @@ use std::sync::Arc;
 
 /// Which constructor made a type (MPI-5.0 section 5.1.13), by its standard ABI value.
 ///
-/// A newtype and not an enum: values may come from other libraries.
+/// This is a newtype and not an enum, because other MPI libraries may pass values that the standard
+/// does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Combiner(pub i32);
@@ -28,7 +31,8 @@ macro_rules! combiners {
                 pub const $name: Self = Self($value);
             )*
 
-            /// Returns the MPI name if the standard defines this value.
+            /// Returns the MPI name of this value, or `None` if the standard does not define the
+            /// value.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($alias),)*
@@ -71,33 +75,34 @@ impl fmt::Display for Combiner {
     }
 }
 
-/// The form in which a call is decoded.
+/// The form in which a constructor call is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Counts are integers of 32 bits, displacements in bytes are addresses. Calls without a large form
-    /// decode in this form.
+    /// Counts are 32-bit integers; displacements in bytes are addresses. A call that has no large
+    /// form decodes in this form.
     Int,
-    /// Counts and displacements are large counts: the call's name ends in `_c`.
+    /// Counts and displacements are large counts, as in the calls whose names end in `_c`.
     Large,
-    /// The form [`Form::Int`] with an `_INTEGER` combiner: the type was made by a Fortran call of
-    /// MPI-1 ([`Binding::Fortran`](super::Binding::Fortran)).
+    /// Like [`Form::Int`], but with a combiner that ends in `_INTEGER`. A Fortran call of MPI-1 made
+    /// the type ([`Binding::Fortran`](super::Binding::Fortran)).
     Fortran,
 }
 
-/// Which call made a type, and how many arguments the call had ([`Datatype::envelope`]).
+/// The constructor call that made a type, and how many arguments the call had
+/// ([`Datatype::envelope`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The call.
     pub combiner: Combiner,
-    /// The form of the call. Queries of MPI without large counts are erroneous for [`Form::Large`].
+    /// The form of the call. If it is [`Form::Large`], MPI forbids the queries without large counts.
     pub form: Form,
-    /// Number of integers.
+    /// Number of arguments that are integers.
     pub integers: usize,
-    /// Number of addresses.
+    /// Number of arguments that are addresses.
     pub addresses: usize,
-    /// Number of large counts; 0 except in the large form.
+    /// Number of large counts; 0 unless the form is [`Form::Large`].
     pub large_counts: usize,
-    /// Number of datatypes.
+    /// Number of arguments that are datatypes.
     pub datatypes: usize,
 }
 
@@ -111,7 +116,7 @@ pub struct Contents {
     pub addresses: Vec<i64>,
     /// Large counts.
     pub large_counts: Vec<i64>,
-    /// Datatypes: the objects that were passed to the call, not copies.
+    /// The datatypes. They are the objects that were passed to the call, not copies of them.
     pub datatypes: Vec<Datatype>,
 }
 
@@ -124,7 +129,7 @@ fn table_fits(table: &Table) -> bool {
 }
 
 impl Constructor {
-    /// Returns true if the `int` form can hold the arguments.
+    /// Returns true if all arguments of this call fit in the `int` form.
     fn fits_int(&self) -> bool {
         match self {
             Self::Named(_) | Self::Dup { .. } | Self::Resized { .. } => true,
@@ -145,7 +150,8 @@ impl Constructor {
             Self::HindexedBlock { blocklength, displacements, .. } => {
                 fits(&[*blocklength]) && i32::try_from(displacements.len()).is_ok()
             }
-            // Starts and subsizes are not greater than the sizes.
+            // It is enough to check the sizes, because no start and no subsize is greater than the
+            // size of its dimension.
             Self::Subarray { region, .. } => fits(region.sizes()),
             Self::Composite { call, .. } => match &**call {
                 Call::Darray(darray) => fits(&darray.sizes),
@@ -154,7 +160,7 @@ impl Constructor {
         }
     }
 
-    /// Returns true if the call has a variant with large counts.
+    /// Returns true if this call has a variant with large counts.
     fn has_large_form(&self) -> bool {
         match self {
             Self::Named(_) | Self::Dup { .. } => false,
@@ -164,23 +170,24 @@ impl Constructor {
     }
 }
 
-/// Collects the arguments of a call in one of the forms.
+/// Collects the arguments of a call in the order of one form.
 struct Writer {
     form: Form,
     contents: Contents,
 }
 
 impl Writer {
-    /// Adds an argument that is an integer in all forms.
+    /// Adds an argument that is an integer in every form.
     fn int(&mut self, value: i32) {
         self.contents.integers.push(value);
     }
 
-    /// Adds an argument that is an integer or a large count, depending on the form.
+    /// Adds an argument that is a large count in the large form and an integer in the other forms.
     fn count(&mut self, value: i64) {
         match self.form {
             Form::Large => self.contents.large_counts.push(value),
-            // `form()` returns these forms only if all arguments fit.
+            // `as` loses no bits, because `form()` returns these forms only if all arguments fit in
+            // 32 bits.
             Form::Int | Form::Fortran => self.contents.integers.push(value as i32),
         }
     }
@@ -189,7 +196,8 @@ impl Writer {
         values.for_each(|value| self.count(value));
     }
 
-    /// Adds an argument in bytes: an address or a large count, depending on the form.
+    /// Adds an argument in bytes. It is a large count in the large form and an address in the other
+    /// forms.
     fn address(&mut self, value: i64) {
         match self.form {
             Form::Large => self.contents.large_counts.push(value),
@@ -203,9 +211,9 @@ impl Writer {
 }
 
 impl Datatype {
-    /// Returns the form in which this type decodes: the recorded form if there is one, else the `int`
-    /// form if all arguments fit it, else the large form. Calls that have no large form decode in the
-    /// `int` form.
+    /// Returns the form in which this type decodes. This is the recorded form if there is one.
+    /// Otherwise it is the `int` form if all arguments fit in that form, and the large form if not. A
+    /// call that has no large form decodes in the `int` form.
     pub fn form(&self) -> Form {
         match self.0.form {
             Some(form) => form,
@@ -214,15 +222,16 @@ impl Datatype {
         }
     }
 
-    /// Records the form in which this type decodes: [`Form::Large`] for the calls that end in `_c`,
-    /// [`Form::Int`] for the others. For calls that have only one form (named types, `dup`, Fortran 90
-    /// kinds, value-index pairs) this function records nothing.
+    /// Records the form in which this type decodes. The caller passes [`Form::Large`] for a type made
+    /// by a call whose name ends in `_c`, and [`Form::Int`] for other types. If the type's call has
+    /// only one form (named types, `dup`, Fortran 90 kinds, value-index pairs), this function records
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` for [`Form::Int`] if an argument needs more than 32 bits. Returns
-    /// `ErrorKind::Argument` for [`Form::Fortran`], which only [`Datatype::type_hvector`] and the other
-    /// calls of MPI-1 record.
+    /// Returns `ErrorKind::Overflow` for [`Form::Int`] if an argument needs more than 32 bits.
+    /// Returns `ErrorKind::Argument` for [`Form::Fortran`], because only [`Datatype::type_hvector`]
+    /// and the other calls of MPI-1 may record that form.
     pub fn with_form(self, form: Form) -> Result<Self> {
         if !self.constructor().has_large_form() {
             return Ok(self);
@@ -247,9 +256,10 @@ impl Datatype {
         Ok(self.recorded(form))
     }
 
-    /// Records `form`, which must be a form that this type has.
+    /// Records `form`. The type's call must have this form.
     pub(super) fn recorded(mut self, form: Form) -> Self {
-        // Usually the type was just made and is not shared yet.
+        // Usually the type was made just now and has no other owner. Then its node can be changed in
+        // place.
         let unshared = match &mut self.0 {
             Handle::Made(node) => Arc::get_mut(node),
             Handle::Named(_) => None,
@@ -266,7 +276,7 @@ impl Datatype {
         self
     }
 
-    /// Returns the call that made this type.
+    /// Returns the combiner of the call that made this type.
     pub fn combiner(&self) -> Combiner {
         let fortran = self.0.form == Some(Form::Fortran);
         match self.constructor() {
@@ -299,8 +309,8 @@ impl Datatype {
     /// returns.
     #[doc(alias = "MPI_Type_get_envelope")]
     pub fn envelope(&self) -> Envelope {
-        // The numbers of integers, addresses and datatypes in the `int` form, and then the numbers of
-        // integers and large counts in the large form.
+        // The first three numbers belong to the `int` form: integers, addresses and datatypes. The
+        // last two belong to the large form: integers and large counts.
         let (integers, addresses, datatypes, large_integers, large_counts) =
             match self.constructor() {
                 Constructor::Named(_) => (0, 0, 0, 0, 0),
@@ -353,11 +363,11 @@ impl Datatype {
     }
 
     /// Returns the arguments of the call that made this type. The datatypes are the objects that were
-    /// passed to the call. Derived ones may be used, and are freed by dropping them.
+    /// passed to the call. The caller may use them, and frees a derived datatype by dropping it.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` for a named type: no call made it.
+    /// Returns `ErrorKind::Type` for a named type, because no call made it.
     #[doc(alias = "MPI_Type_get_contents")]
     pub fn contents(&self) -> Result<Contents> {
         let mut to = Writer { form: self.form(), contents: Contents::default() };
@@ -414,7 +424,8 @@ impl Datatype {
             }
             Constructor::Subarray { region, order, old } => {
                 let [sizes, subsizes, starts] = region.parts();
-                // The constructors refuse more dimensions than fit an `i32`.
+                // `as` loses no bits, because the constructors refuse a number of dimensions that
+                // does not fit in an `i32`.
                 to.int(sizes.len() as i32);
                 to.counts(sizes.iter().chain(subsizes).chain(starts).copied());
                 to.int(order.abi_value());

@@ -1,26 +1,28 @@
-//! Converts between packed bytes and elements: how many elements a short receive has received
-//! (MPI-5.0 sections 3.2.5 and 5.1.11), and how many bytes a number of elements has.
+//! Converts between packed bytes and elements (MPI-5.0 sections 3.2.5 and 5.1.11). One direction
+//! tells how many elements a message contains if the message is shorter than the receive buffer. The
+//! other direction tells how many bytes a number of elements takes.
 //!
-//! The functions walk down from the type to the basic element where the bytes end. All children of a
-//! call other than a struct have equal sizes, so a division finds the child. A struct with more than 16
-//! members stores sampled prefix sums of its sizes at the first query.
+//! The functions walk down from the type to the basic element in which the bytes end. All copies of
+//! the child of a call other than a struct have equal sizes, so a division finds the copy. A struct
+//! with more than 16 members stores sampled prefix sums of the sizes of its members at the first
+//! query.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;
 
-/// Packed bytes and basic elements that come before a member of a struct.
+/// The numbers of packed bytes and of basic elements before a member of a struct.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     bytes: u64,
     elements: u64,
 }
 
-/// Members per mark; a struct with at most this many members is searched without marks.
+/// Number of members per mark. A struct with at most this many members is searched without marks.
 const SAMPLE: usize = 16;
 
 impl Datatype {
-    /// Returns the number of whole elements of this type in `bytes` packed bytes, or `None` if the last
-    /// element is incomplete (`MPI_UNDEFINED` in C).
+    /// Returns the number of whole elements of this type in `bytes` packed bytes. Returns `None` if
+    /// the last element is incomplete (`MPI_UNDEFINED` in C).
     #[doc(alias = "MPI_Get_count")]
     pub fn get_count(&self, bytes: u64) -> Option<u64> {
         match self.size() as u64 {
@@ -29,9 +31,9 @@ impl Datatype {
         }
     }
 
-    /// Returns the number of basic elements in the first `bytes` packed bytes of a message of this
-    /// type, for any count, or `None` if the last basic element is incomplete (`MPI_UNDEFINED` in C).
-    /// The two members of a pair are two basic elements.
+    /// Returns the number of basic elements in the first `bytes` packed bytes of a message. The
+    /// message may have any number of elements of this type. Returns `None` if the last basic element
+    /// is incomplete (`MPI_UNDEFINED` in C). The two members of a pair count as two basic elements.
     #[doc(alias = "MPI_Get_elements")]
     pub fn get_elements(&self, bytes: u64) -> Option<u64> {
         let (mut ty, mut rest, mut done) = (self, bytes, 0);
@@ -43,7 +45,8 @@ impl Datatype {
             if size == 0 {
                 return None;
             }
-            // The number fits: at every step there are no more elements than bytes.
+            // The sum cannot overflow, because a prefix of the data never has more basic elements
+            // than bytes.
             done += rest / size * ty.elements() as u64;
             rest %= size;
             if rest == 0 {
@@ -66,9 +69,10 @@ impl Datatype {
         }
     }
 
-    /// Returns the number of packed bytes in the first `elements` basic elements of a message of this
-    /// type, for any count. This is the inverse of [`Datatype::get_elements`]. Returns `None` if the
-    /// bytes do not fit `i64`, or if `elements` is above 0 and the type has no elements.
+    /// Returns the number of packed bytes of the first `elements` basic elements of a message. The
+    /// message may have any number of elements of this type. This is the inverse of
+    /// [`Datatype::get_elements`]. Returns `None` if the number of bytes does not fit in an `i64`, or
+    /// if `elements` is above 0 and the type has no basic elements.
     #[doc(alias = "MPI_Status_set_elements")]
     pub fn elements_bytes(&self, elements: u64) -> Option<u64> {
         let (mut ty, mut rest, mut done) = (self, elements, 0u64);
@@ -87,7 +91,8 @@ impl Datatype {
             }
             ty = match ty.constructor() {
                 Constructor::Named(named) => {
-                    // Only a pair has more than one element, and here one of its two elements is left.
+                    // Only a pair has more than one basic element. So this type is a pair, and the
+                    // position lies after its first element.
                     let first = named.members().map(|[(_, first), _]| u64::from(first.size()))?;
                     (rest, done) = (0, done.checked_add(first)?);
                     ty
@@ -105,8 +110,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the member of this struct that holds packed byte `at` or element `at`, and the bytes and
-    /// elements before that member. `place` selects the unit of `at`.
+    /// Returns the member of this struct that contains position `at`, and the bytes and elements
+    /// before that member. `place` selects the unit of `at`: packed bytes or basic elements.
     fn member(
         &self,
         blocklengths: &Table,
@@ -135,7 +140,8 @@ impl Datatype {
                 }
                 marks.into()
             });
-            // The first mark is 0, so it is never above `at`.
+            // The first mark is 0, so at least one mark is not above `at`, and the subtraction cannot
+            // underflow.
             let sample = marks.partition_point(|&mark| place(mark) <= at) - 1;
             (member, before) = (sample * SAMPLE, marks[sample]);
         }
@@ -153,7 +159,8 @@ impl Datatype {
 mod tests {
     use crate::{Datatype, Named, typemap};
 
-    /// Compares the result with the typemap, for every number of bytes in a few elements.
+    /// Compares `get_elements` and `elements_bytes` with the typemap, for every prefix of three
+    /// elements.
     fn check(ty: &Datatype) {
         let sizes: Vec<u64> =
             typemap::typemap(ty).iter().map(|entry| u64::from(entry.named.size())).collect();

@@ -1,8 +1,9 @@
 //! The datatype tree: keeps the user's constructor calls unchanged.
 //!
-//! This is the first step of the flow. A node holds its constructor call (decoding returns it) and
-//! its bounds. Nodes are immutable and shared, so a type that is used in many places exists once. The
-//! next step is `commit.rs`, which lowers the tree to a program.
+//! Building this tree is the first step on the way from a constructor call to a copy. A node holds
+//! its constructor call, which decoding returns, and its bounds. Nodes are immutable and shared, so a
+//! type that is used in many places exists once. The next step is `commit.rs`, which lowers the tree
+//! to a program.
 //!
 //! - `construct.rs`: the constructors and their argument checks
 //! - `array.rs`, `darray.rs`: subarrays, distributed arrays
@@ -10,10 +11,11 @@
 //! - `mpi1.rs`: the calls and bound markers of MPI-1
 //! - `bounds.rs`: size, lower and upper bounds, true bounds, alignment; no other file computes them
 //! - `elements.rs`: how many basic elements a number of packed bytes holds
-//! - `decode.rs`, `rebuild.rs`: envelope and contents of a type, and a type from its contents
+//! - `decode.rs`: returns the envelope and the contents of a type; `rebuild.rs`: makes a type from
+//!   its contents
 //!
-//! Invariants: the bounds of a node fit 64 bits; no function here recurses over the depth of the tree,
-//! and neither does dropping a tree.
+//! Invariants: the bounds of a node fit in 64 bits. No function here recurses over the depth of the
+//! tree; dropping a tree does not recurse either.
 
 mod array;
 mod bounds;
@@ -52,13 +54,14 @@ use std::sync::{Arc, OnceLock};
 #[doc(alias = "MPI_Datatype")]
 pub struct Datatype(Handle);
 
-/// The owner of a node. Named types occur in nearly every tree. They have no reference count, so they
-/// cost no atomic operation, and threads that make types do not contend for them.
+/// How a datatype holds its node. Nearly every tree contains named types. Their nodes have no
+/// reference count, so a clone of a named type costs no atomic operation, and threads that make types
+/// do not contend for a shared counter.
 #[derive(Clone)]
 enum Handle {
-    /// A named type, which lives as long as the process.
+    /// The node of a named type. It lives as long as the process.
     Named(&'static Node),
-    /// A type that a constructor call made.
+    /// The node of a type that a constructor call made.
     Made(Arc<Node>),
 }
 
@@ -77,13 +80,15 @@ impl Deref for Handle {
 pub(crate) struct Node {
     pub(crate) constructor: Constructor,
     pub(crate) bounds: Bounds,
-    /// The form in which the call is decoded, if it was recorded (`decode.rs`).
+    /// The form in which the call is decoded (`decode.rs`); `None` if no form was recorded.
     form: Option<Form>,
-    /// Sampled prefix sums of a long struct, computed at the first query (`elements.rs`).
+    /// Sampled prefix sums over the members of a long struct, computed at the first query
+    /// (`elements.rs`).
     marks: OnceLock<Box<[elements::Mark]>>,
 }
 
-/// The call that made a type. Displacements and strides have the units of that call.
+/// The constructor call that made a type. Each displacement and stride is in the unit that the call
+/// uses.
 #[derive(Clone, Debug)]
 pub(crate) enum Constructor {
     Named(Named),
@@ -141,8 +146,9 @@ pub(crate) enum Constructor {
         extent: i64,
         old: Datatype,
     },
-    /// A call that is equivalent to a tree of other calls, `layout`, which has the same typemap and
-    /// bounds. Decoding, printing and the oracle use `call`; everything else uses only `layout`.
+    /// A call that is implemented by a tree of other calls, `layout`. The tree has the same typemap
+    /// and the same bounds as `call`. Decoding, printing and the oracle use `call`; all other code
+    /// uses `layout`.
     Composite {
         call: Box<Call>,
         layout: Datatype,
@@ -158,7 +164,8 @@ pub(crate) enum Call {
 }
 
 impl Constructor {
-    /// Returns the types that were passed to this call; for a composite, its layout.
+    /// Returns the types that were passed to this call. For a [`Constructor::Composite`], returns its
+    /// layout.
     pub(crate) fn children(&self) -> &[Datatype] {
         match self {
             Self::Named(_) => &[],
@@ -177,7 +184,7 @@ impl Constructor {
         }
     }
 
-    /// Returns the MPI name of the call.
+    /// Returns the name of the call as printed types show it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Named(named) => named.name(),
@@ -208,7 +215,8 @@ impl Node {
 }
 
 impl Datatype {
-    /// Returns the named type `named` as a datatype. Only the first call allocates.
+    /// Returns the named type `named` as a datatype. The first call makes the nodes of all named
+    /// types; later calls allocate nothing.
     pub fn named(named: Named) -> Self {
         static ALL: OnceLock<Vec<Node>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
@@ -219,8 +227,8 @@ impl Datatype {
         Self(Handle::Named(&all[named.index()]))
     }
 
-    /// Makes a node whose children are not bound markers, and computes its bounds. All constructors use
-    /// this function.
+    /// Makes a node and computes its bounds. Returns an error if a child is a bound marker. All
+    /// constructors except the struct of MPI-1 use this function.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {
@@ -258,18 +266,19 @@ impl Datatype {
         &self.0.bounds
     }
 
-    /// Returns true if the two are one object: a clone, or a predefined type requested twice. Equal
-    /// calls make different objects.
+    /// Returns true if the two datatypes are one object: one is a clone of the other, or both are the
+    /// same predefined type. Two equal constructor calls make different objects.
     pub fn is_same(&self, other: &Datatype) -> bool {
         self.address() == other.address()
     }
 
-    /// Returns the identity of the node, for memo tables. It is valid while the tree is alive.
+    /// Returns an address that identifies the node, for memo tables. It identifies the node only
+    /// while the tree is alive.
     pub(crate) fn address(&self) -> *const () {
         std::ptr::from_ref::<Node>(&self.0).cast()
     }
 
-    /// Returns the bytes of data in one element (packed size).
+    /// Returns the number of bytes of data in one element (the packed size).
     #[doc(alias = "MPI_Type_size")]
     pub fn size(&self) -> i64 {
         self.bounds().size
@@ -288,34 +297,35 @@ impl Datatype {
         self.bounds().ub()
     }
 
-    /// Returns the distance in bytes from one element to the next; it may be 0 or negative (resized
-    /// types).
+    /// Returns the distance in bytes from the start of one element to the start of the next. A
+    /// resized type may have extent 0 or a negative extent.
     #[doc(alias = "MPI_Type_get_extent")]
     #[doc(alias = "MPI_Type_extent")]
     pub fn extent(&self) -> i64 {
-        // `bounds.rs` checked at construction that the difference fits.
+        // The subtraction cannot overflow, because `bounds.rs` checked at construction that the
+        // extent fits in 64 bits.
         self.ub() - self.lb()
     }
 
-    /// Returns the offset of the first byte of data, in bytes from the origin; markers and padding do
-    /// not count.
+    /// Returns the offset of the first byte of data from the origin, in bytes. Markers and padding do
+    /// not count as data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the offset one past the last byte of data.
+    /// Returns the offset of one past the last byte of data from the origin, in bytes.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }
 
-    /// Returns the bytes from the first to one past the last byte of data.
+    /// Returns the distance in bytes from the first byte of data to one past the last byte of data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
 
-    /// Returns the largest alignment of the basic types inside, in bytes.
+    /// Returns the largest alignment of the basic types in the typemap, in bytes.
     pub fn align(&self) -> u32 {
         self.bounds().align
     }
@@ -325,8 +335,8 @@ impl Datatype {
         self.bounds().elements
     }
 
-    /// Returns the number of constructor calls from this type down to the deepest predefined type,
-    /// which itself has depth 0. The depth saturates in deeper trees.
+    /// Returns the number of nested constructor calls above the innermost predefined type; 0 for a
+    /// predefined type. The result saturates at the maximum of `u32`.
     pub fn depth(&self) -> u32 {
         self.bounds().depth
     }
@@ -347,15 +357,15 @@ impl Datatype {
         }
     }
 
-    /// Returns the bytes of a named type whose copies form one run (no hole, no padding); 0 for a named
-    /// type without data.
+    /// If this is a named type whose consecutive copies form one run (without hole or padding),
+    /// returns its size in bytes. The result is 0 for a named type without data.
     #[inline]
     pub(crate) fn named_run(&self) -> Option<u64> {
         let named = matches!(self.0, Handle::Named(_));
         (named && self.size() == self.extent()).then_some(self.size() as u64)
     }
 
-    /// Returns the named type if this type is one.
+    /// Returns the named type that this datatype is, or `None` if this datatype is not a named type.
     pub fn as_named(&self) -> Option<Named> {
         match self.constructor() {
             Constructor::Named(named) => Some(*named),
@@ -371,7 +381,8 @@ impl From<Named> for Datatype {
 }
 
 impl fmt::Debug for Datatype {
-    /// Prints one line: the outermost constructor and the bounds (a tree may be too large to print).
+    /// Prints one line with the outermost constructor and the bounds. The whole tree is not printed,
+    /// because it may be too large.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -387,7 +398,8 @@ impl fmt::Debug for Datatype {
 }
 
 impl Drop for Node {
-    /// Takes the tree apart with a list on the heap: a tree may be deeper than the machine stack.
+    /// Takes the tree apart with a list on the heap instead of recursion, because a tree may be
+    /// deeper than the machine stack allows.
     fn drop(&mut self) {
         type Pending = SmallVec<[Arc<Node>; 4]>;
         fn take(constructor: &mut Constructor, pending: &mut Pending) {
@@ -395,9 +407,9 @@ impl Drop for Node {
             let children = match constructor {
                 Constructor::Named(_) => return,
                 Constructor::Composite { layout, .. } => {
-                    // The call may hold the types of which the layout is made. So `pending` must get
-                    // the layout before `constructor` drops the call: only then does `pending` hold the
-                    // last reference.
+                    // The call may hold the types from which `layout` was made. So `pending` must
+                    // take the layout before `constructor` drops the call; otherwise dropping the
+                    // call could drop the last reference to a deep tree and recurse.
                     if let Handle::Made(node) = std::mem::replace(&mut layout.0, byte()) {
                         pending.push(node);
                     }

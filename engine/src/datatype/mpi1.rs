@@ -1,9 +1,10 @@
 //! The constructor calls and bound markers of MPI-1 (deprecated in MPI-2.0, removed in MPI-3.0).
 //!
-//! Programs and textbooks still use these calls. The C calls are today's calls under other names,
-//! except that `MPI_Type_struct` accepts the markers [`Named::LB`](crate::Named) and `UB`. The
-//! Fortran calls took displacements in default integers, and types made by the Fortran calls decode
-//! with separate combiners (MPI-2.2 section 4.1.13). `bounds.rs` computes the bounds.
+//! Programs and textbooks still use these calls. The C calls do the same as current calls with other
+//! names, except that `MPI_Type_struct` accepts the bound markers [`Named::LB`](crate::Named) and
+//! `UB`. The Fortran calls take displacements as default integers, and types made by the Fortran
+//! calls decode with combiners of their own (MPI-2.2 section 4.1.13). `bounds.rs` computes the
+//! bounds.
 //!
 //! `MPI_Type_lb`, `MPI_Type_ub` and `MPI_Type_extent` are [`Datatype::lb`], [`Datatype::ub`] and
 //! [`Datatype::extent`].
@@ -14,10 +15,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// The language from which an MPI-1 constructor was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// C: displacements are addresses. The type decodes like one made by today's call.
+    /// C: displacements are addresses. The type decodes like a type made by the current call.
     C,
     /// Fortran: displacements are default integers of 32 bits, narrower than an address. The type
-    /// decodes with an `_INTEGER` combiner.
+    /// decodes with a combiner that ends in `_INTEGER`.
     Fortran,
 }
 
@@ -43,12 +44,12 @@ impl Binding {
 }
 
 impl Datatype {
-    /// Calls [`Datatype::hvector`], under its MPI-1 name.
+    /// Does what [`Datatype::hvector`] does; this is its MPI-1 name.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::hvector`], and `ErrorKind::Overflow` if a count (for
-    /// [`Binding::Fortran`] also the stride) needs more than 32 bits.
+    /// Returns the errors of [`Datatype::hvector`]. Returns `ErrorKind::Overflow` if a count needs
+    /// more than 32 bits; for [`Binding::Fortran`], also if the stride does.
     #[doc(alias = "MPI_Type_hvector")]
     pub fn type_hvector(
         count: i64,
@@ -63,12 +64,12 @@ impl Datatype {
         binding.record(Self::hvector(count, blocklength, stride_bytes, old)?)
     }
 
-    /// Calls [`Datatype::hindexed`], under its MPI-1 name.
+    /// Does what [`Datatype::hindexed`] does; this is its MPI-1 name.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::hindexed`], and `ErrorKind::Overflow` if a block length (for
-    /// [`Binding::Fortran`] also a displacement) needs more than 32 bits.
+    /// Returns the errors of [`Datatype::hindexed`]. Returns `ErrorKind::Overflow` if a block length
+    /// needs more than 32 bits; for [`Binding::Fortran`], also if a displacement does.
     #[doc(alias = "MPI_Type_hindexed")]
     pub fn type_hindexed(
         blocklengths: &[i64],
@@ -81,19 +82,20 @@ impl Datatype {
         binding.record(Self::hindexed(blocklengths, displacements_bytes, old)?)
     }
 
-    /// Creates a struct as [`Datatype::structured`] does, under its MPI-1 name. Only this call accepts
-    /// the bound markers [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its
+    /// Does what [`Datatype::structured`] does; this is its MPI-1 name. Only this call accepts the
+    /// bound markers [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its
     /// types.
     ///
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
-    /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker.
-    /// Without a marker, the data determine the bound. Only [`Datatype::resized`] can move a marker
-    /// inwards again, because it erases the markers inside.
+    /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker. If
+    /// there is no lower (upper) marker, the data determine the lower (upper) bound. A marker stays
+    /// in effect in every type built from the new type, except that [`Datatype::resized`] erases the
+    /// markers inside it and sets both bounds anew.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::structured`], and `ErrorKind::Overflow` if a block length (for
-    /// [`Binding::Fortran`] also a displacement) needs more than 32 bits.
+    /// Returns the errors of [`Datatype::structured`]. Returns `ErrorKind::Overflow` if a block
+    /// length needs more than 32 bits; for [`Binding::Fortran`], also if a displacement does.
     #[doc(alias = "MPI_Type_struct")]
     pub fn type_struct(
         blocklengths: &[i64],

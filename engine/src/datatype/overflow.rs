@@ -1,19 +1,22 @@
-//! Finds the argument that makes the layout of a constructor call exceed 64 bits.
+//! Finds the argument because of which the layout of a constructor call exceeds 64 bits.
 //!
-//! `bounds.rs` computes sums and products, so its error can only state their values. This file
-//! looks at the call again and names the argument and the value that the caller should check. In a
-//! list, this value is the first entry that is too far away by itself, or else the two entries that
-//! are furthest apart. In a regular call, it is the largest number. Only refused calls run this
-//! code.
+//! `bounds.rs` computes sums and products, so its error can only state their values. When a call is
+//! refused, this file examines the arguments again, and the new error names the argument and the
+//! value that the user should check. In a list, this value is the first entry that is too far away by
+//! itself. If there is no such entry, the error states the least and the greatest entry, because they
+//! lie too far apart. In a regular call such as a vector, the value is the argument of largest
+//! magnitude. This code runs only when a call is refused.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, counted};
 use crate::table::Table;
 
-/// Turns `error`, found in the bounds of `constructor`, into an error about an argument of the call.
+/// Turns `error`, which `bounds.rs` found in `constructor`, into an error that names an argument of
+/// the call.
 #[cold]
 pub(super) fn of_argument(constructor: &Constructor, error: Error) -> Error {
-    // The errors of the call's own checks already name the argument.
+    // An error with any other argument name comes from the call's own checks and already names an
+    // argument of the call.
     if !matches!(error.argument(), "displacement" | "datatype") {
         return error;
     }
@@ -68,15 +71,16 @@ fn largest(arguments: [(&'static str, i64); 3]) -> (&'static str, String) {
     (worst.0, worst.1.to_string())
 }
 
-/// Finds the entry to name among blocks `(length, displacement, extent of the block's type)`.
-/// Displacements are in units of `unit` bytes.
+/// Finds the entry that the error should name. Each item of `blocks` is the length of a block, its
+/// displacement, and the extent of the block's type. Displacements are in units of `unit` bytes.
 fn scattered(
     blocks: impl Iterator<Item = (i64, i64, i128)>,
     unit: i128,
     displacements: &Table,
 ) -> (&'static str, String) {
     for (entry, (length, displacement, extent)) in blocks.enumerate() {
-        // A product of two 64-bit numbers fits 128 bits, and so does the sum of two such products.
+        // These products and their sum cannot overflow: a product of two 64-bit numbers fits in 128
+        // bits, and so does the sum of two such products.
         let first = i128::from(displacement) * unit;
         let bytes = i128::from(length) * extent;
         if length > 0 && i64::try_from(first).is_err() {
@@ -106,7 +110,8 @@ fn equal_blocks(
     scattered(blocks, unit, displacements)
 }
 
-/// Describes all entries: none is too far away by itself, but the distance between them is too large.
+/// Describes the range of all entries. The caller uses this text if no entry is too far away by
+/// itself, but the entries lie too far apart.
 fn apart(displacements: &Table) -> (&'static str, String) {
     let least = displacements.iter().min().unwrap_or(0);
     let most = displacements.iter().max().unwrap_or(0);

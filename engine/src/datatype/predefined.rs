@@ -1,8 +1,10 @@
 //! The predefined types that have no name: Fortran 90 kinds (MPI-5.0 section 19.1.5) and pairs for
-//! `MPI_MINLOC` and `MPI_MAXLOC` (section 6.9.4). Also finds the named type of a class and size.
+//! `MPI_MINLOC` and `MPI_MAXLOC` (section 6.9.4). This file also finds the named type that has a
+//! given class and size.
 //!
-//! An unnamed type is made at the first call and kept for the life of the process, so equal arguments
-//! return one datatype. The table stays small, because few argument lists are valid.
+//! An unnamed type is made at the first call with its arguments and kept for the life of the process,
+//! so that calls with equal arguments return the same datatype. The table of these types stays small,
+//! because few combinations of arguments are valid.
 
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -10,13 +12,14 @@ use crate::named::Named;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The value of an argument that was not given (`MPI_UNDEFINED`), as it appears in decoded integers.
+/// The value that stands for an argument that was not given (`MPI_UNDEFINED`). It appears among the
+/// decoded integers.
 #[doc(alias = "MPI_UNDEFINED")]
 pub const UNDEFINED: i32 = -32766;
 
 /// A class of named types (MPI-5.0 section 19.1.5), by its standard ABI value.
 ///
-/// A newtype and not an enum: values come from callers in other languages.
+/// This is a newtype and not an enum, because callers in other languages may pass undefined values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct TypeClass(pub i32);
@@ -33,8 +36,8 @@ impl TypeClass {
     pub const COMPLEX: Self = Self(194);
 }
 
-/// The arguments of a call that makes a Fortran 90 kind; `UNDEFINED` for an argument that was not
-/// given.
+/// The arguments of a call that returns a Fortran 90 kind. The value of an argument that was not
+/// given is `UNDEFINED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum F90 {
     Real { precision: i32, range: i32 },
@@ -51,7 +54,7 @@ impl F90 {
         }
     }
 
-    /// Returns the named type that represents this kind.
+    /// Returns the named type whose representation this kind has.
     fn named(self) -> Result<Named> {
         match self {
             Self::Real { precision, range } => real_kind(precision, range).map(|k| k.real),
@@ -61,7 +64,8 @@ impl F90 {
     }
 }
 
-/// A kind of real: decimal digits, decimal exponent range, and the named types that represent it.
+/// A kind of real: its number of decimal digits, its decimal exponent range, and the named types that
+/// represent it.
 struct RealKind {
     precision: i32,
     range: i32,
@@ -75,9 +79,9 @@ impl RealKind {
     }
 }
 
-/// The kinds in the order in which `selected_real_kind` prefers them, as in Fortran compilers for LP64
-/// machines. Half precision is not among them. Only x86 has a kind between double and quadruple: C's
-/// `long double`, 80 bits in 16 bytes.
+/// The kinds of real, in the order in which `selected_real_kind` prefers them in Fortran compilers
+/// for LP64 machines. Half precision is not among them. Only x86 has a kind between double and
+/// quadruple precision: C's `long double`, which has 80 bits in 16 bytes.
 const REAL_KINDS: &[RealKind] = &[
     RealKind::new(6, 37, Named::REAL4, Named::COMPLEX8),
     RealKind::new(15, 307, Named::REAL8, Named::COMPLEX16),
@@ -86,7 +90,7 @@ const REAL_KINDS: &[RealKind] = &[
     RealKind::new(33, 4931, Named::REAL16, Named::COMPLEX32),
 ];
 
-/// Exponent ranges of the integer kinds.
+/// The integer kinds: the number of decimal digits that each kind can hold, and its named type.
 const INTEGER_KINDS: &[(i32, Named)] = &[
     (2, Named::INTEGER1),
     (4, Named::INTEGER2),
@@ -116,7 +120,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
     not_negative("precision", precision)?;
     not_negative("range", range)?;
     let last = &REAL_KINDS[REAL_KINDS.len() - 1];
-    // An argument that is not given is below all valid values.
+    // `UNDEFINED` is less than every valid value, so an argument that was not given passes this test.
     if precision > last.precision {
         return refuse(
             "precision",
@@ -153,8 +157,8 @@ fn integer_kind(range: i32) -> Result<Named> {
     }
 }
 
-/// Returns true for the types that `MPI_MINLOC` can compare: integers and reals (MPI-5.0 section
-/// 6.9.2).
+/// Returns true if `MPI_MINLOC` can compare values of this type, that is, for integers and reals
+/// (MPI-5.0 section 6.9.2).
 fn is_ordered(named: Named) -> bool {
     is_integer(named)
         || matches!(
@@ -171,7 +175,7 @@ fn is_ordered(named: Named) -> bool {
         )
 }
 
-/// Returns true for the C and Fortran integers and for the language-independent integers.
+/// Returns true for C integers, Fortran integers and language-independent integers.
 fn is_integer(named: Named) -> bool {
     matches!(
         named,
@@ -211,10 +215,12 @@ enum Key {
     ValueIndex(Named, Named),
 }
 
-/// Returns the type stored for `key`; at the first call, `make` makes it.
+/// Returns the type that is stored for `key`. If there is none, `make` makes the type, and it is
+/// stored.
 fn cached(key: Key, make: impl FnOnce() -> Result<Datatype>) -> Result<Datatype> {
     static MADE: LazyLock<Mutex<HashMap<Key, Datatype>>> = LazyLock::new(Mutex::default);
-    // A panic elsewhere cannot leave the map half changed, so a poisoned lock is usable.
+    // A panic in another thread cannot leave the map half changed, so the map may be used even if its
+    // lock is poisoned.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(ty) = made.get(&key) {
         return Ok(ty.clone());
@@ -261,8 +267,8 @@ impl Datatype {
     }
 
     /// Returns the type of a Fortran variable `integer(selected_int_kind(range))`: an integer that
-    /// holds all numbers of `range` decimal digits (MPI-5.0 section 19.1.5). Equal arguments return the
-    /// same datatype.
+    /// can hold all numbers of `range` decimal digits (MPI-5.0 section 19.1.5). Equal arguments
+    /// return the same datatype.
     ///
     /// # Errors
     ///
@@ -276,12 +282,12 @@ impl Datatype {
     /// section 6.9.4). The pair has the layout of a C struct of the two types.
     ///
     /// If a named pair such as `MPI_FLOAT_INT` exists, this function returns it. Any other real or
-    /// integer forms an unnamed pair with any integer. For all other combinations the result is `None`
-    /// (`MPI_DATATYPE_NULL` in C). Equal arguments return the same datatype.
+    /// integer forms an unnamed pair with any integer. For all other combinations the function
+    /// returns `None` (`MPI_DATATYPE_NULL` in C). Equal arguments return the same datatype.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::structured`]; no known pair causes one.
+    /// Returns the errors of [`Datatype::structured`], but no known pair causes an error.
     #[doc(alias = "MPI_Type_get_value_index")]
     pub fn get_value_index(value: &Datatype, index: &Datatype) -> Result<Option<Self>> {
         let (Some(first), Some(second)) = (value.as_named(), index.as_named()) else {
@@ -306,13 +312,13 @@ impl Datatype {
         Ok(Some(pair))
     }
 
-    /// Returns the named type of a class that has `size` bytes, such as `MPI_INTEGER4` or `MPI_REAL8`
-    /// (MPI-5.0 section 19.1.5).
+    /// Returns the named type that belongs to `class` and has `size` bytes, such as `MPI_INTEGER4` or
+    /// `MPI_REAL8` (MPI-5.0 section 19.1.5).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if `class` is not a class, or if no type of the class has `size`
-    /// bytes.
+    /// Returns `ErrorKind::Argument` if `class` is not one of the classes of the standard, or if no
+    /// type of the class has `size` bytes.
     #[doc(alias = "MPI_Type_match_size")]
     pub fn match_size(class: TypeClass, size: i32) -> Result<Self> {
         let types: &[Named] = match class {
@@ -344,7 +350,8 @@ impl Datatype {
     }
 }
 
-/// Returns an argument as it is decoded. A caller may not pass the value that means "not given".
+/// Converts an optional argument to its decoded value; `None` becomes `UNDEFINED`. Returns an error
+/// if the caller passes the value of `UNDEFINED` itself.
 fn given(argument: &'static str, value: Option<i32>) -> Result<i32> {
     match value {
         Some(UNDEFINED) => refuse(argument, format!("{UNDEFINED} is negative")),

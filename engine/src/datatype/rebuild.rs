@@ -1,4 +1,4 @@
-//! Builds a type from its decoded call: the inverse of `decode.rs`.
+//! Makes a type from the decoded form of its constructor call. This is the inverse of `decode.rs`.
 //!
 //! The input is what MPI's queries return, possibly from another library. So this file checks every
 //! length and value, and then calls the ordinary constructors, which check the rest.
@@ -7,7 +7,8 @@ use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result, counted};
 use smallvec::SmallVec;
 
-/// The four arrays of a decoded call, with the methods that check them.
+/// The four arrays of a decoded call. The methods check the arrays and return the arguments of the
+/// call.
 struct Reader<'a> {
     combiner: Combiner,
     integers: &'a [i32],
@@ -20,7 +21,8 @@ fn wrong<T>(kind: ErrorKind, argument: &'static str, detail: String) -> Result<T
     Err(Error::new(kind, argument, detail))
 }
 
-/// The arguments of a call. Most calls have few arguments, which then need no allocation.
+/// The arguments of a call. Most calls have few arguments, and up to 32 arguments need no heap
+/// allocation.
 type Arguments = SmallVec<[i64; 32]>;
 
 fn widened(values: &[i32]) -> Arguments {
@@ -28,8 +30,8 @@ fn widened(values: &[i32]) -> Arguments {
 }
 
 impl<'a> Reader<'a> {
-    /// Refuses arrays whose lengths differ from the given numbers of integers, addresses, large counts
-    /// and types.
+    /// Returns an error unless the arrays have exactly the given numbers of integers, addresses,
+    /// large counts and types.
     fn expect(&self, integers: u64, addresses: u64, counts: u64, types: u64) -> Result<()> {
         for (argument, length, expected) in [
             ("integers", self.integers.len(), integers),
@@ -46,12 +48,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns the form of the call: large counts mean that the call had the large form.
+    /// Returns the form of the call. If there are large counts, the call had the large form.
     fn form(&self) -> Form {
         if self.counts.is_empty() { Form::Int } else { Form::Large }
     }
 
-    /// Returns the count at the start of a list of counts. It determines the lengths of the other
+    /// Returns the count at the start of `values`. This count determines the lengths of the other
     /// lists.
     fn count(&self, argument: &'static str, values: &[i64]) -> Result<u64> {
         match values {
@@ -60,8 +62,8 @@ impl<'a> Reader<'a> {
                 argument,
                 format!("0 entries, but {} needs at least 1", self.combiner),
             ),
-            // `expect` refuses a count above the lengths of the arrays. The limit keeps products in
-            // range.
+            // `expect` later refuses every count that exceeds the lengths of the arrays. The limit
+            // here only keeps the products before that check from overflowing.
             [count, ..] => match u64::try_from(*count) {
                 Ok(count) if count <= 1 << 60 => Ok(count),
                 _ => wrong(
@@ -73,7 +75,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the number of dimensions, which is integer number `at`.
+    /// Returns the number of dimensions, which is stored in the integer at index `at`.
     fn dimensions(&self, at: usize) -> Result<u64> {
         match self.integers.get(at) {
             Some(&dimensions) if dimensions >= 1 => Ok(dimensions as u64),
@@ -103,9 +105,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns the arguments of a call that begins with a number of blocks `count`. In the `int` form
-    /// the integers are `count`, `more` further counts, and `per` counts for each block; the addresses
-    /// are `bytes` for each block.
+    /// Returns the arguments of a call with `count` blocks, where the first argument is `count`. In
+    /// the `int` form, the integers are `count`, then `more` further counts, then `per` counts for
+    /// each block; the addresses are `bytes` entries for each block.
     fn list(
         &self,
         more: u64,
@@ -131,7 +133,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the arguments of a call with a fixed number of counts and addresses.
+    /// Returns the arguments of a call that has a fixed number of counts and addresses, and one
+    /// datatype.
     fn fixed(&self, counts: u64, addresses: u64) -> Result<Arguments> {
         match self.form() {
             Form::Large => {
@@ -147,7 +150,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the binding of a combiner that has no large form; refuses large counts.
+    /// Returns the binding of a combiner that has no large form. Returns an error if there are large
+    /// counts.
     fn binding(&self) -> Result<Binding> {
         match self.form() {
             Form::Large => wrong(
@@ -169,16 +173,18 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// Creates the type that the call `combiner` makes of these arguments. The arguments are in the
-    /// positions of MPI-5.0 section 5.1.13, as [`Datatype::envelope`] and [`Datatype::contents`] return
-    /// them. If there are large counts, the call had the large form, and the type records that.
+    /// Creates the type that the constructor call `combiner` makes from these arguments. The
+    /// arguments are in the positions of MPI-5.0 section 5.1.13, as [`Datatype::envelope`] and
+    /// [`Datatype::contents`] return them. If there are large counts, the call had the large form,
+    /// and the type records that.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` for [`Combiner::NAMED`] (no call makes a named type) and for a
-    /// value-index pair that does not exist. Returns `ErrorKind::Count` if an array does not have the
-    /// length that the call needs. Returns `ErrorKind::Argument` for an unknown combiner and for a
-    /// value that is not valid at its position. Also returns every error of the call itself.
+    /// Returns `ErrorKind::Type` for [`Combiner::NAMED`], because no call makes a named type, and for
+    /// a value-index pair that does not exist. Returns `ErrorKind::Count` if an array does not have
+    /// the length that the call needs. Returns `ErrorKind::Argument` for an unknown combiner and for
+    /// a value that is not valid at its position. Also returns the errors of the constructor call
+    /// itself.
     pub fn from_contents(
         combiner: Combiner,
         integers: &[i32],

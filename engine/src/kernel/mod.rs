@@ -1,4 +1,5 @@
-//! The engine's view of a compiled kernel: its shape, its parameter block, its entry point.
+//! Defines what the engine knows about a compiled kernel: its shape, its parameter block and its
+//! entry point.
 //!
 //! `plan/` cuts a program into [`Nest`]s and asks a [`Compiler`] for the [`Kernel`] of a nest's
 //! [`Shape`]. `exec/` calls the kernel. This module is the only connection between the engine and
@@ -30,11 +31,11 @@
 //! ```
 //!
 //! To execute only iterations `a..b` of a level, a caller passes `count = b - a` and adds `a *
-//! stride` to the base pointer, or `a` entries to the table address. Thus a caller chooses start
-//! and count at every level, and at most `2 * depth` calls move any whole number of blocks. A count
-//! of 0 at any level moves nothing.
+//! stride` to the base pointer, or `a` entries to the table address. So a caller can choose the first
+//! iteration and the count at every level. At most `2 * depth` calls move any range of whole blocks.
+//! A count of 0 at any level moves nothing.
 //!
-//! Kernels of fused copies walk two layouts at once: see [`TransferShape`].
+//! A kernel for a fused copy walks two layouts at once. [`TransferShape`] describes such kernels.
 
 pub(crate) mod interpreter;
 mod transfer;
@@ -51,7 +52,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The direction of a move.
+/// The direction in which data is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Moves bytes from the described layout into consecutive bytes.
@@ -63,18 +64,18 @@ pub enum Direction {
 /// One level of a nest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// `count` iterations, `stride` bytes apart.
+    /// `count` iterations; consecutive iterations lie `stride` bytes apart.
     Loop {
         /// Number of iterations.
         count: u64,
-        /// Distance of consecutive iterations in bytes; may be 0 or negative.
+        /// Distance between consecutive iterations in bytes. The distance may be 0 or negative.
         stride: i64,
     },
-    /// One iteration per entry, at `entries[i] * scale` bytes.
+    /// One iteration per entry. Iteration `i` lies at `entries[i] * scale` bytes.
     Table {
         /// The entries.
         entries: Table,
-        /// Bytes per unit of an entry.
+        /// Number of bytes per unit of an entry.
         scale: i64,
     },
 }
@@ -89,17 +90,18 @@ impl Level {
     }
 }
 
-/// The bytes that one iteration of the innermost level moves.
+/// The data that one iteration of the innermost level moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// One block of `bytes` bytes at the base.
+    /// One block of `bytes` bytes. Its first byte is at the base.
     Block {
         /// Length in bytes, never 0.
         bytes: u64,
     },
-    /// Several short runs, in packed order. The first run's offset is 0 (it is hoisted into the
-    /// nest's base). There are at most [`Leaf::WINDOW_RUNS`] runs, and all offsets lie within
-    /// [`Leaf::WINDOW_SPAN`] bytes of 0. Runs may touch, overlap, and go backwards.
+    /// Several short runs, in packed order. The offset of the first run is 0, because the base of the
+    /// nest contains the displacement of this run. There are at most [`Leaf::WINDOW_RUNS`] runs, and
+    /// no run reaches more than [`Leaf::WINDOW_SPAN`] bytes from offset 0. Runs may touch, overlap,
+    /// and go backwards.
     Window {
         /// The runs.
         runs: Arc<[Run]>,
@@ -109,10 +111,10 @@ pub enum Leaf {
 impl Leaf {
     /// Maximum number of runs of a window.
     pub const WINDOW_RUNS: usize = WINDOW_RUNS;
-    /// Largest distance of a window's run, start or end, from the window's base, in bytes.
+    /// Maximum distance in bytes from the base of a window to the start or the end of a run.
     pub const WINDOW_SPAN: i64 = WINDOW_SPAN;
 
-    /// Returns the packed bytes of one leaf.
+    /// Returns the number of packed bytes of one leaf.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Block { bytes } => *bytes,
@@ -126,14 +128,15 @@ impl Leaf {
 pub struct Nest {
     /// Displacement of the leaf's first byte when all level offsets are 0, in bytes.
     pub base: i64,
-    /// Outermost first; never empty, at most [`Nest::MAX_DEPTH`].
+    /// The levels, outermost first. There is at least one level, and there are at most
+    /// [`Nest::MAX_DEPTH`].
     pub levels: Levels,
     /// The innermost body.
     pub leaf: Leaf,
 }
 
-/// The levels of a nest, outermost first. Most nests have at most 3 levels, which need no
-/// allocation: every commit makes nests.
+/// The levels of a nest, outermost first. Most nests have at most 3 levels, and these need no heap
+/// allocation. This matters because every commit makes nests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(SmallVec<[Level; 3]>);
 
@@ -172,11 +175,11 @@ impl From<Vec<Level>> for Levels {
 }
 
 impl Nest {
-    /// Maximum depth of a nest that the engine passes to a compiler. The executor runs the outer
-    /// loops of deeper programs, at no measurable cost.
+    /// Maximum depth of a nest that the engine passes to a compiler. If a program is deeper, the
+    /// executor runs the outer loops; this costs no measurable time.
     pub const MAX_DEPTH: usize = 8;
 
-    /// Words of the largest parameter block.
+    /// Number of words of the largest parameter block.
     pub const WORDS: usize = 3 * Self::MAX_DEPTH + 1;
 
     /// Returns the shape of this nest for `direction`.
@@ -203,25 +206,25 @@ impl Nest {
 }
 
 /// The properties of a nest that determine the code of its kernel. Counts, strides, scales and tables
-/// are parameters.
+/// are not part of the shape; they are parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Pack or unpack.
     pub direction: Direction,
-    /// Outermost first.
+    /// The kinds of the levels, outermost first.
     pub levels: Vec<LevelShape>,
     /// The innermost body.
     pub leaf: LeafShape,
 }
 
-/// A level without its numbers.
+/// The kind of a level, without its count, stride, scale and entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LevelShape {
-    /// Constant stride.
+    /// A loop with a constant stride.
     Loop,
-    /// Table of `i32` entries.
+    /// A table with `i32` entries.
     Table32,
-    /// Table of `i64` entries.
+    /// A table with `i64` entries.
     Table64,
 }
 
@@ -245,17 +248,17 @@ impl LevelShape {
     }
 }
 
-/// The properties of a leaf that determine the code.
+/// The properties of a leaf that determine the code of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafShape {
-    /// A block of exactly `bytes` bytes, 1 to [`LeafShape::FIXED_MAX`].
+    /// A block of exactly `bytes` bytes. The length is between 1 and [`LeafShape::FIXED_MAX`].
     Fixed {
         /// Length in bytes.
         bytes: u32,
     },
-    /// A block longer than [`LeafShape::FIXED_MAX`]; its length is a parameter.
+    /// A block longer than [`LeafShape::FIXED_MAX`]. Its length is a parameter.
     Long,
-    /// See [`Leaf::Window`].
+    /// A window of several short runs; see [`Leaf::Window`].
     Window {
         /// The runs.
         runs: Arc<[Run]>,
@@ -263,7 +266,7 @@ pub enum LeafShape {
 }
 
 impl LeafShape {
-    /// Longest block whose length is part of the shape, in bytes.
+    /// Length of the longest block whose length is part of the shape, in bytes.
     pub const FIXED_MAX: u64 = 64;
 }
 
@@ -299,24 +302,26 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The entry point of a kernel. The arguments are the parameter block, the base of the described
-/// memory and the packed bytes.
+/// The entry point of a kernel. The arguments are the addresses of the parameter block, of the base
+/// of the described memory, and of the packed bytes.
 ///
 /// # Safety
 ///
-/// - `params` points to the words that the shape requires (see the module's text), valid for reads.
+/// - `params` points to the words that the shape requires, and they are valid for reads. The
+///   documentation of this module lists the words.
 /// - Table addresses in the block point to at least `count` entries of the shape's width.
 /// - For every iteration, the leaf's runs, relative to `mem` plus the level offsets, are valid for
 ///   reads (pack) or writes (unpack). The kernel accesses nothing else at `mem`.
-/// - `packed` is valid for writes (pack) or reads (unpack) of the leaf's bytes times all counts.
-/// - The two sides do not overlap.
+/// - `packed` is valid for writes (pack) or reads (unpack). The number of its bytes is the product of
+///   the leaf's bytes and of the counts of all levels.
+/// - The described memory and the packed bytes do not overlap.
 ///
-/// The kernel of a [`TransferShape`] takes the parameter block of that shape. Every run of its leaf
-/// is valid for reads relative to `mem`, the base of the source, and for writes relative to
-/// `packed`, the base of the destination.
+/// For the kernel of a [`TransferShape`], the conditions are different: `params` points to the
+/// parameter block of that shape. Every run of its leaf is valid for reads relative to `mem`, the
+/// base of the source, and for writes relative to `packed`, the base of the destination.
 pub type Entry = unsafe extern "C" fn(params: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A compiled kernel. Its code stays mapped while the value is alive.
+/// A compiled kernel. Its code stays mapped as long as this value or a clone of it is alive.
 #[derive(Clone)]
 pub struct Kernel {
     entry: Entry,
@@ -329,20 +334,20 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// - `entry` implements the shape that the kernel is returned for, as the module's text says,
-    ///   and never unwinds.
+    /// - `entry` implements the shape for which the compiler returns the kernel. The documentation of
+    ///   this module defines what the kernel of a shape does. `entry` never unwinds.
     /// - The code of `entry` stays mapped and unchanged while `keep` is alive.
     pub unsafe fn new(entry: Entry, name: Arc<str>, keep: Arc<dyn Any + Send + Sync>) -> Self {
         Self { entry, name, _keep: keep }
     }
 
-    /// Returns the entry point, which is valid while this kernel is alive.
+    /// Returns the entry point. The caller may call it only while this kernel is alive.
     #[inline]
     pub fn entry(&self) -> Entry {
         self.entry
     }
 
-    /// Returns the name that reports print.
+    /// Returns the kernel's name for reports.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -354,27 +359,30 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A maker of kernels. The caller passes it to the commit; the engine contains no code generator.
+/// A code generator that makes kernels. The engine contains no code generator, so the caller passes
+/// one to the commit.
 ///
 /// # Safety
 ///
 /// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
-///   the engine calls the kernel from safe code with the parameters of that shape.
+///   the engine relies on this when it calls the kernel with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of a compilation, as a number of bytes: a kernel that packs that many bytes
-    /// in blocks of 8 saves as much time over the interpreter as its compilation takes. The engine
-    /// asks for the kernel of a nest when the kernel would have saved the cost of its compilation
-    /// (`plan/cost/`). With 0 the engine asks at commit, for each nest where a kernel is ever the
-    /// better choice. With `u64::MAX` the engine never asks.
+    /// Returns the cost of compiling a kernel, expressed as a number of bytes. A kernel that packs
+    /// this many bytes in blocks of 8 saves as much time, compared with the interpreter, as its
+    /// compilation takes. The engine requests the kernel of a nest once the kernel would have saved
+    /// the cost of its own compilation (`plan/cost/`). If the result is 0, the engine requests
+    /// kernels at commit, for each nest for which a kernel can be the fastest choice. If the result
+    /// is `u64::MAX`, the engine never requests a kernel.
     fn threshold(&self) -> u64;
 
-    /// Returns the kernel for `shape`, from the cache or compiled now. `None` is a refusal; the
-    /// plan that asked never asks again and uses the interpreter.
+    /// Returns the kernel for `shape`, from a cache or compiled now. `None` means that the compiler
+    /// refuses the shape. Then the plan keeps its leaf kernel or the interpreter and does not request
+    /// this kernel again.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
 
-    /// Returns the kernel of a fused copy, under the rules of [`Compiler::kernel`]. The entry takes
-    /// the base of the source for `mem` and the base of the destination for `packed`
-    /// ([`TransferShape`]). The default refuses.
+    /// Returns the kernel for a fused copy, under the same rules as [`Compiler::kernel`]. The entry
+    /// point takes the base of the source as `mem` and the base of the destination as `packed`
+    /// ([`TransferShape`]). The default implementation refuses every shape.
     fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
         let _ = shape;
         None

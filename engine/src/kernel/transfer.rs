@@ -1,8 +1,9 @@
-//! The kernel of a fused copy: two layouts walked by one nest.
+//! Describes the kernel of a fused copy. One nest walks two layouts.
 //!
-//! A fused copy has described memory on both sides; otherwise the text of `mod.rs` applies.
-//! `../transfer/nest.rs` finds the nest that two plans have in common, `../transfer/compiled.rs`
-//! calls the kernel. A level adds a displacement to each side:
+//! In a fused copy, both the source and the destination are described memory. Apart from the
+//! differences listed here, the text of `mod.rs` applies. `../transfer/nest.rs` finds the nest that
+//! two plans have in common, `../transfer/compiled.rs` calls the kernel. Each level adds one
+//! displacement to the source address and one to the destination address:
 //!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …
@@ -20,15 +21,15 @@
 //! word 5*depth block length in bytes                           (TransferLeaf::Long only)
 //! ```
 //!
-//! The entry point is an [`Entry`](super::Entry) that takes the base of the source for `mem` and
-//! the base of the destination for `packed`. The kernel stores the runs in order. So, if runs
-//! overlap in the destination, the last byte written stays, as after an unpack.
+//! The entry point is an [`Entry`](super::Entry) that takes the base of the source for `mem` and the
+//! base of the destination for `packed`. The kernel stores the runs in order. So, if runs overlap in
+//! the destination, the run stored last determines the result, as after an unpack.
 
 use super::LevelShape;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that are consecutive on both sides.
+/// A run of bytes that is consecutive in the source and in the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TransferRun {
     /// Displacement in the source, in bytes.
@@ -42,37 +43,40 @@ pub struct TransferRun {
 /// The bytes that one iteration of the innermost level copies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TransferLeaf {
-    /// Short runs in order: at most [`TransferShape::RUNS`] runs of at most
-    /// [`TransferShape::RUN_BYTES`] bytes each, with displacements within [`TransferShape::SPAN`]
-    /// bytes of 0.
+    /// Short runs, in order. There are at most [`TransferShape::RUNS`] runs of at most
+    /// [`TransferShape::RUN_BYTES`] bytes each, and no run reaches more than [`TransferShape::SPAN`]
+    /// bytes from displacement 0.
     Runs {
         /// The runs.
         runs: Arc<[TransferRun]>,
     },
-    /// A block of more than 64 bytes at the base of both sides; its length is a parameter.
+    /// A block of more than 64 bytes, at the base of the source and at the base of the destination.
+    /// Its length is a parameter.
     Long,
 }
 
-/// The properties of a transfer that determine the code of its kernel.
+/// The properties of a fused copy that determine the code of its kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransferShape {
-    /// Source and destination of each level, outermost first; 1 to [`TransferShape::MAX_DEPTH`].
+    /// The kind of each level, in the source and in the destination, outermost level first. There is
+    /// at least one level, and there are at most [`TransferShape::MAX_DEPTH`].
     pub levels: Vec<[LevelShape; 2]>,
     /// The innermost body.
     pub leaf: TransferLeaf,
 }
 
 impl TransferShape {
-    /// Maximum depth of a nest that the engine passes to a compiler. The executor runs further
-    /// levels.
+    /// Maximum depth of a nest that the engine passes to a compiler. If a nest is deeper, the
+    /// executor runs the outer levels.
     pub const MAX_DEPTH: usize = 5;
-    /// Words of the largest parameter block.
+    /// Number of words of the largest parameter block.
     pub const WORDS: usize = 5 * Self::MAX_DEPTH + 1;
     /// Maximum number of runs of a leaf.
     pub const RUNS: usize = 16;
-    /// Longest run of a leaf, in bytes.
+    /// Length of the longest run of a leaf, in bytes.
     pub const RUN_BYTES: u64 = 64;
-    /// Largest distance of a run, start or end, from the base of its side, in bytes.
+    /// Maximum distance in bytes from the base of the source (or destination) to the start or the end
+    /// of a run.
     pub const SPAN: i64 = 1 << 16;
 
     /// Returns the number of words in the parameter block.

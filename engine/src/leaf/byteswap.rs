@@ -1,15 +1,16 @@
-//! Byte order: moves that reverse the bytes of each element between load and store, for
-//! `external32/`.
+//! Byte order: moves that reverse the bytes of each element between load and store. `external32/`
+//! needs them.
 //!
-//! Swapping a run of whole elements of 2, 4, 8 or 16 bytes takes one shuffle per register: a move
-//! begins with an element, so no element crosses a 16-byte boundary of the register. Therefore
-//! [`Swapped`] is an instruction set like those of `moves.rs`, and the loops over them (rows in
-//! this file, tiles in `tiles.rs`, lists in `lists.rs`) serve both byte orders. Patterns of
-//! `dense/` already permute bytes; their permutation includes the byte order. `mod.rs` picks the
-//! loop by the [`Swap`] of a nest.
+//! Swapping a run of whole elements of 2, 4, 8 or 16 bytes takes one shuffle per register. One
+//! shuffle suffices because each move begins at the start of an element, so no element crosses a
+//! 16-byte boundary of the register. So [`Swapped`] implements [`Machine`] like the instruction sets
+//! of `moves.rs`. The loops that are generic over [`Machine`] work in both byte orders: rows in this
+//! file, tiles in `tiles.rs`, lists in `lists.rs`. The patterns of `dense/` permute bytes anyway, and
+//! their permutation also reverses the bytes. `mod.rs` picks the loop according to the [`Swap`] of a
+//! nest.
 //!
-//! Invariant: callers pass whole elements only. `external32/mod.rs` splits ranges that cut an
-//! element.
+//! Invariant: callers pass whole elements only. If a range begins or ends inside an element,
+//! `external32/mod.rs` splits the range.
 
 use super::moves::{self, Machine, Portable};
 #[cfg(target_arch = "x86_64")]
@@ -23,8 +24,8 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The width of an element whose bytes are reversed: 2, 4, 8 or 16 bytes. Width 1 means that no
-/// bytes are reversed.
+/// The width of an element whose bytes are reversed: 2, 4, 8 or 16 bytes. Width 1 means that the
+/// order of the bytes does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width(u8);
 
@@ -32,7 +33,8 @@ impl Width {
     /// The width of elements of 1 byte.
     pub(crate) const ONE: Self = Self(1);
 
-    /// Returns the width of elements of `bytes` bytes, or `None` if no element has that many bytes.
+    /// Returns the width of an element of `bytes` bytes. Returns `None` if no element has that
+    /// length.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         matches!(bytes, 1 | 2 | 4 | 8 | 16).then_some(Self(bytes as u8))
     }
@@ -43,17 +45,17 @@ impl Width {
     }
 }
 
-/// The widths of the elements to byte-swap in the leaf of a nest.
+/// The widths of the elements whose bytes are reversed, for the leaf of a nest.
 #[derive(Clone, Debug)]
 pub(crate) enum Swap {
-    /// All elements of the leaf have one width.
+    /// All elements of the leaf have the same width.
     Same(Width),
-    /// Each run of a window has elements of its own width.
+    /// The elements of run `i` of a window have the width of entry `i`.
     Each(Arc<[Width]>),
 }
 
 impl Swap {
-    /// Returns the width of run number `i` of the leaf.
+    /// Returns the width of the elements in run number `i` of the leaf.
     #[inline]
     pub(super) fn width(&self, i: usize) -> Width {
         match self {
@@ -62,15 +64,15 @@ impl Swap {
         }
     }
 
-    /// Moves packed bytes `skip..skip + bytes` of a leaf. They are whole elements.
+    /// Moves packed bytes `skip..skip + bytes` of a leaf. This range must consist of whole elements.
     ///
     /// # Safety
     ///
-    /// - The machine has `isa`; `self` is the leaf's swap.
-    /// - The parts of `leaf`'s runs that hold these bytes, relative to `mem`, are valid: for reads
-    ///   if `PACK`, for writes otherwise. `packed` is valid for the opposite access, for `bytes`
-    ///   bytes.
-    /// - The two sides do not overlap.
+    /// - The machine has `isa`; `self` describes the elements of `leaf`.
+    /// - The parts of `leaf`'s runs that hold these bytes, relative to `mem`, are valid for reads if
+    ///   `PACK` is true, and for writes otherwise. The `bytes` bytes at `packed` are valid for writes
+    ///   if `PACK` is true, and for reads otherwise.
+    /// - The memory and the packed bytes do not overlap.
     pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
         &self,
         isa: Isa,
@@ -91,9 +93,9 @@ impl Swap {
             }
             let bytes = (run.bytes - skip).min(left);
             let at = mem.wrapping_offset(run.offset as isize).wrapping_add(skip as usize);
-            // SAFETY: `at` and `bytes` are the part of this run that lies in the range, and
-            // `packed` is its place; the caller guarantees both. They are whole elements of the
-            // run's width.
+            // SAFETY: `at` and `bytes` describe the part of this run that lies in the range, and
+            // `packed` points to its packed bytes. The caller guarantees that both are valid and that
+            // the part consists of whole elements of the run's width.
             unsafe { copy::<PACK>(isa, self.width(i), at, packed, bytes as usize) };
             packed = packed.wrapping_add(bytes as usize);
             left -= bytes;
@@ -105,11 +107,11 @@ impl Swap {
     }
 }
 
-/// The instruction set `M` in which every move reverses elements of `W` bytes.
+/// The instruction set `M`, except that every move reverses the bytes of each element of `W` bytes.
 pub(super) struct Swapped<M, const W: usize>(PhantomData<M>);
 
-/// The byte shuffle for elements of `W` bytes: for each of 64 bytes, the index of its source byte
-/// within the same group of 16 bytes.
+/// The control bytes of a shuffle that reverses elements of `W` bytes. For each of 64 result bytes,
+/// the entry is the index of the source byte within the same group of 16 bytes.
 #[cfg(target_arch = "x86_64")]
 struct Mirror<const W: usize>;
 
@@ -125,7 +127,8 @@ impl<const W: usize> Mirror<W> {
     };
 }
 
-/// Reverses elements of `W` bytes without vector instructions of a particular machine.
+/// Reverses the bytes of each element of `W` bytes, without the vector instructions of a particular
+/// CPU.
 #[inline(always)]
 fn swapped_words<T: Copy, const W: usize>(value: T) -> T {
     let mut value = value;
@@ -136,7 +139,8 @@ fn swapped_words<T: Copy, const W: usize>(value: T) -> T {
             let mut at = 0;
             while at + step <= size_of::<T>() {
                 // SAFETY: `at + step <= size_of::<T>()`, so the word lies within `value`. Every
-                // caller's `T` is plain bytes or a vector register, for which any bytes are valid.
+                // caller passes a byte array or a vector register as `T`, and any bytes are a valid
+                // value of such a type.
                 unsafe {
                     let word = bytes.add(at).cast::<$word>();
                     word.write_unaligned($turn(word.read_unaligned()));
@@ -165,8 +169,8 @@ impl<const W: usize> Machine for Swapped<Portable, W> {
 }
 
 /// Reinterprets `value` as a register of the same size, calls `turn` with this register, and
-/// reinterprets the result as a `T`. Callers also compile this function in branches for other
-/// sizes, which never run.
+/// reinterprets the result as a `T`. Callers contain one call per register size. Only the call in the
+/// branch for the size of `T` ever runs.
 ///
 /// # Safety
 ///
@@ -186,8 +190,8 @@ impl<const W: usize> Machine for Swapped<Avx2, W> {
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         let mirror = Mirror::<W>::BYTES.as_ptr();
-        // SAFETY: each arm's register has the size of `T`, and `mirror` points to 64 bytes. The
-        // caller guarantees that the CPU has AVX2.
+        // SAFETY: the branch checks that its register has the size of `T`, and `mirror` points to 64
+        // bytes. The caller guarantees that the CPU has AVX2.
         unsafe {
             match size_of::<T>() {
                 16 => through(value, |v| _mm_shuffle_epi8(v, _mm_loadu_si128(mirror.cast()))),
@@ -206,8 +210,8 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         let mirror = Mirror::<W>::BYTES.as_ptr();
-        // SAFETY: the register of the first arm has 64 bytes like `T`, and `mirror` points to 64
-        // bytes. The caller guarantees that the CPU has AVX-512 BW, and so AVX2.
+        // SAFETY: in the first branch, `T` has 64 bytes like the register, and `mirror` points to 64
+        // bytes. The caller guarantees that the CPU has AVX-512 BW; such a CPU also has AVX2.
         unsafe {
             match size_of::<T>() {
                 64 => through(value, |v| _mm512_shuffle_epi8(v, _mm512_loadu_si512(mirror.cast()))),
@@ -217,8 +221,8 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
     }
 }
 
-/// A function that moves a run of elements of one width. The length of the run is not known at
-/// compile time. The arguments are `from`, `to` and the number of bytes.
+/// A function that moves a run of elements that all have the same width. The arguments are `from`,
+/// `to` and the number of bytes; this number is not known at compile time.
 ///
 /// # Safety
 ///
@@ -244,35 +248,35 @@ pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
     portable::mover(width)
 }
 
-/// The [`Mover`] that does not change bytes.
+/// The [`Mover`] that keeps the order of the bytes.
 ///
 /// # Safety
 ///
 /// The conditions of [`Mover`] hold.
 unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: `from` is readable and `to` writable for `bytes` bytes, and they do not overlap
-    // (second condition of `Mover`).
+    // SAFETY: by the second condition of `Mover`, `from` is readable and `to` writable for `bytes`
+    // bytes, and they do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are
-/// loaded before the first is stored, so that no load waits for a store to the same offset of
-/// another page.
+/// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are loaded
+/// before the first is stored. Otherwise a load could have to wait for a store to an address with the
+/// same offset in another page.
 ///
 /// # Safety
 ///
 /// The conditions of [`moves::run`] hold.
 #[inline(always)]
 unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
-    /// Longest run, in bytes, that does not enter the loop.
+    /// Length of the longest run that does not enter the loop, in bytes.
     const SHORT: usize = 64;
     if bytes <= SHORT || M::WIDEST < 32 {
-        // SAFETY: `moves::run` gets this function's arguments, whose conditions the caller
-        // guarantees.
+        // SAFETY: the conditions of `moves::run` are those of this function, and the arguments are
+        // the same.
         return unsafe { moves::run::<M>(from, to, bytes) };
     }
     // Separate moves cover the first and the last 64 bytes. The stores between them begin at cache
-    // lines, for the reason given in `moves::long`.
+    // lines; `moves::long` explains why.
     let last = bytes - SHORT;
     // SAFETY: `bytes` is more than `SHORT`, so the first `SHORT` bytes are in the run.
     unsafe { moves::block::<M, SHORT>(from, to) };
@@ -300,25 +304,26 @@ unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
         turns!(32);
     }
     while at < last {
-        // SAFETY: `at` is below `last == bytes - SHORT`, so the 64 bytes from `at` end before the
-        // run's end.
+        // SAFETY: `at` is below `last`, and `last` is `bytes - SHORT`. So the 64 bytes from `at` end
+        // before the end of the run.
         unsafe { moves::block::<M, SHORT>(from.add(at), to.add(at)) };
         at += SHORT;
     }
     if at < bytes {
-        // SAFETY: `last` is `bytes - SHORT`, so the move covers exactly the last 64 bytes of the
-        // run.
+        // SAFETY: `last` is `bytes - SHORT`, so the move covers exactly the last 64 bytes of the run.
         unsafe { moves::block::<M, SHORT>(from.add(last), to.add(last)) };
     }
 }
 
-/// Does what [`interpreter::copy`] does and reverses the bytes of elements of `width`.
+/// Does what [`interpreter::copy`] does, and reverses the bytes of each element; the elements have
+/// width `width`.
 ///
 /// # Safety
 ///
-/// - The machine has `isa`; `bytes` is a multiple of the width.
-/// - `mem` is valid for `bytes` bytes: for reads if `PACK`, for writes otherwise. `packed` is valid
-///   for the opposite access. They do not overlap.
+/// - The machine has `isa`; `bytes` is a multiple of `width`.
+/// - The `bytes` bytes at `mem` are valid for reads if `PACK` is true, and for writes otherwise. The
+///   `bytes` bytes at `packed` are valid for writes if `PACK` is true, and for reads otherwise. The
+///   two ranges do not overlap.
 #[inline]
 pub(crate) unsafe fn copy<const PACK: bool>(
     isa: Isa,
@@ -328,17 +333,18 @@ pub(crate) unsafe fn copy<const PACK: bool>(
     bytes: usize,
 ) {
     if width == Width::ONE {
-        // SAFETY: `mem` and `packed` are valid for `bytes` bytes and do not overlap (second
-        // condition of `# Safety`).
+        // SAFETY: the caller guarantees that `mem` and `packed` are valid for `bytes` bytes and do
+        // not overlap.
         return unsafe { interpreter::copy::<PACK>(mem, packed, bytes) };
     }
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-    // SAFETY: `from` is readable and `to` writable for `bytes` bytes, a multiple of `width`; the
-    // machine has `isa`. The caller guarantees all three.
+    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `bytes` bytes, that
+    // `bytes` is a multiple of `width`, and that the machine has `isa`.
     unsafe { mover(isa, width)(from, to, bytes) }
 }
 
-/// Returns the row for blocks of `bytes` bytes with elements of `width`, which is not 1.
+/// Returns the row for blocks of `bytes` bytes. The blocks consist of elements of width `width`, and
+/// this width is not 1.
 pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64, width: Width) -> Row {
     match level {
         LevelShape::Loop => instance::<Strided, PACK>(isa, bytes, width),
@@ -359,13 +365,14 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64, width: Width) -> R
     portable::row::<S, PACK>(bytes, width)
 }
 
-/// The runs of a window and the swap of each run: the context of the rows of [`windows`].
+/// The runs of a window and the widths of their elements. A pointer to a `Window` is the context of
+/// the rows that [`windows`] returns.
 pub(super) struct Window {
     pub(super) runs: Arc<[Run]>,
     pub(super) swap: Swap,
 }
 
-/// Returns the row that moves windows run by run.
+/// Returns the row that moves the runs of each window one by one.
 pub(super) fn windows<const PACK: bool>(isa: Isa, level: LevelShape) -> Row {
     match level {
         LevelShape::Loop => windows_of::<Strided, PACK>(isa),
@@ -385,13 +392,13 @@ fn windows_of<S: Steps, const PACK: bool>(isa: Isa) -> Row {
     window_portable::<S, PACK>
 }
 
-/// Defines a row of [`windows`] that moves run by run.
+/// Defines a row for [`windows`] that moves one run at a time.
 macro_rules! run_by_run {
     ($name:ident, $machine:ident $(, #[$feature:meta])?) => {
         /// # Safety
         ///
         /// - The conditions of [`Row`] hold. The context is a [`Window`] that outlives the call.
-        /// - The CPU has the instruction set.
+        /// - The CPU has the instruction set of `$machine`.
         $(#[$feature])?
         unsafe fn $name<S: Steps, const PACK: bool>(
             context: *const u8,
@@ -399,23 +406,24 @@ macro_rules! run_by_run {
             mem: *mut u8,
             packed: *mut u8,
         ) {
-            // SAFETY: the caller guarantees that the context is a `Window` that outlives the call.
+            // SAFETY: the caller guarantees that `context` points to a `Window` that outlives the
+            // call.
             let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
-            // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of
-            // `Row`), of which the first is the count.
+            // SAFETY: by the first condition of `Row`, `words` points to the parameters of a level of
+            // kind `S`. The first parameter is the count.
             let (count, steps) = unsafe { (*words as usize, S::new(words)) };
             let (mut cursor, mut packed) = (steps.start(mem), packed);
             for _ in 0..count {
-                // SAFETY: the cursor stands at an iteration below the count.
+                // SAFETY: the loop runs `count` times, so the cursor stands at an existing iteration.
                 let at = unsafe { steps.at(mem, cursor, 0) };
                 cursor = steps.after(cursor, 1);
                 for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
                     let mem = at.wrapping_offset(offset as isize);
                     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
                     let bytes = bytes as usize;
-                    // SAFETY: `mem` is this run in an iteration below the count and `packed` its
-                    // place, both valid by the conditions of `Row`; the CPU has the instruction
-                    // set.
+                    // SAFETY: `mem` is the address of this run in an existing iteration, and `packed`
+                    // points to the packed bytes of the run. Both are valid by the conditions of
+                    // `Row`. The CPU has the instruction set.
                     unsafe {
                         match swap.width(r).bytes() {
                             1 => moves::run::<Portable>(from, to, bytes),
@@ -436,8 +444,8 @@ run_by_run! { window_portable, Portable }
 #[cfg(target_arch = "x86_64")]
 run_by_run! { window_avx2, Avx2, #[target_feature(enable = "avx2")] }
 
-/// The row of [`windows`] with one masked move per run of up to 64 bytes, so that no jump depends
-/// on the length or the width of a run.
+/// A row for [`windows`]. Every run of up to 64 bytes takes one masked move, so no jump depends on
+/// the length of such a run or on the width of its elements.
 ///
 /// # Safety
 ///
@@ -458,14 +466,14 @@ unsafe fn masked<S: Steps, const PACK: bool>(
         Mirror::<8>::BYTES,
         Mirror::<16>::BYTES,
     ];
-    // SAFETY: the caller guarantees that the context is a `Window` that outlives the call.
+    // SAFETY: `context` points to a `Window` that outlives the call; the caller guarantees this.
     let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
-    // SAFETY: the caller guarantees that `words` points to the parameters of a level of kind `S`;
-    // the first of them is the count.
+    // SAFETY: the level is of kind `S`, and the caller guarantees that `words` points to its
+    // parameters. The first parameter is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the cursor stands at an iteration below the count.
+        // SAFETY: `count` bounds the loop, so the level has the iteration at which the cursor stands.
         let at = unsafe { steps.at(mem, cursor, 0) };
         cursor = steps.after(cursor, 1);
         for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
@@ -474,9 +482,9 @@ unsafe fn masked<S: Steps, const PACK: bool>(
             if bytes <= 64 {
                 let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
                 let mask = _bzhi_u64(u64::MAX, bytes as u32);
-                // SAFETY: the bytes under the mask are this run in an iteration below the count,
-                // and their packed place; other bytes are not accessed. `mirror` points to 64
-                // bytes.
+                // SAFETY: the bytes under the mask are this run in an existing iteration on one side,
+                // and the packed bytes of the run on the other. Other bytes are not accessed.
+                // `mirror` points to 64 bytes.
                 unsafe {
                     let mirror = MIRRORS[width.bytes().trailing_zeros() as usize].as_ptr();
                     let data = _mm512_maskz_loadu_epi8(mask, from.cast());
@@ -484,8 +492,9 @@ unsafe fn masked<S: Steps, const PACK: bool>(
                     _mm512_mask_storeu_epi8(to.cast(), mask, data);
                 }
             } else {
-                // SAFETY: `mem` is this run in an iteration below the count and `packed` its place,
-                // both valid for `bytes` bytes by the conditions of `Row`.
+                // SAFETY: `mem` is the address of this run in an existing iteration, and `packed`
+                // points to the packed bytes of the run. Both are valid for `bytes` bytes by the
+                // conditions of `Row`.
                 unsafe { copy::<PACK>(Isa::Avx512, width, mem, packed, bytes) };
             }
             packed = packed.wrapping_add(bytes);
@@ -493,7 +502,7 @@ unsafe fn masked<S: Steps, const PACK: bool>(
     }
 }
 
-/// Defines the movers and rows of one instruction set.
+/// Defines the movers and the rows of one instruction set.
 macro_rules! instances {
     ($name:ident, $machine:ident, [$($width:literal: $($bytes:literal)*;)*] $(, #[$feature:meta])?) => {
         mod $name {
@@ -527,15 +536,15 @@ macro_rules! instances {
             /// The conditions of [`Mover`] hold.
             $(#[$feature])?
             unsafe fn run<const W: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-                // SAFETY: the caller guarantees the two sides for `bytes` bytes, a multiple of `W`,
-                // and the instruction set.
+                // SAFETY: the caller guarantees that both sides are valid for `bytes` bytes, that
+                // `bytes` is a multiple of `W`, and that the CPU has the instruction set.
                 unsafe { long_run::<Swapped<$machine, W>>(from, to, bytes) }
             }
 
             /// # Safety
             ///
             /// - The conditions of [`Row`] hold, for blocks of `B` bytes.
-            /// - The CPU has the instruction set.
+            /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn fixed<S: Steps, const PACK: bool, const W: usize, const B: usize>(
                 context: *const u8,
@@ -544,8 +553,8 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: `blocks` has the conditions of `Row` for blocks of `B` bytes, which the
-                // caller guarantees.
+                // SAFETY: `blocks` requires the conditions of `Row` for blocks of `B` bytes, and the
+                // caller guarantees them.
                 unsafe { blocks::<Swapped<$machine, W>, S, PACK, B>(words, mem, packed) }
             }
 
@@ -553,7 +562,7 @@ macro_rules! instances {
             ///
             /// - The conditions of [`Row`] hold. The context is the block length in bytes, at least
             ///   64.
-            /// - The CPU has the instruction set.
+            /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn long<S: Steps, const PACK: bool, const W: usize>(
                 context: *const u8,
@@ -562,15 +571,15 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let bytes = context.addr();
-                // SAFETY: `bytes` is the block length, at least 64, and the caller guarantees the
-                // conditions of `Row` for it.
+                // SAFETY: `bytes` is the block length and at least 64. The caller guarantees the
+                // conditions of `Row` for blocks of this length.
                 unsafe { long_blocks::<Swapped<$machine, W>, S, PACK>(bytes, words, mem, packed) }
             }
 
             /// # Safety
             ///
             /// - The conditions of [`Row`] hold. The context is the block length in bytes.
-            /// - The CPU has the instruction set.
+            /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn any<S: Steps, const PACK: bool, const W: usize>(
                 context: *const u8,
@@ -579,13 +588,14 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let bytes = context.addr();
-                // SAFETY: the caller guarantees that `words` points to the parameters of a level of
-                // kind `S`; the first of them is the count.
+                // SAFETY: `words` points to the parameters of a level of kind `S`, as the caller
+                // guarantees. The first parameter is the count.
                 let (count, steps) = unsafe { (*words as usize, S::new(words)) };
                 let (mut cursor, mut packed) = (steps.start(mem), packed);
                 for _ in 0..count {
-                    // SAFETY: the cursor stands at an iteration below the count, so its block of
-                    // `bytes` bytes is valid at `at`; `packed` is the block's place.
+                    // SAFETY: the loop runs `count` times, so the cursor stands at an existing
+                    // iteration, and its block of `bytes` bytes at `at` is valid. `packed` points to
+                    // the packed bytes of the block.
                     unsafe {
                         let at = steps.at(mem, cursor, 0);
                         let (from, to) = if PACK { (at, packed) } else { (packed, at) };

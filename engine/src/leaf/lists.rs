@@ -1,10 +1,11 @@
 //! Moves the runs of an index list. Each run has its own length.
 //!
-//! `exec/` calls [`run`] for the whole entries of a list of blocks. A memcpy per entry costs a call
-//! and a mispredicted jump on the length, several times the cost of moving a run of a few doubles.
-//! So a run of up to one register is one masked move on CPUs with AVX-512, and two overlapping
-//! moves of a fixed size on other CPUs. Nothing outside a run is read or written: the memory in the
-//! gaps may belong to another thread or may not be mapped.
+//! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A memcpy
+//! per entry would cost a function call and a mispredicted jump on the length. These take several
+//! times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits in one
+//! register takes one masked move; on other CPUs, a short run takes two overlapping moves of a fixed
+//! size. Nothing outside a run is read or written, because the memory in the gaps may belong to
+//! another thread or may not be mapped.
 
 use super::Isa;
 use super::byteswap::{self, Swapped, Width};
@@ -15,30 +16,32 @@ use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
 
-/// Longest run that the moves of this file handle; longer runs use memcpy.
+/// Length of the longest run that the moves of this file handle, in bytes. Longer runs use memcpy.
 const SHORT: usize = 64;
 
-/// A list of runs at a memory base: run `i` has `lengths[i] * unit` bytes at `mem + entries[i] *
-/// scale`.
+/// A list of runs, and the memory address to which their displacements are relative. Run `i` has
+/// `lengths[i] * unit` bytes and begins at `mem + entries[i] * scale`.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
     pub(crate) list: &'a RaggedList,
     pub(crate) scale: i64,
     pub(crate) unit: u64,
     pub(crate) mem: *mut u8,
-    /// Bytes of the elements to byte-swap. `unit` is a multiple of `width`.
+    /// Width of the elements whose bytes are reversed. `unit` is a multiple of `width`.
     pub(crate) width: Width,
 }
 
-/// Moves the whole runs of `range`, in order, and returns the packed address after the last run.
+/// Moves the runs with the indices in `range`, in order. Returns the address after the packed bytes
+/// of the last run.
 ///
 /// # Safety
 ///
 /// - The machine has `isa`.
 /// - `range` is within the list.
-/// - Every run of `range` is valid: for reads if `PACK`, for writes otherwise. `packed` is valid
-///   for the opposite access, for the sum of the runs' bytes.
-/// - The two sides do not overlap.
+/// - Every run of `range` is valid for reads if `PACK` is true, and for writes otherwise. Let `total`
+///   be the sum of the lengths of these runs. `total` bytes at `packed` are valid for writes if
+///   `PACK` is true, and for reads otherwise.
+/// - The runs and the packed bytes do not overlap.
 pub(crate) unsafe fn run<const PACK: bool>(
     isa: Isa,
     runs: Runs<'_>,
@@ -47,8 +50,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
 ) -> *mut u8 {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 {
-        // SAFETY: the machine has AVX-512, since it has `isa`; the caller guarantees `range`, its
-        // runs and the packed bytes.
+        // SAFETY: the machine has `isa`, so it has AVX-512. The caller guarantees that `range` is
+        // within the list and that its runs and the packed bytes are valid.
         return unsafe {
             match runs.width.bytes() {
                 1 => masked::<Avx512, PACK>(runs, range, packed),
@@ -61,12 +64,12 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx2 && runs.width != Width::ONE {
-        // SAFETY: the machine has AVX2, since it has `isa`; the other conditions are those of this
+        // SAFETY: the machine has `isa`, so it has AVX2. The other conditions are those of this
         // function, for the same arguments.
         return unsafe { swapped_avx2::<PACK>(runs, range, packed) };
     }
-    // SAFETY: the caller guarantees that `range` is in the list, its runs and the packed bytes; the
-    // portable loops need no other instruction set.
+    // SAFETY: the caller guarantees that `range` is within the list and that its runs and the packed
+    // bytes are valid. The portable loops need no further instruction set.
     unsafe {
         match runs.width.bytes() {
             1 => overlapping::<Portable, PACK>(isa, runs, range, packed),
@@ -78,7 +81,7 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
 }
 
-/// Does what [`run`] does, for elements that are byte-swapped in registers of 32 bytes.
+/// Does what [`run`] does, and reverses the bytes of each element in registers of 32 bytes.
 ///
 /// # Safety
 ///
@@ -91,8 +94,8 @@ unsafe fn swapped_avx2<const PACK: bool>(
     range: Range<usize>,
     packed: *mut u8,
 ) -> *mut u8 {
-    // SAFETY: the caller guarantees `range`, its runs and the packed bytes; this function is
-    // compiled for AVX2, so the CPU has it.
+    // SAFETY: the caller guarantees that `range` is within the list and that its runs and the packed
+    // bytes are valid. This function is compiled for AVX2, so the CPU has AVX2.
     unsafe {
         match runs.width.bytes() {
             2 => overlapping::<Swapped<Avx2, 2>, PACK>(Isa::Avx2, runs, range, packed),
@@ -103,8 +106,9 @@ unsafe fn swapped_avx2<const PACK: bool>(
     }
 }
 
-/// Calls `short(mem, packed, bytes)` for runs of up to [`SHORT`] bytes and memcpy for longer ones.
-/// The value is the packed address after the last run.
+/// Moves the runs: calls `short(mem, packed, bytes)` for each run of up to [`SHORT`] bytes, and
+/// `byteswap::copy` for each longer run. Evaluates to the address after the packed bytes of the last
+/// run.
 macro_rules! sweep {
     ($isa:expr, $runs:expr, $range:expr, $packed:expr, $pack:expr, $short:expr) => {{
         let Runs { list, scale, unit, mem, width } = $runs;
@@ -114,9 +118,9 @@ macro_rules! sweep {
             for (length, place) in runs.take(count) {
                 let bytes = (length as u64 * unit) as usize;
                 let at = mem.wrapping_offset(place.wrapping_mul(scale) as isize);
-                // SAFETY: `at` and `bytes` are one run of the range, and `packed` is its place in
-                // the packed bytes; the caller of `run` guarantees both, and that the machine has
-                // `$isa`.
+                // SAFETY: `at` and `bytes` describe one run of the range, and `packed` points to its
+                // packed bytes. The caller of `run` guarantees that both are valid and that the
+                // machine has `$isa`.
                 unsafe {
                     if bytes <= SHORT {
                         $short(at, packed, bytes);
@@ -154,8 +158,9 @@ unsafe fn masked<M: Machine, const PACK: bool>(
     unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
         let mask = _bzhi_u64(u64::MAX, bytes as u32);
-        // SAFETY: the mask has one bit for each of the `bytes` bytes, which the caller guarantees
-        // on both sides. Bytes without a bit are not accessed, even if they are not mapped.
+        // SAFETY: the mask has one bit for each of the `bytes` bytes, and the caller guarantees that
+        // these bytes are valid on both sides. Bytes without a bit are not accessed, even if they are
+        // not mapped.
         unsafe {
             let data = _mm512_maskz_loadu_epi8(mask, from.cast());
             _mm512_mask_storeu_epi8(to.cast(), mask, M::swapped(data));
@@ -182,8 +187,8 @@ unsafe fn overlapping<M: Machine, const PACK: bool>(
     #[inline(always)]
     unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-        // SAFETY: the caller guarantees `bytes` readable bytes at `from` and as many writable ones
-        // at `to`, a multiple of the element's width.
+        // SAFETY: the caller guarantees that `bytes` bytes are readable at `from` and writable at
+        // `to`, and that `bytes` is a multiple of the element's width.
         unsafe { moves::run::<M>(from, to, bytes) }
     }
     sweep!(isa, runs, range, packed, PACK, short::<M, PACK>)
@@ -194,8 +199,8 @@ mod tests {
     use super::*;
     use crate::table::Table;
 
-    /// Tests runs of every length, in tables of every width, in both directions and with both
-    /// loops.
+    /// Checks that runs of every length are moved and that nothing beside them is written. The test
+    /// uses tables of every width, both directions, and every instruction set of this machine.
     #[test]
     fn runs_of_all_lengths_and_nothing_beside_them() {
         runs_of(3, 1);
@@ -204,7 +209,8 @@ mod tests {
         }
     }
 
-    /// Tests runs of whole units of `unit` bytes, byte-swapped in parts of `part` bytes.
+    /// Checks lists whose runs consist of whole units of `unit` bytes; the bytes of each part of
+    /// `part` bytes are reversed.
     fn runs_of(unit: usize, part: usize) {
         let turn = |bytes: &mut [u8]| bytes.chunks_mut(part).for_each(|part| part.reverse());
         let counts: Vec<i64> = (0..90).map(|i| i * 7 % 30).collect();
@@ -241,8 +247,8 @@ mod tests {
                 let runs = Runs { list: &list, scale, unit: unit as u64, mem, width };
                 let mut packed = vec![0; expected.len() + 64];
                 let mut back = unpacked.clone();
-                // SAFETY: `memory` holds all runs of `range`, and `packed` and `back` hold the sum
-                // of their bytes; three separate buffers.
+                // SAFETY: `memory` holds all runs of `range`. `packed` and `back` each hold at least
+                // as many bytes as these runs have together. The three buffers are separate.
                 let ends = unsafe {
                     let start = packed.as_mut_ptr();
                     let first = run::<true>(isa, runs, range.clone(), start).offset_from(start);

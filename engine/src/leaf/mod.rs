@@ -1,21 +1,21 @@
-//! Leaf kernels: precompiled loops over the inner levels of a nest, one instance per instruction
-//! set, picked at run time.
+//! Leaf kernels: precompiled loops over the inner levels of a nest. Each loop has one instance per
+//! instruction set, and the instance is picked at run time.
 //!
-//! `plan/` asks for the [`Routine`] of a nest and a direction. `exec/` calls the routine with the
+//! `plan/` makes a [`Routine`] for a nest and a direction. `exec/` calls the routine with the same
 //! parameter block that a compiled kernel takes. A routine has one of two forms:
 //!
-//! - It executes the innermost level: `rows.rs` for blocks, `dense/` for dense patterns (in the
-//!   forms of `short.rs`, `lines.rs` and `gather.rs`). This file steps through the outer levels
-//!   like an odometer.
-//! - It executes the innermost level and a second level, along which memory is contiguous, in
-//!   tiles. `traversal.rs` decides whether tiles pay, `tiles.rs` transposes them in registers.
+//! - It executes only the innermost level, with `rows.rs` for blocks or `dense/` for dense patterns.
+//!   The code in this file steps through the outer levels like an odometer.
+//! - It executes the innermost level together with a second level, along which memory is contiguous,
+//!   in tiles. `traversal.rs` contains the decision whether tiles pay, and `tiles.rs` the code that
+//!   transposes tiles in registers.
 //!
-//! `lists.rs` executes lists of runs of unequal length, which are not nests. `moves.rs` has the
-//! moves, `isa.rs` the instruction sets. With a [`Swap`], `byteswap.rs` reverses the bytes of each
-//! element between load and store.
+//! A list of runs of unequal length is not a nest; `lists.rs` executes such lists. `moves.rs`
+//! contains the moves, and `isa.rs` names the instruction sets. If the nest has a [`Swap`], the
+//! functions of `byteswap.rs` reverse the bytes of each element between load and store.
 //!
-//! The packed bytes never depend on the order in which a kernel visits memory. Unpacking changes
-//! the order of visits only where the blocks are disjoint.
+//! The packed bytes never depend on the order in which a kernel visits memory. When unpacking, a
+//! kernel deviates from packed order only where the blocks are disjoint.
 
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
@@ -38,15 +38,15 @@ use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
 
-/// The kinds of executors of a nest, other than compiled kernels. The cost model of `plan/` has one
-/// cost per class.
+/// The kinds of code that can execute a nest, apart from compiled kernels. The cost model of `plan/`
+/// has one set of costs per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Rows of blocks.
     Row,
-    /// Rows of windows, run by run.
+    /// Rows of windows; each run is moved separately.
     Runs,
-    /// Rows of windows, by lines.
+    /// Rows of windows; the runs are moved together, one cache line at a time.
     #[cfg_attr(
         not(any(test, target_arch = "x86_64")),
         expect(dead_code, reason = "made of byte permutes of AVX-512")
@@ -58,45 +58,46 @@ pub(crate) enum Class {
     Interpreter,
 }
 
-/// Executes one level of blocks. The arguments are the context, the level's parameters, the base of
-/// the described memory and the packed bytes.
+/// A function that executes one level of a nest. The arguments are the context, the parameters of the
+/// level, the address of the described memory, and the address of the packed bytes.
 ///
 /// # Safety
 ///
-/// - `words` points to the three parameters (see `kernel/`) of the level that the row was picked
-///   for. The first `count` entries of the level's table are readable.
+/// - `words` points to the three parameters (see `kernel/`) of the level for which the row was
+///   picked. If the level is a table, its first `count` entries are readable.
 /// - For every iteration, the block at `mem` plus the iteration's displacement is valid for reads
 ///   (pack) or writes (unpack).
 /// - `packed` is valid for writes (pack) or reads (unpack) of count times the block's length.
-/// - The two sides do not overlap.
-/// - The context is the value that the row was picked with. The CPU has the row's instruction set.
+/// - The described memory and the packed bytes do not overlap.
+/// - The context is the value with which the row was picked, such as the block's length or a pointer
+///   to the runs. The CPU has the row's instruction set.
 type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A leaf kernel for a nest and a direction.
+/// The leaf kernel of one nest for one direction.
 pub(crate) struct Routine {
     work: Work,
-    /// The order in which the levels are visited, for a nest whose consecutive packed bytes lie far
-    /// apart in memory.
+    /// The order in which the levels are visited, if it is not packed order. A nest has a traversal
+    /// if consecutive packed bytes lie far apart in memory.
     traversal: Option<Box<Traversal>>,
     isa: Isa,
 }
 
 enum Work {
-    /// Executes the innermost level of blocks. The context is the block's length.
+    /// Executes the innermost level, a level of blocks. The context is the length of the block.
     Row { row: Row, length: u64 },
-    /// Executes the innermost level of windows, run by run.
+    /// Executes the innermost level, a level of windows, run by run.
     Runs { row: Row, runs: Arc<[Run]> },
-    /// Executes the innermost level of windows, run by run, and byte-swaps the elements.
+    /// Executes the innermost level, a level of windows, run by run, and reverses the bytes of each
+    /// element.
     SwappedRuns { row: Row, window: Box<byteswap::Window> },
-    /// Executes the innermost level with patterns of lines.
+    /// Executes the innermost level as a dense pattern.
     #[cfg(target_arch = "x86_64")]
     Dense(dense::LazyPattern),
 }
 
 impl Routine {
-    /// Returns the routine for `nest`, or `None` if the window needs byte permutes that `isa` does
-    /// not have. `swap` describes the elements of the nest's leaf; with it, the routine byte-swaps
-    /// them.
+    /// Returns the routine for `nest`, or `None` if the nest has no level. If `swap` is given, it
+    /// describes the elements of the nest's leaf, and the routine reverses the bytes of each element.
     pub(crate) fn new(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -109,7 +110,8 @@ impl Routine {
         };
         let work = work?;
         let traversal = match work {
-            // A dense pattern uses every line whole, whatever the order of visits.
+            // A dense pattern uses every cache line completely in any order of visits, so it needs no
+            // traversal.
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => None,
             _ => Traversal::of(nest, swap, direction, isa).map(Box::new),
@@ -161,8 +163,8 @@ impl Routine {
         Some(Work::Row { row, length })
     }
 
-    /// Builds the lazy parts now instead of after the first calls. `nest` and `direction` are the
-    /// ones that the routine was made for.
+    /// Builds the parts of the routine that are otherwise built after the first calls. `nest` and
+    /// `direction` must be those for which the routine was made.
     pub(crate) fn build(&self, nest: &Nest, direction: Direction) {
         #[cfg(target_arch = "x86_64")]
         if let Work::Dense(lazy) = &self.work {
@@ -175,7 +177,7 @@ impl Routine {
         let _ = (nest, direction);
     }
 
-    /// Returns the name that reports print.
+    /// Returns the routine's name for reports.
     pub(crate) fn name(&self) -> String {
         let kind = match &self.work {
             _ if self.traversal.is_some() => "tile",
@@ -198,7 +200,7 @@ impl Routine {
         }
     }
 
-    /// Executes `nest`. This routine was made for `nest` and for the direction `PACK`.
+    /// Executes `nest`. This routine must have been made for `nest` and for the direction `PACK`.
     ///
     /// # Safety
     ///
@@ -217,22 +219,23 @@ impl Routine {
         {
             let row = |params: *const u64, mem, packed| {
                 // SAFETY: the traversal passes the parameters of a part of the innermost level, and
-                // the two addresses of one position of the outer levels. The caller guarantees the
-                // memory of the whole nest, so also of this part.
+                // the two addresses of one position of the outer levels. The caller guarantees that
+                // the memory of the whole nest is valid, so the memory of this part is valid too.
                 unsafe { self.row::<PACK>(nest, params, mem, packed) };
             };
-            // SAFETY: `applies` returned true for `nest` and `words`; `row` executes the innermost
-            // level; the caller guarantees the memory of the whole nest.
+            // SAFETY: `applies` returned true for `nest` and `words`, and `row` executes the
+            // innermost level. The caller guarantees that the memory of the whole nest is valid.
             return unsafe { traversal.run::<PACK>(nest, words, row, mem, packed) };
         }
         let params = words[3 * inner..].as_ptr();
         let row = |mem, packed| {
-            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the
-            // two addresses of one position of the outer levels, whose memory the caller
-            // guarantees.
+            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the two
+            // addresses of one position of the outer levels. The caller guarantees that the memory
+            // there is valid.
             unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
-        // Often the only outer level is the loop over elements, with a count of 1.
+        // Often the only outer level is the loop over elements, and its count is 1. Then `row` is
+        // called directly.
         let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
         if inner == 0 || inner == 1 && once {
             return row(mem, packed);
@@ -245,8 +248,8 @@ impl Routine {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Row`] hold, for the level and the leaf of the nest that this routine was
-    /// made for.
+    /// The conditions of [`Row`] hold, for the innermost level and the leaf of the nest for which
+    /// this routine was made.
     #[inline(always)]
     unsafe fn row<const PACK: bool>(
         &self,
@@ -255,8 +258,8 @@ impl Routine {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the conditions of `Row` except the context; each row gets
-        // the context that `work` picked it with: the block's length, the `Arc` of runs, or the
+        // SAFETY: the caller guarantees the conditions of `Row` except for the context. Each row gets
+        // the context for which `work` picked it: the length of the block, the `Arc` of runs, or the
         // window.
         unsafe {
             match &self.work {
@@ -274,14 +277,14 @@ impl Routine {
                 Work::Dense(lazy) => lazy.run::<PACK>(nest, params, mem, packed),
             }
         }
-        // Only a lazy window uses `nest`.
+        // Only `Work::Dense` uses `nest`, and it exists only on x86-64.
         #[cfg(not(target_arch = "x86_64"))]
         let _ = nest;
     }
 }
 
-/// Calls `each` with the memory address and the packed address of every position of the outer
-/// levels. The innermost level packs `bytes` bytes at each position.
+/// Calls `each` once for every position of the outer levels, with the memory address and the packed
+/// address of the position. At each position, the innermost level has `bytes` packed bytes.
 ///
 /// If any level has a count of 0, `each` is not called.
 #[inline(always)]
@@ -297,7 +300,7 @@ fn positions(
     if (0..=inner).any(|l| words[3 * l] == 0) {
         return;
     }
-    // Packed bytes of one iteration of each level.
+    // `pitch[l]` is the number of packed bytes of one iteration of level `l`.
     let mut pitch = [0; Nest::MAX_DEPTH];
     let mut all = bytes;
     for l in (0..inner).rev() {
@@ -306,7 +309,8 @@ fn positions(
     }
     // SAFETY: `words[3 * l..]` holds the three parameters of level `l`.
     let steps = |l: usize| unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()) };
-    // The innermost of the outer levels is a plain loop, the levels outside it are an odometer.
+    // The innermost of the outer levels is executed as a plain loop. The levels outside it are
+    // counted like the digits of an odometer.
     let last = inner.wrapping_sub(1);
     let along = |mem: *mut u8, packed: *mut u8| {
         if inner == 0 {

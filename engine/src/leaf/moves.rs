@@ -1,23 +1,24 @@
-//! Fixed-size moves: copying a block of known length with the registers of an instruction set.
+//! Moves of fixed size: functions that copy a block of known length with the registers of an
+//! instruction set.
 //!
-//! `rows.rs` and `tiles.rs` use these functions. All moves of a block lie inside the block. The
-//! last move may overlap the one before; both write the same bytes to the overlap. So nothing
-//! outside the block is read or written.
+//! `rows.rs` and `tiles.rs` use these functions. All moves of a block lie inside the block, so
+//! nothing outside the block is read or written. The last move may overlap the move before it; both
+//! write the same bytes to the overlap.
 
-/// An instruction set as the loops use it: a marker type.
+/// A marker type for an instruction set. The loops are generic over it.
 pub(super) trait Machine {
-    /// Bytes of the widest move.
+    /// Number of bytes of the widest move.
     const WIDEST: usize;
-    /// Bytes of an element. Moves begin and end at element boundaries. The value is 1 if bytes are
-    /// not swapped.
+    /// Number of bytes of an element. Every move begins and ends at an element boundary. The value is
+    /// 1 if the order of the bytes does not change.
     const UNIT: usize = 1;
 
-    /// Returns the value that a move stores for the loaded `value`. Plain moves store it unchanged;
-    /// `byteswap.rs` reverses the bytes of each element.
+    /// Returns the value that a move stores for the loaded `value`. Plain moves store the value
+    /// unchanged; the implementation in `byteswap.rs` reverses the bytes of each element.
     ///
     /// # Safety
     ///
-    /// - The CPU has the instruction set.
+    /// - The CPU has the instruction set `Self`.
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         value
@@ -50,14 +51,14 @@ impl Machine for Avx512 {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set.
+/// - The CPU has the instruction set `M`.
 /// - `from` is valid for reads of `N` bytes, `to` for writes of `N` bytes.
 #[inline(always)]
 unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
-    // The value passes through a variable, so that all loads of the move come before its store and
-    // the compiler emits one load and one store of the widest register.
-    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `N` bytes, and
-    // that the CPU has `M`'s instruction set. An array of bytes has alignment 1.
+    // The code reads the whole value before it writes anything, so that the compiler emits one load
+    // and one store of the widest register.
+    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `N` bytes, and that
+    // the CPU has the instruction set `M`. An array of bytes has alignment 1.
     unsafe { to.cast::<[u8; N]>().write(M::swapped(from.cast::<[u8; N]>().read())) }
 }
 
@@ -65,7 +66,7 @@ unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set. `B` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `B` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
@@ -79,8 +80,8 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
             at
         }};
     }
-    // SAFETY: every move starts at `at` with `at + width <= B`, so it lies within the `B` bytes
-    // that the caller guarantees on both sides.
+    // SAFETY: every move starts at `at` with `at + width <= B`, so it lies within `B` bytes. The
+    // caller guarantees that `B` bytes are valid on both sides.
     let whole = unsafe {
         if M::WIDEST >= 64 && B >= 64 {
             moves!(64)
@@ -103,9 +104,10 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     if rest == 0 {
         return;
     }
-    // Use the narrowest move that covers the rest; it may reach back into the part already moved.
-    // SAFETY: each move ends at `B`. A move is exactly `rest` wide or less than twice as wide. The
-    // moves above covered at least the difference, so this move starts at or after byte 0.
+    // Use the narrowest move that covers the rest. This move may overlap the part that is already
+    // moved.
+    // SAFETY: each move ends at `B`. A move is at least `rest` bytes wide and less than twice as wide.
+    // The moves above covered at least the difference, so this move starts at or after byte 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
@@ -124,34 +126,33 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
 /// # Safety
 ///
 /// - `bytes` is at least 64.
-/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `bytes` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
 pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     let last = bytes - 64;
-    // SAFETY: bytes 0..64 lie within the run, which has at least 64 bytes (first condition of `#
-    // Safety`).
+    // SAFETY: the caller guarantees that the run has at least 64 bytes, so bytes 0..64 lie within it.
     unsafe { block::<M, 64>(from, to) };
-    // From the second register on, stores begin at cache lines: a store of 64 bytes that crosses a
-    // line costs as much as two stores. Elements that are not aligned never begin at a cache line, so
-    // they start at 64.
+    // From the second move on, stores begin at cache lines, because a store of 64 bytes that crosses
+    // a line costs as much as two stores. If `to` is not aligned to the element, no element ever
+    // begins at a cache line. Then the second move simply starts at byte 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
         at += 64;
     }
-    // SAFETY: bytes `last..last + 64` are the last 64 bytes of the run.
+    // SAFETY: `last` is `bytes - 64`, so bytes `last..last + 64` are the last 64 bytes of the run.
     unsafe { block::<M, 64>(from.add(last), to.add(last)) };
 }
 
-/// Copies `bytes` bytes, a number that the compiler does not know: two overlapping moves for short
-/// runs, whole registers in a loop for longer ones.
+/// Copies `bytes` bytes; the number is not known at compile time. A short run takes two overlapping
+/// moves. A longer run is copied in a loop, one whole register at a time.
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `bytes` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
@@ -164,9 +165,9 @@ pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize)
             to.add(bytes - $width).cast::<[u8; $width]>().write(M::swapped(last));
         }};
     }
-    // SAFETY: each arm moves `width <= bytes` bytes twice, once from the start and once up to the
-    // end, so both moves lie within the `bytes` bytes that the caller guarantees. `long` gets more
-    // than 64 bytes.
+    // SAFETY: each arm makes two moves of `width <= bytes` bytes, one from the start and one up to
+    // the end. So both moves lie within the `bytes` bytes, and the caller guarantees that these are
+    // valid. `long` gets more than 64 bytes.
     unsafe {
         match bytes {
             0 => {}
@@ -189,8 +190,8 @@ mod tests {
         let from: Vec<u8> = (0..B).map(|i| i as u8 + 1).collect();
         for shift in [0, 1, 3] {
             let mut to = vec![0xee; B + 8];
-            // SAFETY: `from` holds `B` bytes, `to` has `B + 8` and `shift` is at most 3; two
-            // separate buffers.
+            // SAFETY: `from` holds `B` bytes, and `to` holds `B + 8` bytes of which `shift` skips at
+            // most 3. The two buffers are separate.
             unsafe { block::<Portable, B>(from.as_ptr(), to.as_mut_ptr().add(shift)) };
             assert_eq!(to[shift..shift + B], from);
             assert!(to[..shift].iter().chain(&to[shift + B..]).all(|&b| b == 0xee));
@@ -208,7 +209,8 @@ mod tests {
         for bytes in 0..300 {
             let from: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
             let mut to = vec![0xee; bytes + 1];
-            // SAFETY: `from` holds `bytes` bytes, `to` one more; two separate buffers.
+            // SAFETY: `from` holds `bytes` bytes and `to` holds one byte more. The two buffers are
+            // separate.
             unsafe { run::<Portable>(from.as_ptr(), to.as_mut_ptr(), bytes) };
             assert_eq!(to[..bytes], from);
             assert_eq!(to[bytes], 0xee);

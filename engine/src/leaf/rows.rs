@@ -1,9 +1,9 @@
-//! Rows: one call executes one whole level of blocks.
+//! Rows: functions that execute one whole level of a nest per call.
 //!
-//! `mod.rs` picks a row for the innermost level of a nest; rows use the moves of `moves.rs`. The
-//! level is a loop of constant stride or a table of offsets. The compiler knows the block's length
-//! (1 to 64 bytes), or the call passes a longer one. Rows move blocks in packed order, so that
-//! unpacking an overlapping type gives the result that the typemap defines.
+//! `mod.rs` picks a row for the innermost level of a nest, and rows use the moves of `moves.rs`. The
+//! level is a loop of constant stride or a table of offsets. If a block has 1 to 64 bytes, its length
+//! is known at compile time; the length of a longer block is passed with the call. Rows move blocks
+//! in packed order, so that unpacking an overlapping type gives the result that the typemap defines.
 
 use super::Row;
 use super::isa::Isa;
@@ -13,49 +13,52 @@ use super::moves::{Machine, Portable, block, long, run};
 use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 
-/// Longest block that has a row of its own, in bytes.
+/// Length of the longest block for which rows of fixed length exist, in bytes.
 #[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 
-/// Longest block, in bytes, for which a row joins several blocks into one store. Up to this length,
-/// whole-register stores save more than joining the blocks costs.
+/// Length of the longest block, in bytes, for which a row joins several blocks into one store. Up to
+/// this length, storing whole registers saves more time than joining the blocks costs.
 const JOINED: usize = 8;
 
-/// Blocks that a row moves per iteration of its loop.
+/// Number of blocks that a row moves per iteration of its loop.
 const GROUP: usize = 4;
 
-/// A level's parameters, read once. The compiler must assume that stores of packed bytes overwrite
-/// the parameter block, and would otherwise read the parameters again for every block.
+/// The parameters of a level, read once before the loop. The compiler must assume that stores of
+/// packed bytes overwrite the parameter block. So, without this copy, it would read the parameters
+/// again for every block.
 ///
-/// A cursor stands at an iteration and advances by several iterations at once. The blocks of a
-/// group have constant distances from the cursor, so that the address of a block costs an addition
-/// and not a product (`typepack-bench peers`, d8s16 at 16 KiB).
+/// A cursor stands at an iteration and advances by several iterations at once. The distance from the
+/// cursor to each block of a group does not change from group to group. So computing the address of a
+/// block takes an addition and not a multiplication (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
     /// A position in the level.
     type Cursor: Copy;
 
-    /// Reads the parameters.
+    /// Reads the parameters of the level.
     ///
     /// # Safety
     ///
     /// - `words` points to the parameters (see `kernel/`) of a level of the implementing kind.
     unsafe fn new(words: *const u64) -> Self;
 
-    /// Returns the cursor of iteration 0, for a level whose displacements count from `mem`.
+    /// Returns the cursor of iteration 0. The displacements of the level are relative to `mem`.
     fn start(self, mem: *mut u8) -> Self::Cursor;
 
-    /// Returns the address of the `k`th iteration after the cursor's.
+    /// Returns the memory address of the iteration `k` places after the iteration of `cursor`.
     ///
     /// # Safety
     ///
-    /// - The level has this iteration: for a table, the iteration's entry is readable.
+    /// - The level has this iteration. In particular, if the level is a table, the entry of this
+    ///   iteration is readable.
     unsafe fn at(self, mem: *mut u8, cursor: Self::Cursor, k: usize) -> *mut u8;
 
-    /// Returns the cursor advanced by `k` iterations, to at most one past the last.
+    /// Returns the cursor advanced by `k` iterations. The caller advances at most to one past the
+    /// last iteration.
     fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
 }
 
-/// Constant stride. The cursor is a displacement.
+/// A level of constant stride. The cursor is a displacement in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Strided(isize);
 
@@ -64,8 +67,8 @@ impl Steps for Strided {
 
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
-        // SAFETY: the caller guarantees that `words` points to the parameters of a loop; the stride
-        // is the second of them.
+        // SAFETY: the caller guarantees that `words` points to the parameters of a loop. The second
+        // parameter is the stride.
         Self(unsafe { *words.add(1) } as isize)
     }
 
@@ -85,7 +88,7 @@ impl Steps for Strided {
     }
 }
 
-/// A table of entries of type `T`. The cursor is an entry.
+/// A level with a table of entries of type `T`. The cursor is a pointer to an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<T> {
     entries: *const T,
@@ -97,8 +100,8 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
 
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
-        // SAFETY: the caller guarantees that `words` points to the parameters of a table; the
-        // address is the second of them, the scale the third.
+        // SAFETY: the caller guarantees that `words` points to the parameters of a table. The second
+        // parameter is the address of the entries, and the third is the scale.
         unsafe { Self { entries: *words.add(1) as *const T, scale: *words.add(2) as i64 } }
     }
 
@@ -109,8 +112,8 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
 
     #[inline(always)]
     unsafe fn at(self, mem: *mut u8, cursor: *const T, k: usize) -> *mut u8 {
-        // SAFETY: the caller guarantees that the level has the `k`th iteration after the cursor, so
-        // its entry is readable.
+        // SAFETY: the caller guarantees that the level has the iteration `k` places after the cursor,
+        // so the entry of this iteration is readable.
         let entry: i64 = unsafe { *cursor.add(k) }.into();
         mem.wrapping_offset(entry.wrapping_mul(self.scale) as isize)
     }
@@ -130,8 +133,8 @@ pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> 
     }
 }
 
-/// Picks the instruction set: blocks that fill wider registers use them, shorter blocks share the
-/// portable instance.
+/// Picks the instruction set. Blocks that fill registers wider than 16 bytes use these registers;
+/// shorter blocks use the portable instance on every machine.
 fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
     let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
     #[cfg(target_arch = "x86_64")]
@@ -145,7 +148,8 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
     portable::row::<S, PACK>(fixed)
 }
 
-/// The rows of one instruction set, for blocks of the given lengths and for longer ones.
+/// Defines the rows of one instruction set: one row for each of the given block lengths, and one for
+/// longer blocks.
 macro_rules! rows {
     ($name:ident, $machine:ident, $(#[$feature:meta])? $($bytes:literal)*) => {
         mod $name {
@@ -161,7 +165,7 @@ macro_rules! rows {
             /// # Safety
             ///
             /// - The conditions of [`Row`] hold.
-            /// - The CPU has the instruction set.
+            /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn blocks<S: Steps, const PACK: bool, const B: usize>(
                 context: *const u8,
@@ -170,8 +174,8 @@ macro_rules! rows {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: the caller guarantees the conditions of `Row`, and blocks of `B` bytes:
-                // `row` picks this instance for that length only.
+                // SAFETY: the caller guarantees the conditions of `Row`. The blocks have `B` bytes,
+                // because `row` picks this instance for that length only.
                 unsafe { super::blocks::<$machine, S, PACK, B>(words, mem, packed) }
             }
 
@@ -179,7 +183,7 @@ macro_rules! rows {
             ///
             /// - The conditions of [`Row`] hold. The context is the block length in bytes, more
             ///   than 64.
-            /// - The CPU has the instruction set.
+            /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn long_blocks<S: Steps, const PACK: bool>(
                 context: *const u8,
@@ -187,8 +191,8 @@ macro_rules! rows {
                 mem: *mut u8,
                 packed: *mut u8,
             ) {
-                // SAFETY: the caller guarantees the conditions of `Row` for blocks of `context`
-                // bytes, more than 64.
+                // SAFETY: the caller guarantees the conditions of `Row` for blocks whose length is
+                // `context`, and that this length exceeds 64 bytes.
                 unsafe { super::long_blocks::<$machine, S, PACK>(context.addr(), words, mem, packed) }
             }
         }
@@ -207,8 +211,8 @@ rows! { avx2, Avx2, #[target_feature(enable = "avx2")]
 #[cfg(target_arch = "x86_64")]
 rows! { avx512, Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] 64 }
 
-/// Returns the row for windows. The context is the window's runs; the row moves them one after the
-/// other.
+/// Returns the row for windows. The context points to the runs of the window, and the row moves the
+/// runs one by one.
 pub(super) fn windows<const PACK: bool>(level: LevelShape) -> Row {
     match level {
         LevelShape::Loop => window::<Strided, PACK>,
@@ -226,22 +230,22 @@ unsafe fn window<S: Steps, const PACK: bool>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: the caller guarantees that the context points to an `Arc<[Run]>` that outlives the
-    // call.
+    // SAFETY: the caller guarantees that `context` points to an `Arc<[Run]>` that outlives the call.
     let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
-    // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of `Row`),
-    // of which the first is the count.
+    // SAFETY: `words` points to the parameters of a level of kind `S`, by the first condition of
+    // `Row`. The first parameter is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the cursor stands at an iteration below the count.
+        // SAFETY: there are `count` iterations, and the cursor stands at one of them.
         let at = unsafe { steps.at(mem, cursor, 0) };
         cursor = steps.after(cursor, 1);
         for &Run { offset, bytes } in runs {
             let mem = at.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-            // SAFETY: `at` is the address of an iteration below the count, so the run at `offset`
-            // is valid on the memory side; `packed` has advanced by the bytes of the runs before.
+            // SAFETY: `at` is the address of an existing iteration, so the run at `offset` is valid
+            // in memory. `packed` has advanced by the bytes of all previous runs, so it points to the
+            // packed bytes of this run.
             unsafe { run::<Portable>(from, to, bytes as usize) };
             packed = packed.wrapping_add(bytes as usize);
         }
@@ -259,32 +263,32 @@ pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usi
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of `Row`),
-    // of which the first is the count.
+    // SAFETY: by the first condition of `Row`, `words` points to the parameters of a level of kind
+    // `S`, and the first parameter is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
     while left >= GROUP {
-        // SAFETY: at least `GROUP` iterations are left from the cursor on, and `packed` is the
-        // place of the cursor's block.
+        // SAFETY: at least `GROUP` iterations are left from the cursor on, and `packed` points to the
+        // packed bytes of the cursor's block.
         unsafe { group::<M, S, PACK, B>(steps, mem, cursor, packed) };
         (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
         left -= GROUP;
     }
     while left > 0 {
-        // SAFETY: at least 1 iteration is left, so the cursor's block is valid on the memory side;
-        // `packed` is its place.
+        // SAFETY: at least 1 iteration is left, so the cursor's block is valid in memory. `packed`
+        // points to the packed bytes of this block.
         unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
         (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
         left -= 1;
     }
 }
 
-/// Moves [`GROUP`] blocks of `B` bytes from the cursor on, in order.
+/// Moves [`GROUP`] blocks of `B` bytes, in order, starting with the block at the cursor.
 ///
 /// # Safety
 ///
-/// - The conditions of [`Row`] hold for the `GROUP` iterations from the cursor on. `packed` is the
-///   place of the first block.
+/// - The conditions of [`Row`] hold for the `GROUP` iterations from the cursor on. `packed` points to
+///   the packed bytes of the first block.
 #[inline(always)]
 unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     steps: S,
@@ -292,15 +296,15 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     cursor: S::Cursor,
     packed: *mut u8,
 ) {
-    // SAFETY: `k` is below `GROUP`, and the caller guarantees `GROUP` iterations from the cursor
-    // on.
+    // SAFETY: `k` is below `GROUP`, and the caller guarantees that the level has `GROUP` iterations
+    // from the cursor on.
     let at = |k| unsafe { steps.at(mem, cursor, k) };
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, __m256i, __m512i};
-        // SAFETY: the caller guarantees the four blocks and their `4 * B` packed bytes; each arm's
-        // register type has `B` bytes and belongs to `M`'s instruction set (SSE2 is part of every
-        // x86-64).
+        // SAFETY: the caller guarantees that the four blocks and their `4 * B` packed bytes are
+        // valid. The register type of each arm has `B` bytes and belongs to the instruction set of
+        // `M` (SSE2 is part of every x86-64).
         unsafe {
             match B {
                 16 => return registers::<M, __m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
@@ -324,30 +328,31 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         return;
     }
     for k in 0..GROUP {
-        // SAFETY: `k` is below `GROUP`, so the block at `at(k)` and its packed place are among the
-        // four that the caller guarantees.
+        // SAFETY: `k` is below `GROUP`, and the caller guarantees that all `GROUP` blocks and their
+        // packed bytes are valid.
         unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
     }
 }
 
-/// Moves four blocks of one register each. All loads come before all stores, so that stores to one
-/// cache line follow each other (`typepack-bench peers`, z1s2 and d8s16). The code uses four
-/// variables because an array would go through memory.
+/// Moves four blocks; each block fills one register. All loads come before all stores, so that stores
+/// to the same cache line follow each other (`typepack-bench peers`, z1s2 and d8s16). The code uses
+/// four variables because the compiler would keep an array in memory.
 ///
 /// # Safety
 ///
 /// - The CPU has the instruction set.
-/// - `mem` has the addresses of four blocks as long as `V`, and `packed` points to four times as
-///   many bytes. One side is valid for reads, the other for writes, depending on the direction, and
-///   they do not overlap.
+/// - `mem` contains the addresses of four blocks that are as long as `V`, and `packed` points to the
+///   four packed blocks. When packing, the blocks are valid for reads and the packed bytes for
+///   writes; when unpacking, it is the other way round. The blocks and the packed bytes do not
+///   overlap.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
     let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
     let p: *mut V = packed.cast();
-    // SAFETY: every access is one `V` of the four blocks or of the four packed places that the
-    // caller guarantees. When unpacking, the stores go in packed order, as overlapping blocks
-    // require.
+    // SAFETY: every access is one `V` in one of the four blocks or in their packed bytes, and the
+    // caller guarantees that these are valid. When unpacking, the stores go in packed order, because
+    // the blocks may overlap.
     unsafe {
         if PACK {
             let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
@@ -371,13 +376,13 @@ unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP]
 ///
 /// # Safety
 ///
-/// - `mem` and `packed` are valid for `B` bytes: one for reads and the other for writes, depending
-///   on the direction. They do not overlap.
+/// - When packing, `B` bytes are valid for reads at `mem` and for writes at `packed`; when unpacking,
+///   it is the other way round. The two ranges do not overlap.
 #[inline(always)]
 unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed: *mut u8) {
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-    // SAFETY: `from` is the side that the caller guarantees to be readable for `B` bytes, `to` the
-    // writable one, and they do not overlap.
+    // SAFETY: the caller guarantees that `B` bytes are readable at `from` and writable at `to`, and
+    // that the two ranges do not overlap.
     unsafe { block::<M, B>(from, to) }
 }
 
@@ -385,7 +390,7 @@ unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed
 ///
 /// # Safety
 ///
-/// - The conditions of [`Row`] hold, for blocks of `bytes` bytes. `bytes` is at least 64.
+/// - The conditions of [`Row`] hold for blocks of `bytes` bytes, and `bytes` is at least 64.
 #[inline(always)]
 pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     bytes: usize,
@@ -393,13 +398,14 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: the caller guarantees that `words` points to the parameters of a level of kind `S`;
-    // the first of them is the count.
+    // SAFETY: the caller guarantees that `words` points to the parameters of a level of kind `S`. The
+    // first of these parameters is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the cursor stands at an iteration below the count, so its block of `bytes` bytes,
-        // at least 64, is valid at `at`; `packed` is the block's place.
+        // SAFETY: the loop runs `count` times, so the cursor stands at an existing iteration. Its
+        // block at `at` has `bytes` bytes, at least 64, and is valid. `packed` points to the packed
+        // bytes of this block.
         unsafe {
             let at = steps.at(mem, cursor, 0);
             let (from, to) = if PACK { (at, packed) } else { (packed, at) };
@@ -409,8 +415,8 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     }
 }
 
-/// Copies `bytes` bytes. If `to` begins at a cache line, whole lines are copied in groups;
-/// otherwise `moves.rs` first advances the stores to a line.
+/// Copies `bytes` bytes. If `to` begins at a cache line, whole lines are copied in groups. Otherwise
+/// [`long`] copies the bytes; it aligns its stores to cache lines.
 ///
 /// # Safety
 ///
@@ -428,19 +434,21 @@ unsafe fn stretch<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     let mut at = 0;
     while at + 3 * 64 <= last {
         for k in 0..GROUP {
-            // SAFETY: `at + 3 * 64 <= last == bytes - 64`, so all four lines from `at` end at or
-            // before `bytes`.
+            // SAFETY: `at + 3 * 64 <= last`, and `last` is `bytes - 64`. So all four lines from `at`
+            // end at or before byte `bytes`.
             unsafe { block::<M, 64>(from.add(at + 64 * k), to.add(at + 64 * k)) };
         }
         at += GROUP * 64;
     }
     while at < last {
-        // SAFETY: `at` is below `last == bytes - 64`, so the 64 bytes from `at` end before `bytes`.
+        // SAFETY: `at` is below `last`, and `last` is `bytes - 64`. So the 64 bytes from `at` end
+        // before byte `bytes`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
         at += 64;
     }
     if at < bytes {
-        // SAFETY: `last` is `bytes - 64`, so the 64 bytes from `last` are the last ones of the run.
+        // SAFETY: `last` is `bytes - 64`, so the 64 bytes from `last` are the last 64 bytes of the
+        // block.
         unsafe { block::<M, 64>(from.add(last), to.add(last)) };
     }
 }

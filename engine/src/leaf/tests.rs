@@ -1,5 +1,6 @@
-//! Compares every routine of every instruction set with the interpreter: alignments, ends at guard
-//! pages, gaps, empty levels. (`fuzz/` compares whole plans with the oracle.)
+//! Compares every routine of every instruction set with the interpreter. The tests cover all
+//! alignments, buffers that end at guard pages, gaps, and levels with a count of 0. (`fuzz/` compares
+//! whole plans with the oracle.)
 
 mod brief;
 #[cfg(not(miri))]
@@ -17,7 +18,7 @@ use crate::Table;
 use crate::kernel::Run;
 use crate::kernel::interpreter;
 
-/// Names the instruction sets that the tests of this file do not run because this CPU lacks them.
+/// Prints the instruction sets that the tests of this file skip because this CPU lacks them.
 #[test]
 fn instruction_sets_that_this_cpu_lacks_are_named() {
     if cfg!(target_arch = "x86_64") {
@@ -30,7 +31,7 @@ fn instruction_sets_that_this_cpu_lacks_are_named() {
     }
 }
 
-/// Usable bytes between two guard pages.
+/// A range of usable memory between two guard pages. An access to a guard page ends the test.
 #[cfg(not(miri))]
 struct Guarded {
     pages: region::Allocation,
@@ -51,19 +52,20 @@ impl Guarded {
         Self { pages, usable }
     }
 
-    /// Returns `bytes` bytes that begin `shift` bytes after the front, or end `shift` bytes before
-    /// the end.
+    /// Returns a range of `bytes` bytes. The range begins `shift` bytes after the front guard page
+    /// or, if `at_end` is true, ends `shift` bytes before the back guard page.
     fn place(&mut self, bytes: usize, shift: usize, at_end: bool) -> &mut [u8] {
         assert!(bytes + shift <= self.usable);
         let page = region::page::size();
         let offset = if at_end { self.usable - bytes - shift } else { shift };
         let start = self.pages.as_mut_ptr::<u8>().wrapping_add(page + offset);
-        // SAFETY: the range lies within the usable pages (assert above), which the system zeroed.
+        // SAFETY: the range lies within the usable pages, as the assertion above checks, and the
+        // system has set them to zero.
         unsafe { std::slice::from_raw_parts_mut(start, bytes) }
     }
 }
 
-/// Pseudo-random numbers, equal in every run (xorshift).
+/// Pseudo-random numbers that are the same in every run (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -79,8 +81,8 @@ impl Numbers {
     }
 }
 
-/// Returns the range of bytes that a nest accesses, relative to its base; empty if it accesses
-/// none.
+/// Returns the range of bytes that a nest accesses, relative to the nest's base. If the nest has a
+/// level with a count of 0, the range may still contain bytes.
 fn span(nest: &Nest) -> (i64, i64) {
     let (mut low, mut high) = match &nest.leaf {
         Leaf::Block { bytes } => (0, *bytes as i64),
@@ -119,7 +121,7 @@ fn words_of(nest: &Nest) -> [u64; Nest::WORDS] {
     words
 }
 
-/// Returns the lengths of the runs of a leaf.
+/// Returns the length of each run of a leaf.
 fn lengths(leaf: &Leaf) -> Vec<u64> {
     match leaf {
         Leaf::Block { bytes } => vec![*bytes],
@@ -127,7 +129,8 @@ fn lengths(leaf: &Leaf) -> Vec<u64> {
     }
 }
 
-/// Returns the swaps that fit a leaf: elements of one width, or of the widest width in each run.
+/// Returns the swaps that are possible for a leaf: each width that divides the lengths of all runs,
+/// and one swap in which each run has the greatest width that divides its own length.
 fn swaps(leaf: &Leaf) -> Vec<Swap> {
     let width = |bytes: u64| Width::new(1 << bytes.trailing_zeros().min(4)).unwrap();
     let lengths = lengths(leaf);
@@ -137,7 +140,7 @@ fn swaps(leaf: &Leaf) -> Vec<Swap> {
     same.chain([Swap::Each(lengths.iter().map(|&bytes| width(bytes)).collect())]).collect()
 }
 
-/// Byte-swaps the packed bytes of whole leaves.
+/// Reverses the bytes of each element in the packed bytes of whole leaves.
 fn turn(packed: &mut [u8], leaf: &Leaf, swap: &Swap) {
     let lengths = lengths(leaf);
     for leaf in packed.chunks_exact_mut(lengths.iter().sum::<u64>() as usize) {
@@ -150,8 +153,8 @@ fn turn(packed: &mut [u8], leaf: &Leaf, swap: &Swap) {
     }
 }
 
-/// Tests both directions on every instruction set and in either byte order, with memory and packed
-/// bytes at the given shift from guard pages.
+/// Checks packing and unpacking on every instruction set and in both byte orders. The memory and the
+/// packed bytes lie `shift` bytes from a guard page.
 fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
     check_swap(nest, None, shift, memory, bytes);
     for swap in swaps(&nest.leaf) {
@@ -179,17 +182,18 @@ fn check_swap(
             let origin = mem.as_mut_ptr().wrapping_offset(-low as isize);
 
             let mut expected = vec![0; packed];
-            // SAFETY: `mem` holds the whole span of the nest, and `expected` all its packed bytes.
+            // SAFETY: `mem` holds all bytes that the nest accesses, and `expected` holds all its
+            // packed bytes.
             unsafe { interpreter::run::<true>(nest, &words, origin, expected.as_mut_ptr()) };
             swap.inspect(|swap| turn(&mut expected, &nest.leaf, swap));
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Pack, isa) {
-                // The second iteration runs with the lazy parts built.
+                // The second iteration runs after the lazy parts are built.
                 for _ in 0..2 {
                     out.fill(0);
-                    // SAFETY: `mem` holds the whole span of the nest, and `out` all its packed
-                    // bytes.
+                    // SAFETY: `mem` contains the whole span of the nest; `out` has room for all its
+                    // packed bytes.
                     unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
                     assert!(
                         *out == expected,
@@ -198,11 +202,11 @@ fn check_swap(
                     );
                     routine.build(nest, Direction::Pack);
                 }
-                // Test the traversal even where it would not be chosen.
+                // Test the traversal even if the routine would not choose it.
                 if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, true) {
                     out.fill(0);
-                    // SAFETY: `mem` holds the span of the nest and `out` its packed bytes; `forced`
-                    // returned a traversal that is allowed for `words`.
+                    // SAFETY: `mem` contains the span of the nest, and `out` has room for its packed
+                    // bytes. `forced` returns only traversals that are allowed for `words`.
                     unsafe {
                         let row =
                             |p: *const u64, mem, packed| routine.row::<true>(nest, p, mem, packed);
@@ -216,16 +220,18 @@ fn check_swap(
             mem.fill(0);
             let mut native = out.to_vec();
             swap.inspect(|swap| turn(&mut native, &nest.leaf, swap));
-            // SAFETY: `mem` holds the whole span of the nest, and `native` all its packed bytes.
+            // SAFETY: `mem` has room for the whole span of the nest, and `native` holds all its
+            // packed bytes.
             unsafe { interpreter::run::<false>(nest, &words, origin, native.as_mut_ptr()) };
             let expected = mem.to_vec();
             mem.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Unpack, isa) {
-                // The second iteration runs with the lazy parts built.
+                // The lazy parts are built after the first iteration, so the second iteration tests
+                // them.
                 for _ in 0..2 {
                     mem.fill(0);
-                    // SAFETY: `mem` holds the whole span of the nest, and `out` all its packed
-                    // bytes.
+                    // SAFETY: `mem` has room for all bytes that the nest accesses, and `out` holds
+                    // all its packed bytes.
                     unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
                     assert!(
                         *mem == expected,
@@ -236,8 +242,8 @@ fn check_swap(
                 }
                 if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, false) {
                     mem.fill(0);
-                    // SAFETY: `mem` holds the span of the nest and `out` its packed bytes; `forced`
-                    // returns a traversal only if the blocks are disjoint.
+                    // SAFETY: `mem` has room for the span of the nest, and `out` holds its packed
+                    // bytes. `forced` returns a traversal only if the blocks are disjoint.
                     unsafe {
                         let row =
                             |p: *const u64, mem, packed| routine.row::<false>(nest, p, mem, packed);
@@ -298,8 +304,9 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
-/// Tests periods of one line, periods in registers and longer ones, registers of two to four lines,
-/// byte and word grains. The counts are large enough that stores are announced.
+/// Checks dense patterns in calls so large that stores are announced. The patterns have periods of
+/// one line, periods whose permutes stay in registers, and longer periods. Their registers are packed
+/// from two to four lines, and their grains are bytes and words.
 #[test]
 fn windows_beyond_the_first_cache() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
@@ -347,13 +354,14 @@ fn tiles_of_every_element_and_shape() {
                         &mut memory,
                         &mut bytes,
                     );
-                    // Tests the nest again with a level in between, and with a level outside.
+                    // Check the nest again with one more level, first between the two levels and then
+                    // outside them.
                     let plane = (2, pitch * rows as i64 + 3);
                     let nest = loops(&[near, plane, (rows, pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                     let nest = loops(&[plane, near, (rows, -pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
-                    // These blocks overlap, so the order of stores matters.
+                    // The blocks of this nest overlap, so the order of stores matters.
                     let nest = loops(&[near, (rows, element as i64 * 2)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                 }
@@ -393,7 +401,8 @@ fn random_nests() {
                     let wide = if numbers.next(2) == 0 { 1_i64 << 33 } else { 0 };
                     let entries: Vec<i64> =
                         (0..numbers.next(12)).map(|_| numbers.next(60) as i64 - 20).collect();
-                    // Memory cannot hold the offsets of a wide table, unless its scale is 0.
+                    // With 64-bit entries, the offsets exceed any buffer. So the scale of such a
+                    // table is 0.
                     let entries: Vec<i64> = entries.iter().map(|e| e + wide).collect();
                     let scale = if wide == 0 { 1 + numbers.next(9) as i64 } else { 0 };
                     return Level::Table { entries: Table::new(&entries), scale };
@@ -418,8 +427,8 @@ fn random_nests() {
     }
 }
 
-/// Tests that unpacking writes no gap, not even with the old bytes: another thread writes the gaps at
-/// the same time.
+/// Checks that unpacking does not write to gaps, not even the bytes that are already there. Another
+/// thread writes to the gaps at the same time, so that the test notices a write.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {
@@ -456,9 +465,9 @@ fn gaps_belong_to_another_thread() {
                 });
                 let mem = memory.as_ptr().cast::<u8>().cast_mut();
                 for _ in 0..1000 {
-                    // SAFETY: the routine writes only data bytes of `memory`, which the other
-                    // thread does not access; atomics may be written through shared references.
-                    // `packed` has 13 bytes per element, at least as many as an element packs.
+                    // SAFETY: the routine writes only data bytes of `memory`, and the other thread
+                    // does not access these bytes. Atomics may be written through shared references.
+                    // `packed` has 13 bytes per element, and no element packs more than 13.
                     unsafe { routine.run::<false>(nest, &words, mem, packed.as_mut_ptr()) };
                 }
                 done.store(true, Ordering::Relaxed);

@@ -1,19 +1,19 @@
-//! Tiles: kernels that execute two levels at once. They visit memory line by line although packed
-//! order runs across the lines (a column type with count > 1, a transpose).
+//! Tiles: kernels that execute two levels at once. They visit memory line by line even if packed
+//! order runs across the lines, as in a column type with count > 1 or in a transpose.
 //!
-//! `traversal.rs` and `../transfer/transpose.rs` pick a tile kernel for a nest in which the blocks
-//! of one level lie side by side in memory (the *near* level) and the innermost level jumps (the
-//! *far* level). Both directions solve one problem:
+//! `traversal.rs` and `../transfer/transpose.rs` pick a tile kernel for a nest with two special
+//! levels. Along the *near* level, the blocks lie side by side in memory; the innermost level, the
+//! *far* level, has a longer stride. Packing and unpacking are the same problem:
 //!
 //! ```text
 //! to[x * to_pitch + y * B] = from[y * from_pitch + x * B]     for x < width, y < height
 //! ```
 //!
-//! When packing, x runs along the near level; when unpacking, along the far level. The kernels
-//! transpose squares of elements in registers. A square uses every line that it touches, on both
-//! sides, whole and at once. So pitches that are a power of two (which put all rows of a square
-//! into one cache set) do no harm. The written blocks must be disjoint; the caller proves it before
-//! it picks a tile kernel.
+//! When packing, x counts along the near level; when unpacking, x counts along the far level. The
+//! kernels transpose squares of elements in registers. A square uses each line that it touches
+//! completely and at once, in `from` and in `to`. So a pitch that is a power of two does no harm,
+//! although it puts all rows of a square into one cache set. The written blocks must be disjoint. The
+//! caller must prove this before it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
 use super::isa::Isa;
@@ -21,29 +21,31 @@ use super::isa::Isa;
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable};
 
-/// A matrix of elements to transpose, see the module's text. Pitches are in bytes.
+/// A matrix of elements to transpose, as the documentation of this module describes. Pitches are in
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transpose {
     pub(crate) from: *const u8,
     pub(crate) from_pitch: isize,
     pub(crate) to: *mut u8,
     pub(crate) to_pitch: isize,
-    /// Elements along the contiguous side of `from`.
+    /// Number of elements along the contiguous side of `from`.
     pub(crate) width: usize,
-    /// Elements along the contiguous side of `to`.
+    /// Number of elements along the contiguous side of `to`.
     pub(crate) height: usize,
 }
 
-/// Transposes a matrix. The element size is fixed per function.
+/// A function that transposes a matrix. Each function is made for one element size.
 ///
 /// # Safety
 ///
 /// - Every element of `from` is valid for reads, every element of `to` for writes. No byte of `to`
 ///   is a byte of `from` or of another element of `to`.
-/// - The CPU has the instruction set that the function was made for.
+/// - The CPU has the instruction set for which the function was made.
 pub(crate) type Transposer = unsafe fn(Transpose);
 
-/// The instruction sets as the loops use them ([`Machine`]), for one byte order.
+/// The types that implement the instruction sets for one byte order. The loops are generic over them
+/// ([`Machine`]).
 trait Order {
     type Portable: Machine;
     #[cfg(target_arch = "x86_64")]
@@ -52,7 +54,7 @@ trait Order {
     type Avx512: Machine;
 }
 
-/// The byte order of this machine: moves keep the bytes of an element in order.
+/// The byte order of this machine. Moves keep the bytes of an element in order.
 struct Native;
 
 impl Order for Native {
@@ -63,7 +65,7 @@ impl Order for Native {
     type Avx512 = Avx512;
 }
 
-/// The opposite byte order: moves reverse every `W` bytes of an element.
+/// The opposite byte order. Moves reverse every `W` bytes of an element.
 struct Other<const W: usize>;
 
 impl<const W: usize> Order for Other<W> {
@@ -74,8 +76,8 @@ impl<const W: usize> Order for Other<W> {
     type Avx512 = Swapped<Avx512, W>;
 }
 
-/// Returns the transposer for elements of `bytes` bytes, or `None` if `bytes` is not 1, 2, 4, 8 or
-/// 16. The transposer reverses every `width` bytes of an element; `width` divides `bytes`.
+/// Returns the transposer for elements of `bytes` bytes. The transposer reverses every `width` bytes
+/// of an element; `width` must divide `bytes`. Returns `None` if `bytes` is not 1, 2, 4, 8 or 16.
 pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
     match width.bytes() {
         1 => instance::<Native>(isa, bytes),
@@ -112,24 +114,25 @@ fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
     }
 }
 
-/// Transposes elements of `B` bytes in squares of `N`, element by element.
+/// Transposes elements of `B` bytes, one element at a time, in squares of `N` by `N` elements.
 ///
 /// # Safety
 ///
 /// The conditions of [`Transposer`] hold.
 unsafe fn portable<M: Machine, const B: usize, const N: usize>(t: Transpose) {
-    // SAFETY: `squares` passes matrices that are parts of `t`. The caller guarantees the conditions
-    // of `Transposer` for `t`, so they hold for each part.
+    // SAFETY: `squares` passes only matrices that are parts of `t`. The caller guarantees the
+    // conditions of `Transposer` for `t`, so they hold for each part.
     let part = |t| unsafe { scalar::<M, B>(t) };
     squares::<B, N>(t, part, part);
 }
 
-/// Calls `square` for every full square of `t` and `edge` for the rest. Squares come in blocks of
-/// [`BLOCK`] by [`BLOCK`], so that the pages of both sides stay in the first-level translation
-/// buffer.
+/// Calls `square` for every full square of `t` and `edge` for the rest. The squares are visited in
+/// blocks of [`BLOCK`] by [`BLOCK`] elements, so that the pages of `from` and `to` stay in the
+/// first-level translation buffer.
 ///
-/// Both functions transpose under the conditions of [`Transposer`]: `square` a matrix of `N` by `N`
-/// elements, `edge` a matrix that is less than `N` wide or high.
+/// Both functions transpose their argument and may rely on the conditions of [`Transposer`]. `square`
+/// gets a matrix of `N` by `N` elements. `edge` gets a matrix that is less than `N` wide or less than
+/// `N` high.
 #[inline(always)]
 fn squares<const B: usize, const N: usize>(
     t: Transpose,
@@ -151,7 +154,7 @@ fn squares<const B: usize, const N: usize>(
             }
         }
     }
-    // The edges are the columns right of the squares and the rows below them.
+    // The edges are the columns to the right of the squares and the rows below the squares.
     if width < t.width {
         edge(part(width, 0, t.width - width, height));
     }
@@ -160,8 +163,8 @@ fn squares<const B: usize, const N: usize>(
     }
 }
 
-/// Cuts an edge into parts of at most `N` by `N` elements and calls `part` for each, under the
-/// conditions of [`Transposer`].
+/// Cuts an edge into parts of at most `N` by `N` elements and calls `part` for each. `part` may rely
+/// on the conditions of [`Transposer`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpose)) {
@@ -175,10 +178,10 @@ fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpos
     }
 }
 
-/// Elements along the side of a block of squares.
+/// Number of elements along each side of a block of squares.
 const BLOCK: usize = 32;
 
-/// Transposes elements of `B` bytes one by one, with the shorter side in the inner loop.
+/// Transposes elements of `B` bytes one by one. The inner loop runs along the shorter side.
 ///
 /// # Safety
 ///
@@ -188,8 +191,8 @@ unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
     let one = |x: usize, y: usize| {
         let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
         let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
-        // SAFETY: `x < t.width` and `y < t.height`, so both addresses are elements that the caller
-        // guarantees.
+        // SAFETY: `x < t.width` and `y < t.height`, so both addresses belong to elements of the
+        // matrix. The caller guarantees that these are valid.
         unsafe { to.cast::<[u8; B]>().write(M::swapped(from.cast::<[u8; B]>().read())) };
     };
     if t.width < t.height {
@@ -209,28 +212,29 @@ unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Transposes squares in registers with the textbook networks, which interleave neighbours of
-    //! one element, then of two, four and eight elements.
+    //! Transposes squares in registers with the well-known networks of interleave steps. The steps
+    //! interleave single elements, then pairs, then groups of four and of eight.
 
     use super::{Machine, Portable, Transpose, parts_of, scalar, squares};
     use std::arch::x86_64::*;
 
-    /// Row `i` of a square.
+    /// The address of row `$i` of a square.
     macro_rules! row {
         ($base:expr, $i:expr, $pitch:expr) => {
             $base.wrapping_offset($i as isize * $pitch)
         };
     }
 
-    /// A function that transposes an edge of at most `$n` by `$n` elements. `$load` and `$store`
-    /// access a row with a mask of the type `$mask`; `$network` returns the columns of `$n` rows.
+    /// Makes a function that transposes an edge of at most `$n` by `$n` elements. `$load` and
+    /// `$store` access a row under a mask of type `$mask`; `$network` takes `$n` rows and returns the
+    /// columns.
     macro_rules! masked_edge {
         ($machine:ident, $n:literal $mask:ident, $network:ident, $load:ident, $store:ident) => {
             |t: Transpose| {
                 let width = $mask::MAX >> ($n - t.width);
                 let height = $mask::MAX >> ($n - t.height);
                 // SAFETY: the masks have `t.width` and `t.height` bits, so only elements of the edge
-                // are accessed; loads of rows at or below `t.height` have an empty mask.
+                // are accessed. A load of a row at or beyond `t.height` has an empty mask.
                 unsafe {
                     let columns = $network(std::array::from_fn(|i| {
                         let mask = if i < t.height { width } else { 0 };
@@ -244,7 +248,7 @@ mod x86 {
         };
     }
 
-    /// Makes an array of 16 values: the values of an expression in `i`, for `i` from 0 to 15.
+    /// Makes an array of 16 values: evaluates an expression in `i` for each `i` from 0 to 15.
     macro_rules! each_of_16 {
         (|$i:ident| $value:expr) => {
             each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -257,7 +261,7 @@ mod x86 {
         };
     }
 
-    /// Transposes 8-byte elements in squares of 8.
+    /// Transposes 8-byte elements in squares of 8 by 8.
     ///
     /// # Safety
     ///
@@ -281,21 +285,24 @@ mod x86 {
         squares::<8, 8>(t, square, |t| parts_of::<8, 8>(t, edge));
     }
 
-    /// Returns the columns of 8 rows of 8 elements.
+    /// Transposes 8 rows of 8 elements in registers and returns the columns.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn network_8(r: [__m512i; 8]) -> [__m512i; 8] {
-        // Pairs of rows: elements 0 2 4 6 and 1 3 5 7 of both.
+        // p[2k] holds the even elements (0, 2, 4, 6) of rows 2k and 2k+1; p[2k + 1] holds the odd
+        // elements (1, 3, 5, 7) of the same rows.
         let p: [__m512i; 8] = std::array::from_fn(|i| {
             let (a, b) = (r[i & 6], r[i | 1]);
             if i % 2 == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) }
         });
-        // 128-bit lanes: p[2k + c] holds rows 2k, 2k+1 of columns c, c+2, c+4, c+6.
+        // Each 128-bit lane of p[2k + c] holds one column of rows 2k and 2k+1; the four lanes hold
+        // the columns c, c+2, c+4 and c+6.
         let (even, odd) = (quarters(p[0], p[2], p[4], p[6]), quarters(p[1], p[3], p[5], p[7]));
         std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
     }
 
-    /// Transposes the 128-bit lanes of four registers.
+    /// Transposes a matrix of 4 by 4 lanes of 128 bits: the four registers are the rows, and the
+    /// result is the columns.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
@@ -311,7 +318,7 @@ mod x86 {
         ]
     }
 
-    /// Transposes 4-byte elements in squares of 16.
+    /// Transposes 4-byte elements in squares of 16 by 16.
     ///
     /// # Safety
     ///
@@ -335,12 +342,12 @@ mod x86 {
         squares::<4, 16>(t, square, |t| parts_of::<4, 16>(t, edge));
     }
 
-    /// Returns the columns of 16 rows of 16 elements.
+    /// Transposes 16 rows of 16 elements in registers and returns the columns.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn network_16(r: [__m512i; 16]) -> [__m512i; 16] {
-        // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4, c+8,
-        // c+12.
+        // Transpose four rows at a time within each 128-bit lane. The four lanes of q[4k + c] hold
+        // rows 4k to 4k+3 of the columns c, c+4, c+8 and c+12.
         let q: [__m512i; 16] = each_of_16!(|I| {
             let k = I & 12;
             let (low, high) = if I % 4 < 2 {
@@ -359,7 +366,7 @@ mod x86 {
         each_of_16!(|I| lanes[I % 4][I / 4])
     }
 
-    /// Transposes 8-byte elements in squares of 4.
+    /// Transposes 8-byte elements in squares of 4 by 4.
     ///
     /// # Safety
     ///
@@ -394,7 +401,7 @@ mod x86 {
         }
     }
 
-    /// Transposes 4-byte elements in squares of 8.
+    /// Transposes 4-byte elements in squares of 8 by 8.
     ///
     /// # Safety
     ///
@@ -443,7 +450,7 @@ mod x86 {
         }
     }
 
-    /// Transposes 2-byte elements in squares of 8.
+    /// Transposes 2-byte elements in squares of 8 by 8.
     ///
     /// # Safety
     ///
@@ -460,7 +467,8 @@ mod x86 {
                     let mut r: [__m128i; 8] = std::array::from_fn(|i| {
                         M::swapped(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
                     });
-                    // Three rounds of a perfect shuffle of rows i and i + 4 transpose the square.
+                    // A perfect shuffle interleaves rows i and i + 4. Three such rounds transpose the
+                    // square.
                     for _ in 0..3 {
                         r = std::array::from_fn(|i| {
                             let (a, b) = (r[i / 2], r[i / 2 + 4]);
@@ -480,10 +488,11 @@ mod x86 {
         }
     }
 
-    /// Shuffles the bytes of rows i and i + 8 perfectly. Four rounds transpose the square.
+    /// Does one round of a perfect shuffle: interleaves the bytes of rows i and i + 8. Four rounds
+    /// transpose the square.
     #[inline(always)]
     fn shuffled(r: [__m128i; 16]) -> [__m128i; 16] {
-        // SAFETY: the intrinsics need SSE2, which is part of every x86-64.
+        // SAFETY: the intrinsics need only SSE2, and every x86-64 has SSE2.
         unsafe {
             each_of_16!(|I| {
                 let (a, b) = (r[I / 2], r[I / 2 + 8]);
@@ -492,7 +501,7 @@ mod x86 {
         }
     }
 
-    /// Transposes 1-byte elements in squares of 16.
+    /// Transposes 1-byte elements in squares of 16 by 16.
     ///
     /// # Safety
     ///
@@ -506,8 +515,8 @@ mod x86 {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    // The 16 loads are written out: for a loop over the array, the compiler would keep
-                    // the array in memory.
+                    // The macro writes out the 16 loads. With a loop over the array, the compiler
+                    // would keep the array in memory.
                     let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
                     let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {
@@ -519,8 +528,8 @@ mod x86 {
         }
     }
 
-    /// Compiles `$body` again with wider features: three-operand instructions, and 16 or 32
-    /// registers.
+    /// Defines functions that compile `$body` again with more instruction-set features: instructions
+    /// with three operands, and 16 or 32 registers.
     macro_rules! wider {
         ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
             $(
@@ -530,8 +539,8 @@ mod x86 {
                 /// `$features`.
                 #[target_feature(enable = $features)]
                 pub(super) unsafe fn $name$(<$machine: Machine>)?(t: Transpose) {
-                    // SAFETY: the body has the conditions of `Transposer`, which the caller
-                    // guarantees for `t`.
+                    // SAFETY: the body requires the conditions of `Transposer`, and the caller
+                    // guarantees them for `t`.
                     unsafe { $body$(::<$machine>)?(t) }
                 }
             )*
@@ -549,7 +558,7 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Bytes of an element, and bytes of the parts that are reversed.
+    /// Pairs of the bytes per element and the bytes that are reversed together.
     const PARTS: [(usize, usize); 15] = [
         (1, 1),
         (2, 1),
@@ -568,7 +577,8 @@ mod tests {
         (16, 16),
     ];
 
-    /// Compares shapes around the squares' sizes with the definition.
+    /// Compares every transposer with the definition, for matrices whose sides are close to multiples
+    /// of the squares' sides.
     #[test]
     fn every_instance_transposes_and_touches_nothing_else() {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
@@ -599,8 +609,9 @@ mod tests {
                             width,
                             height,
                         };
-                        // SAFETY: `from` and `to` are separate buffers that hold `height` and
-                        // `width` lines of the given pitches; the instruction set is available.
+                        // SAFETY: `from` and `to` are separate buffers. `from` holds `height` lines
+                        // and `to` holds `width` lines of the given pitches. The instruction set is
+                        // available.
                         unsafe { transpose(t) };
                         assert!(to == expected, "{isa} {bytes} {part} {width}x{height} gap {gap}");
                     }

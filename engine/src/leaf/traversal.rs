@@ -1,12 +1,13 @@
-//! The traversal: the order in which a nest visits memory, for nests whose packed order runs across
-//! memory lines.
+//! The traversal: the order in which a nest visits memory if this is not packed order. It is meant
+//! for nests whose packed order runs across cache lines.
 //!
-//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more level.
-//! The *near* level is the level along which neighbours share cache lines (columns of a matrix,
-//! elements of a column type, planes of a transposed cube). The near level often lies outside the
-//! innermost level, the *far* level. Then the first-level cache drops the lines of a whole column
-//! before the next column needs them. In this case the traversal walks the two levels in tiles, and
-//! the levels between them outside the tiles:
+//! `mod.rs` tries to make a traversal for every routine. The loop over elements counts as one more
+//! level. The *far* level is the innermost level. The *near* level is the level along which
+//! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column type,
+//! the planes of a transposed cube. The near level often lies outside the far level. Then, in packed
+//! order, the first-level cache drops the lines of a whole column before the next column needs them.
+//! In this case the traversal walks the near and the far level in tiles; the levels between them are
+//! outer loops around the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near
@@ -17,8 +18,8 @@
 //! ```
 //!
 //! Any level can be near, and a tile can have any leaf. The packed bytes do not depend on the
-//! traversal. Unpacking uses it only where the leaves are proved disjoint; its far level is never a
-//! table. `../transfer/transpose.rs` applies the same rules to two layouts at once.
+//! traversal. Unpacking uses a traversal only if the leaves are proved to be disjoint; then the far
+//! level is not a table. `../transfer/transpose.rs` applies the same rules to two layouts at once.
 
 use super::byteswap::{Swap, Width};
 use super::isa::Isa;
@@ -27,33 +28,36 @@ use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, Nest};
 use std::ops::Range;
 
-/// Bytes of a cache line.
+/// Number of bytes of a cache line.
 const LINE: u64 = 64;
 
-/// Number of sets of the first-level cache, and number of ways per set on which the traversal relies.
+/// Geometry of the first-level cache: the number of sets, and the number of ways per set on which the
+/// traversal relies.
 const CACHE: (u64, u64) = (64, 8);
 
-/// Iterations of the near level that a tile covers before the levels outside the tile advance:
-/// enough for whole lines, and few enough that the packed lines being filled stay in a cache.
+/// Number of iterations of the near level in a tile, before the levels around the tile advance. This
+/// number is large enough to use whole lines, and small enough that the packed lines being filled
+/// stay in a cache.
 pub(crate) const CHUNK: u64 = 64;
 
-/// Minimum number of elements on either side of a matrix that is transposed in registers.
+/// Minimum number of elements on each side of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// If both sides have at least this many elements, squares of every size are at least half full.
+/// If both sides of a tile have at least this many elements, squares of every size are at least half
+/// full.
 const FULL: u64 = 8;
 
-/// Longest distance in bytes between two iterations of the near level. Iterations that are a line or
+/// Maximum distance in bytes between two iterations of the near level. Iterations that lie a line or
 /// more apart share no line.
 const NEAR: u64 = LINE - 1;
 
-/// The order in which a nest is walked.
+/// The order in which a nest visits memory.
 pub(super) struct Traversal {
     near: usize,
     transpose: Option<Transposer>,
-    /// Whether tiles pay even if the lines stay in the first-level cache.
+    /// True if tiles are faster even when the lines stay in the first-level cache.
     always: bool,
-    /// Bytes of memory from the first byte of a leaf to its last.
+    /// Number of bytes of memory from the first byte of a leaf to one past its last byte.
     span: u64,
 }
 
@@ -69,15 +73,17 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, swap, near, isa)?;
-        // When elements are moved one by one, stores cost more than loads. Loads of longer elements
-        // run at the speed of squares, or at twice that speed (`stays_in_l1`).
+        // Compare squares with moving elements one by one in packed order. When unpacking, the stores
+        // jump in memory. Such stores cost more than loads that jump, so squares always pay. When
+        // packing, only the loads jump. For elements of more than 2 bytes, such loads are as fast as
+        // squares or twice as fast (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
         (full || !stays_in_l1(inside(nest, near, count))).then_some(traversal)
     }
 
-    /// Returns the traversal of tiles along level `near` and the innermost level.
+    /// Returns the traversal whose tiles cover level `near` and the innermost level.
     fn along(nest: &Nest, swap: Option<&Swap>, near: usize, isa: Isa) -> Option<Self> {
         let (span, transpose) = match &nest.leaf {
             Leaf::Block { bytes } => {
@@ -96,8 +102,8 @@ impl Traversal {
         Some(Self { near, transpose, always: false, span })
     }
 
-    /// Returns the traversal of any nest that has one and for which it is allowed, however small
-    /// the nest is.
+    /// Returns the traversal of any nest that has one and for which a traversal is allowed, no matter
+    /// how small the nest is.
     #[cfg(test)]
     pub(super) fn forced(
         nest: &Nest,
@@ -111,13 +117,14 @@ impl Traversal {
         allowed.then_some(traversal)
     }
 
-    /// Returns whether tiles are transposed in registers.
+    /// Returns whether this traversal transposes its tiles in registers.
     #[cfg(test)]
     pub(super) fn transposes(&self) -> bool {
         self.transpose.is_some()
     }
 
-    /// Returns whether this order is allowed and faster than packed order at the counts in `words`.
+    /// Returns whether this order is allowed, and faster than packed order, for the counts in
+    /// `words`.
     #[inline]
     pub(super) fn applies<const PACK: bool>(&self, nest: &Nest, words: &[u64]) -> bool {
         let count = |l: usize| words[3 * l];
@@ -128,12 +135,13 @@ impl Traversal {
             && (PACK || disjoint(nest, words, self.near, self.span))
     }
 
-    /// Executes a nest tile by tile; `row` executes the innermost level with the given parameters.
+    /// Executes a nest tile by tile. `row` must execute the innermost level, or a part of it, with
+    /// the parameters that it gets.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Routine::run`](super::Routine::run) hold, for the nest that this
-    ///   traversal was made for.
+    /// - The conditions of [`Routine::run`](super::Routine::run) hold for the nest for which this
+    ///   traversal was made.
     /// - When unpacking, the leaves of the near level and of the levels inside it are disjoint.
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
@@ -147,14 +155,14 @@ impl Traversal {
         if (0..=far).any(|l| words[3 * l] == 0) {
             return;
         }
-        // Packed bytes from one iteration of each level to the next.
+        // `pitch[l]` is the number of packed bytes from one iteration of level `l` to the next.
         let mut pitch = [0; Nest::MAX_DEPTH];
         pitch[far] = nest.leaf.bytes();
         for l in (0..far).rev() {
             pitch[l] = pitch[l + 1] * words[3 * (l + 1)];
         }
         let (columns, rows) = (words[3 * near], words[3 * far]);
-        // With fewer elements, registers stay mostly empty.
+        // If a side has fewer elements than `SQUARE`, most of each register would be empty.
         let transpose = self.transpose.filter(|_| columns.min(rows) >= SQUARE);
         let chunk = if transpose.is_some() && near + 1 == far { columns } else { CHUNK };
         let step = words[3 * near + 1] as isize;
@@ -165,9 +173,10 @@ impl Traversal {
                 let width = chunk.min(columns - x);
                 walk(nest, words, near + 1..far, &pitch, (at, packed), |mem, packed| {
                     match transpose {
-                        // SAFETY: the matrix is `width` iterations of near and all `rows` of far at
-                        // one position of the other levels. The caller guarantees their memory and
-                        // their packed bytes, and, when unpacking, that the leaves are disjoint.
+                        // SAFETY: the matrix consists of `width` iterations of the near level and all
+                        // `rows` iterations of the far level, at one position of the other levels.
+                        // The caller guarantees that their memory and their packed bytes are valid
+                        // and, when unpacking, that the leaves are disjoint.
                         Some(transpose) => unsafe {
                             let far = words[3 * far + 1] as isize;
                             transpose(matrix::<PACK>(
@@ -187,8 +196,9 @@ impl Traversal {
     }
 }
 
-/// Returns the tile as a matrix to transpose: `width` elements side by side in memory, `height`
-/// side by side in the packed bytes. Each side comes with its pitch in bytes.
+/// Returns the tile as a matrix to transpose. `width` elements lie side by side in memory, and
+/// `height` elements lie side by side in the packed bytes. The address of each side comes with its
+/// pitch in bytes.
 fn matrix<const PACK: bool>(
     (mem, far): (*mut u8, isize),
     (packed, across): (*mut u8, isize),
@@ -204,19 +214,19 @@ fn matrix<const PACK: bool>(
     }
 }
 
-/// `width` iterations of the near level, which begin at one address on either side.
+/// The start of `width` iterations of the near level, in memory and in the packed bytes.
 struct Place {
     mem: *mut u8,
     packed: *mut u8,
-    /// Bytes of memory from one iteration to the next.
+    /// Bytes of memory from one iteration of the near level to the next.
     step: isize,
-    /// Packed bytes from one iteration to the next.
+    /// Packed bytes from one iteration of the near level to the next.
     pitch: u64,
     width: u64,
 }
 
-/// Calls `row` for a part of the innermost level at each iteration of the near level, and then for
-/// the next part of the innermost level.
+/// Executes a tile in parts. For each part of the innermost level, calls `row` once for every
+/// iteration of the near level.
 #[inline(always)]
 fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *mut u8, *mut u8)) {
     let far = nest.levels.len() - 1;
@@ -241,10 +251,11 @@ fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *m
     }
 }
 
-/// Returns the number of rows of a tile whose rows are `stride` bytes apart. The rows stay in the
-/// first-level cache until all their lines are used up.
+/// Returns the number of rows of a tile whose rows lie `stride` bytes apart. With this number, the
+/// rows stay in the first-level cache until all their lines are used up.
 pub(crate) fn height(stride: i64) -> u64 {
-    /// Rows that lie on pages of their own. The other side uses the rest of the translation buffer.
+    /// Maximum number of rows if each row lies on a page of its own. The packed side uses the rest of
+    /// the translation buffer.
     const PAGES: u64 = 32;
     let lines = (sets(stride) * CACHE.1).min(64);
     match stride.unsigned_abs() {
@@ -254,25 +265,29 @@ pub(crate) fn height(stride: i64) -> u64 {
     }
 }
 
-/// Returns the number of sets of the first-level cache that lines `stride` bytes apart use. Lines
-/// whose distance is a multiple of 4096 share a set, so strides with many factors of 2 use few
-/// sets.
+/// Returns how many sets of the first-level cache are used by lines that lie `stride` bytes apart.
+/// Lines whose distance is a multiple of 4096 use the same set, so a stride that is divisible by a
+/// high power of 2 uses few sets.
 fn sets(stride: i64) -> u64 {
     CACHE.0.min(4096 >> stride.trailing_zeros().min(12))
 }
 
-/// Returns whether the first-level cache still holds the lines of a column when the neighbouring
-/// column needs them. The argument is the number of the column's lines and the sets that they use.
-/// If the lines stay, packing column by column is the fastest order for doubles, with one stream on
-/// the packed side (`typepack-bench commit --size 64K`, "transpose": 1.9 times as fast). Squares in
-/// registers are faster for elements of 1 and 2 bytes (3.4 and 2 times as fast,
-/// `examples/orders.rs`, "columns 260"), and when unpacking (1.4 to 5 times).
+/// Returns whether the lines of a column are still in the first-level cache when the neighbouring
+/// column needs them. The argument is the number of lines of the column and the number of cache sets
+/// that they use.
+///
+/// If the lines stay in the cache, the fastest order for packing doubles is column by column, which
+/// writes one stream of packed bytes (`typepack-bench commit --size 64K`, "transpose": 1.9 times as
+/// fast as tiles). Squares in registers are still faster for elements of 1 and 2 bytes (3.4 and 2
+/// times as fast as column by column, `examples/orders.rs`, "columns 260"), and when unpacking (1.4
+/// to 5 times as fast).
 pub(crate) fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
     lines <= sets * CACHE.1
 }
 
-/// Returns the number of lines in a column of `levels` (count and stride, `None` for a table), and
-/// the number of cache sets that they use.
+/// Returns the number of lines in a column, and the number of cache sets that these lines use.
+/// `levels` are the levels of the column: pairs of a count and a stride; the stride of a table is
+/// `None`.
 pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, u64) {
     levels.fold((1, 1), |(lines, used), (count, stride)| {
         let Some(stride) = stride else { return (lines.saturating_mul(count), CACHE.0) };
@@ -280,13 +295,14 @@ pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, 
             short @ 0..LINE => (count.saturating_mul(short) / LINE).max(1),
             _ => count,
         };
-        // One line uses one set, whatever the stride.
+        // A single line uses a single set, whatever the stride is.
         let used = if touched > 1 { used.max(sets(stride)) } else { used };
         (lines.saturating_mul(touched), used)
     })
 }
 
-/// Returns [`column()`] of the levels inside level `near`, with the counts that `count` returns.
+/// Returns [`column()`] for the levels inside level `near`. `count(l)` must return the count of level
+/// `l`.
 fn inside(nest: &Nest, near: usize, count: impl Fn(usize) -> u64) -> (u64, u64) {
     column((near + 1..nest.levels.len()).map(|l| (count(l), stride(&nest.levels[l]))))
 }
@@ -298,8 +314,8 @@ fn stride(level: &Level) -> Option<i64> {
     }
 }
 
-/// Returns the loop along which neighbours share lines. It lies outside the innermost level and has
-/// a shorter stride.
+/// Returns the near level: the loop along which neighbouring iterations share lines. It lies outside
+/// the innermost level and has a shorter stride than that level.
 fn near_level(nest: &Nest) -> Option<usize> {
     let (far, outer) = nest.levels.split_last()?;
     let far = stride(far).map_or(u64::MAX, i64::unsigned_abs);
@@ -310,22 +326,23 @@ fn near_level(nest: &Nest) -> Option<usize> {
         .min_by_key(length)
 }
 
-/// Returns how many iterations of the outermost level fill cache lines together, if they lie side
-/// by side.
+/// If the outermost level is the near level and tiles pay for it, returns how many of its iterations
+/// share a cache line, but at least 2. Returns `None` otherwise.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal =
         Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }
-    // The number of iterations of the near level that share a line, but at least two.
+    // At least two iterations are needed, even if fewer share a line.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))
 }
 
-/// Returns whether the leaves, `span` bytes long, of the levels from `near` inwards are known to be
-/// disjoint: each level, from the shortest stride to the longest, jumps over all bytes that the
-/// shorter strides cover.
+/// Returns whether the leaves at all positions of the levels from `near` inwards are known to be
+/// disjoint. Each leaf spans `span` bytes. The proof takes the levels from the shortest stride to the
+/// longest. The stride of each level must be at least the number of bytes that all levels of shorter
+/// stride cover together.
 fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
     let mut levels = [(0, 0); Nest::MAX_DEPTH];
     let levels = &mut levels[near..nest.levels.len()];
@@ -336,8 +353,8 @@ fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
     apart(levels, span)
 }
 
-/// Returns whether blocks of `span` bytes at all positions of `levels` are known to be disjoint.
-/// `levels` has stride and count; the function sorts it.
+/// Returns whether blocks of `span` bytes at all positions of `levels` are known to be disjoint. Each
+/// entry of `levels` is a stride and a count. The function sorts `levels`.
 pub(crate) fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
     levels.sort_unstable();
     let mut span = u128::from(span);
@@ -348,8 +365,8 @@ pub(crate) fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
     })
 }
 
-/// Calls `each` with the memory address and the packed address of every position of `levels`. No
-/// level has a count of 0.
+/// Calls `each` once for every position of `levels`, with the memory address and the packed address
+/// of the position. No level may have a count of 0.
 #[inline(always)]
 fn walk(
     nest: &Nest,
@@ -363,8 +380,8 @@ fn walk(
     loop {
         let (mut mem, mut packed) = (mem, packed);
         for l in levels.clone() {
-            // SAFETY: `words[3 * l..]` holds the parameters of level `l`, and `index[l]` is below
-            // its count.
+            // SAFETY: `words[3 * l..]` holds the parameters of level `l`, and `index[l]` is below the
+            // count of this level.
             let shift = unsafe {
                 Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(index[l])
             };

@@ -1,21 +1,20 @@
-//! The widths of the elements that a plan byte-swaps, for external32.
+//! The widths of the elements that a plan byte-swaps. External32 needs such plans.
 //!
-//! `external32/byteswap.rs` makes these widths. `plan/` asks for the widths of the nests that it
-//! prepares, and `exec/` asks for the widths of the blocks that it walks. `leaf/byteswap.rs` swaps
-//! the bytes.
+//! `external32/byteswap.rs` makes the widths. `plan/` reads them when it prepares a nest, and `exec/`
+//! reads them when it walks a block. The functions in `leaf/byteswap.rs` swap the bytes.
 
 use crate::ir::{Edge, NodeId, Op, Program};
 use crate::leaf::{Swap, Width};
 
-/// The widths of the elements that a plan byte-swaps. Only plans of `external32/` byte-swap
-/// elements.
+/// The widths of the elements that a plan byte-swaps. Only the plans that `external32/` makes
+/// byte-swap elements.
 #[derive(Debug, Default)]
 pub(crate) enum Widths {
     #[default]
     Native,
     /// Every element has this width.
     Same(Width),
-    /// The width of each block's elements, by node.
+    /// For each node that is a block, the width of its elements. The index is the number of the node.
     Each(Box<[Width]>),
 }
 
@@ -29,7 +28,8 @@ impl Widths {
         }
     }
 
-    /// Returns the byte swap for the leaf of the nest that begins at `edge`.
+    /// Returns the widths of the elements in the leaf of the nest that begins at `edge`. Returns
+    /// `None` if the plan does not byte-swap elements.
     pub(crate) fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
         let widths = match self {
             Self::Native => return None,

@@ -1,43 +1,45 @@
-//! Division by numbers that are known long before their dividends.
+//! Fast division by divisors that are known long before the dividends.
 //!
 //! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position.
-//! If both numbers fit 32 bits, the quotient is a product with the reciprocal (Granlund and
-//! Montgomery, 1994). With division instructions instead, four dependent divisions took a tenth of
-//! the time of packing a piece of 8 KiB (`typepack-bench commit`, "box of wide planes").
+//! If the divisor and the dividend fit in 32 bits, a multiplication by the reciprocal gives the
+//! quotient (Granlund and Montgomery, 1994). When division instructions were used instead, four
+//! dependent divisions took a tenth of the time of packing a piece of 8 KiB (`typepack-bench commit`,
+//! "box of wide planes").
 
-/// A divisor with its reciprocal.
+/// A divisor, stored with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
     by: u64,
-    /// 2^64 / by, rounded up; 0 for divisors that need a division instruction.
+    /// 2^64 / by, rounded up. The value is 0 if division by `by` uses another method.
     reciprocal: u64,
 }
 
 impl Divisor {
     pub(crate) const ONE: Self = Self { by: 1, reciprocal: 0 };
 
-    /// Makes a divisor; `by` is not 0.
+    /// Makes a divisor. `by` must not be 0.
     #[inline]
     pub(crate) fn new(by: u64) -> Self {
         let short = (2..=u64::from(u32::MAX)).contains(&by);
         Self { by, reciprocal: if short { u64::MAX / by + 1 } else { 0 } }
     }
 
-    /// Returns the divisor as a number.
+    /// Returns the divisor as an integer.
     #[inline]
     pub(crate) fn get(self) -> u64 {
         self.by
     }
 
-    /// Returns quotient and remainder.
+    /// Returns the quotient and the remainder.
     #[inline]
     pub(crate) fn divide(self, number: u64) -> (u64, u64) {
         let quotient = if self.by == 1 {
             number
         } else if self.reciprocal != 0 && u32::try_from(number).is_ok() {
-            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below
-            // 2^32, so the product exceeds the quotient by less than 2^-32. The difference is less
-            // than 1 / by, because `by` is below 2^32, too.
+            // The reciprocal is at most 1 greater than 2^64 / by, and `number` is below 2^32. So the
+            // product divided by 2^64 exceeds the exact quotient number / by by less than 2^-32. This
+            // is less than 1 / by, because `by` is also below 2^32. So rounding down gives the right
+            // quotient.
             ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             number / self.by

@@ -1,8 +1,10 @@
-//! The memory that the elements of a plan touch. Safe calls check their buffers against it.
+//! The range of memory that the elements of a plan access. Safe calls check that their buffers
+//! contain this range.
 //!
 //! A committed plan takes its footprint from the datatype (`datatype/bounds.rs`). A decoded plan
-//! (`wire/`) has no datatype, and the values that its sender states prove nothing. So its footprint is
-//! computed from the program that will run. `tests/wire.rs` compares the two.
+//! (`wire/`) has no datatype, and bounds that a sender states cannot be trusted. So the footprint of
+//! a decoded plan is computed from the program that will run. `tests/wire.rs` checks that the two
+//! ways give the same result.
 
 use super::Plan;
 use crate::datatype::Datatype;
@@ -12,20 +14,22 @@ use crate::ir::{Edge, Op, Program};
 /// The memory range of the elements of a plan. All values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Distance from one element to the next; may be negative.
+    /// Distance from one element to the next. The distance may be negative.
     pub extent: i64,
-    /// First byte of data of an element, relative to its origin.
+    /// Position of the first byte of data of an element, relative to the element's origin.
     pub true_lb: i64,
-    /// One past the last byte of data of an element.
+    /// Position of one past the last byte of data of an element, relative to the element's origin.
     pub true_ub: i64,
 }
 
-/// The bytes that a node touches: `length` bytes from `low`, relative to the node's displacement 0.
+/// The bytes that a node accesses: `length` bytes from `low` on. `low` is relative to displacement 0
+/// of the node.
 ///
 /// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and
-/// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach contains all bytes that
-/// any program touches. For a program lowered from a datatype, the reach is exact: distances
-/// between data fit 64 bits there, although partial sums of displacements may not.
+/// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach of a node contains all bytes
+/// that the node accesses, for any program. For a program that was lowered from a datatype, the reach
+/// has no unused bytes at its ends: distances between data fit in 64 bits in such a program, although
+/// partial sums of displacements may not.
 #[derive(Clone, Copy)]
 struct Reach {
     low: i64,
@@ -37,14 +41,16 @@ impl Reach {
         Self { low: self.low.wrapping_add(offset), ..self }
     }
 
-    /// Returns the union of this reach at every displacement from `low` to `high`.
+    /// Returns the smallest range that contains this reach moved by every displacement from `low` to
+    /// `high`.
     fn swept(self, low: i128, high: i128) -> Result<Self> {
         let length = high
             .checked_sub(low)
             .and_then(|sweep| sweep.checked_add(i128::from(self.length)))
             .and_then(|length| i64::try_from(length).ok())
             .ok_or_else(too_far)?;
-        // The cast keeps the low 64 bits: displacements are numbers modulo 2^64.
+        // The cast keeps only the low 64 bits. This is right, because displacements are numbers
+        // modulo 2^64.
         Ok(Self { low: self.low.wrapping_add(low as i64), length })
     }
 
@@ -63,17 +69,18 @@ fn too_far() -> Error {
 }
 
 impl Footprint {
-    /// Returns the footprint of the datatype, as its constructor calls define it.
+    /// Returns the footprint of a datatype, as its constructor calls define it.
     pub(crate) fn of_datatype(ty: &Datatype) -> Self {
         Self { extent: ty.extent(), true_lb: ty.true_lb(), true_ub: ty.true_ub() }
     }
 
-    /// Computes the bytes that the program will touch. Operands must come before their users, and the
-    /// byte counts of nodes must be right (`ir/verify.rs` checks both).
+    /// Computes the range of bytes that the program will access. Operands must come before their
+    /// users, and the byte counts of nodes must be right (`ir/verify.rs` checks both).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit in 64
+    /// bits.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
         let extent = i64::try_from(extent).map_err(|_| too_far())?;
@@ -115,12 +122,12 @@ impl Footprint {
     }
 }
 
-/// Checks that `count` elements lie within a buffer of `length` bytes, if their displacement 0 is byte
-/// `origin` of the buffer.
+/// Checks that `count` elements lie within a buffer of `length` bytes. Displacement 0 of the first
+/// element is at byte `origin` of the buffer.
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Buffer` about `argument` if the elements do not lie within the buffer.
+/// Returns `ErrorKind::Buffer`, naming `argument`, if the elements do not lie within the buffer.
 pub fn check_bounds(
     plan: &Plan,
     count: u64,
@@ -132,8 +139,8 @@ pub fn check_bounds(
     check_place(place, count, origin, length, argument)
 }
 
-/// Does what [`check_bounds`] does for elements that lie at `place`. `place` is `None` for elements
-/// without data.
+/// Does what [`check_bounds`] does, for elements with the footprint `place`. If the elements have no
+/// data, `place` is `None`.
 pub(crate) fn check_place(
     place: Option<&Footprint>,
     count: u64,
@@ -144,8 +151,8 @@ pub(crate) fn check_place(
     let Some(place) = place.filter(|_| count > 0) else {
         return Ok(());
     };
-    // A product of two 64-bit numbers fits 128 bits. The sum may saturate, and then the elements do not
-    // fit in any case.
+    // The product of two 64-bit numbers fits in 128 bits. The sum may saturate, but then the elements
+    // do not fit in any buffer anyway.
     let last = i128::from(count - 1) * i128::from(place.extent);
     let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
     let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
@@ -165,15 +172,17 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// Returns the union of `reach` at `i * stride` for `i` below `count`, which is at least 1.
+/// Returns the smallest range that contains `reach` moved by `i * stride` for every `i` below
+/// `count`. `count` must be at least 1.
 fn repeated(reach: Reach, count: u64, stride: i64) -> Result<Reach> {
-    // A 64-bit count times a 64-bit stride fits 128 bits.
+    // A 64-bit count times a 64-bit stride fits in 128 bits.
     let last = (i128::from(count) - 1) * i128::from(stride);
     reach.swept(last.min(0), last.max(0))
 }
 
-/// Returns the union of `reach` at `entry * scale` and at the other copies of that entry, `stride`
-/// apart, over all entries.
+/// Returns the smallest range that contains all copies of all entries. The first copy of an entry is
+/// `reach` moved by `entry * scale`; the other copies of this entry follow at distances of `stride`.
+/// `places` yields each entry with its number of copies.
 fn scattered(
     reach: Reach,
     places: impl Iterator<Item = (i64, i64)>,
@@ -182,7 +191,8 @@ fn scattered(
 ) -> Result<Reach> {
     let (mut low, mut high) = (i128::MAX, i128::MIN);
     for (entry, copies) in places.filter(|&(_, copies)| copies > 0) {
-        // Each product of two 64-bit numbers fits 127 bits, so the sum fits.
+        // Each product of two 64-bit numbers fits in 127 bits, so the sum of the two products fits in
+        // 128 bits.
         let first = i128::from(entry) * i128::from(scale);
         let last = first + i128::from(copies - 1) * i128::from(stride);
         low = low.min(first.min(last));

@@ -1,11 +1,12 @@
-//! Values that later modules store with a plan: its signature, the known answers about its overlap,
-//! its external32 form. Each value is computed at its first request.
+//! Values that other modules compute from a plan and store with the plan: the plan's signature, the
+//! known answers about its overlap, and its external32 form. Each value is computed when it is first
+//! requested.
 //!
-//! Until the first request the plan holds one empty pointer (`mod.rs`), so a commit that needs none
-//! of the values does not pay for them. This file does not import the later modules, so it stores the
-//! values without their types. A stored value must not refer to the plan, because then the plan would
-//! never be freed. For that reason [`Iov`](crate::iov::Iov), which holds its plan, is stored by its
-//! callers and not here.
+//! Until the first request, the plan holds only one empty pointer (`mod.rs`). So a program that needs
+//! none of the values does not pay for them. This file must not import the modules that use it, so it
+//! stores the values as `dyn Any`. A stored value must not refer to the plan, because then the plan
+//! would never be freed. An [`Iov`](crate::iov::Iov) refers to its plan, so its callers store it
+//! themselves.
 
 use super::Plan;
 use crate::datatype::Datatype;
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// A module that stores a value with a plan. Each module stores one value of one type.
+/// The module that stores a value with a plan. Each module stores one value, always of the same type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Room {
     Overlap,
@@ -21,13 +22,13 @@ pub(crate) enum Room {
     External32,
 }
 
-/// The values of all modules, indexed by [`Room`].
+/// The stored values, indexed by [`Room`].
 #[derive(Default)]
 pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
 
 impl Plan {
-    /// Returns the value of `room`. If there is none, `make` makes it. An error is not stored. If two
-    /// threads make a value at the same time, one of the two values is dropped.
+    /// Returns the value of `room`. If no value is stored, `make` computes the value. An error is not
+    /// stored. If two threads compute the value at the same time, one of the two values is dropped.
     #[inline]
     pub(crate) fn kept<T: Any + Send + Sync>(
         &self,
@@ -51,11 +52,12 @@ impl Plan {
         })
     }
 
-    /// Returns the datatype of this plan. The caller computes `what` from the datatype.
+    /// Returns the datatype of this plan. `what` names what the caller will compute from the
+    /// datatype; the text of the error contains this name.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype.
+    /// Returns `ErrorKind::Type`, naming `plan`, if the plan was decoded and has no datatype.
     pub(crate) fn datatype_for(&self, what: &str) -> Result<&Datatype> {
         self.datatype().ok_or_else(|| {
             let detail =

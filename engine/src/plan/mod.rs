@@ -1,8 +1,8 @@
 //! The plan: a verified program, facts about it, and for each nest the strategy that executes it.
 //!
-//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is immutable and shared.
-//! Only its kernel slots change: a slot is filled when its nest has moved enough bytes for the
-//! compiler's threshold.
+//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is immutable and
+//! shared. Only its kernel slots change: a slot is filled when a compiled kernel would have saved as
+//! much time as its compilation takes.
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
@@ -32,35 +32,37 @@ use nests::NestPlans;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Fused copies leave blocks of at least this many bytes to memcpy: for such blocks a call per row
-/// costs less than a tenth of the copy.
+/// In a fused copy, blocks of at least this many bytes are copied with memcpy. For such blocks, a
+/// call of memcpy per block takes less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
-/// A committed datatype, which `pack` and `unpack` execute. A clone costs one reference count.
+/// A committed datatype. `pack` and `unpack` execute it. A clone costs one reference count.
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 
-/// The fields that every call reads come first, here and in `nest_plan.rs`. If the data fill the
-/// first-level cache, each further line that a call reads costs some 10 ns (`typepack-bench peers`,
-/// d8s16 at 16 KiB).
+/// The contents of a plan. The fields that every call reads come first, here and in `nest_plan.rs`,
+/// so that they lie in few cache lines. If the user's data fills the first-level cache, each further
+/// line that a call reads costs some 10 ns (`typepack-bench peers`, d8s16 at 16 KiB).
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
-    /// A copy of the program's factor, next to the other fields that every call reads.
+    /// A copy of the program's factor. It is stored here so that it lies next to the other fields
+    /// that every call reads.
     factor: u64,
     footprint: Footprint,
-    /// Displacement of the single run, if elements continue each other without a gap.
+    /// If consecutive elements adjoin each other without a gap and form one run: the displacement of
+    /// this run.
     contiguous: Option<i64>,
-    /// True if the first nest is the whole program, including the loop over elements.
+    /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
     settings: Settings,
     nests: NestPlans,
     program: Program,
-    /// `None` if no element is byte-swapped.
+    /// The widths of the byte-swapped elements; `None` if no element is byte-swapped.
     widths: Option<Box<Widths>>,
-    /// `None` for a decoded plan.
+    /// The datatype from which the plan was committed; `None` for a decoded plan.
     datatype: Option<Datatype>,
-    /// Values that later modules store with the plan.
+    /// Values that other modules store with the plan.
     kept: OnceLock<Box<Kept>>,
 }
 
@@ -70,8 +72,8 @@ impl Plan {
         Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
     }
 
-    /// Makes a plan that byte-swaps elements: its packed bytes are those of `program` in the other byte
-    /// order. Only leaf kernels execute it.
+    /// Makes a plan that byte-swaps elements. Its packed bytes are those of `program`, except that
+    /// the bytes of each element are reversed. Only leaf kernels execute such a plan.
     pub(crate) fn byteswapped(
         footprint: Footprint,
         program: Program,
@@ -82,8 +84,9 @@ impl Plan {
         Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
     }
 
-    /// Makes a plan of a verified program with its footprint. At most `most_nests` nests get a plan of
-    /// their own (a nest plan needs more memory than its nodes); the other nests are walked.
+    /// Makes a plan from a verified program and its footprint. At most `most_nests` nests get a plan
+    /// of their own, because the plan of a nest needs more memory than its nodes. The executor walks
+    /// the other nests node by node.
     pub(crate) fn assemble(
         datatype: Option<Datatype>,
         footprint: Footprint,
@@ -106,7 +109,8 @@ impl Plan {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.filter(|_| program.is_one_run()).map(|body| body.offset);
         let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
-        // A plan is large. So it is initialized in its allocation, and so are its nests.
+        // A plan is large. So it is initialized directly in its allocation, and so are its nests;
+        // this avoids a copy.
         let mut plan = Arc::new_uninit();
         let room = Arc::get_mut(&mut plan).expect("a new `Arc` should have one owner");
         let inner = room.write(Inner {
@@ -122,7 +126,7 @@ impl Plan {
             datatype,
             kept: OnceLock::new(),
         });
-        // A plan that is one memcpy needs no nest.
+        // If the whole plan is one memcpy, it needs no nest.
         if contiguous.is_none() {
             let Inner { program, nests, settings, widths, .. } = inner;
             let widths = widths.as_deref().unwrap_or(&Widths::Native);
@@ -132,38 +136,38 @@ impl Plan {
         Self(unsafe { plan.assume_init() })
     }
 
-    /// Returns the type from which this plan was committed; `None` for a decoded plan
+    /// Returns the type from which this plan was committed. Returns `None` if the plan was decoded
     /// ([`wire`](crate::wire)).
     pub fn datatype(&self) -> Option<&Datatype> {
         self.0.datatype.as_ref()
     }
 
-    /// Returns the memory range of the plan's elements.
+    /// Returns the range of memory that the plan's elements access.
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
     }
 
-    /// Returns the number of iterations of the program's body that make one element.
+    /// Returns how many iterations of the program's body make one element.
     #[inline]
     pub(crate) fn factor(&self) -> u64 {
         self.0.factor
     }
 
-    /// Returns the loop program, which can be printed with `Display`.
+    /// Returns the loop program. `Display` prints it.
     pub fn program(&self) -> &Program {
         &self.0.program
     }
 
-    /// Returns the packed bytes of one element (the type's size).
+    /// Returns the number of packed bytes of one element (the type's size).
     pub fn element_bytes(&self) -> u64 {
         self.0.element_bytes
     }
 
-    /// Returns the packed bytes of `count` elements.
+    /// Returns the number of packed bytes of `count` elements.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the product does not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if this number does not fit in an `i64`.
     #[doc(alias = "MPI_Pack_size")]
     pub fn packed_bytes(&self, count: u64) -> Result<u64> {
         self.0
@@ -182,18 +186,19 @@ impl Plan {
             })
     }
 
-    /// Returns true if any number of elements is one run of memory that begins at `true_lb`.
+    /// Returns true if any number of consecutive elements is one run of memory. The run begins at
+    /// `true_lb`.
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }
 
-    /// Returns the nests of the program: the parts that a kernel can execute.
+    /// Returns the nests of the program. A nest is a part of the program that one kernel can execute.
     pub fn nests(&self) -> impl ExactSizeIterator<Item = &Nest> {
         self.0.nests.iter().map(|planned| &planned.nest)
     }
 
-    /// Returns the nests with their strategies and the names of their current executors for packing and
-    /// unpacking.
+    /// Returns, for each nest, the nest, its strategy, and the names of the executors that currently
+    /// pack and unpack it.
     pub fn executors(&self) -> impl Iterator<Item = (&Nest, Strategy, [String; 2])> {
         self.0.nests.iter().map(|planned| {
             let executors =
@@ -202,9 +207,9 @@ impl Plan {
         })
     }
 
-    /// Returns the name of the current executor of this plan, for people: `memcpy`, `rows`,
-    /// `interpreter`, or the name of a kernel. If the program has several nests, their names are joined
-    /// by `, `.
+    /// Returns the name of the executor that this plan currently uses in `direction`, for display.
+    /// The name is `memcpy`, `rows`, `interpreter`, or the name of a kernel. If several executors are
+    /// used, their names are joined by `, `.
     pub fn kernel_name(&self, direction: Direction) -> String {
         if self.0.contiguous.is_some() {
             return "memcpy".into();
@@ -229,13 +234,14 @@ impl Plan {
         if self.0.whole { self.0.nests.first() } else { None }
     }
 
-    /// Returns the parts of the body, if it is a short sequence of nests and blocks.
+    /// Returns the parts of the program's body if the body is a short sequence of nests and blocks,
+    /// and no parts otherwise.
     #[inline]
     pub(crate) fn parts(&self) -> &[BodyPart] {
         self.0.nests.parts()
     }
 
-    /// Returns the nest of a part; `None` for a block.
+    /// Returns the nest that executes a part; `None` if the part is a block.
     #[inline]
     pub(crate) fn nest_of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
         self.0.nests.of_part(part)
@@ -246,23 +252,25 @@ impl Plan {
         self.0.nests.of_node(node)
     }
 
-    /// Returns the width in bytes of the elements of block `node` that are byte-swapped.
+    /// Returns the width of the elements that are byte-swapped in block `node`; 1 if none are.
     #[inline]
     pub(crate) fn width(&self, node: NodeId) -> Width {
         self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
     }
 
-    /// Returns the packed bytes of a tile, if several elements are packed at a time.
+    /// Returns the number of packed bytes of a tile, if several elements are packed together in
+    /// tiles.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
-        // The bytes of one element fit 64 bits; those of several may not. No segment is that large.
+        // The packed bytes of one element fit in 64 bits, but those of several elements may not. Then
+        // there is no tile, because no segment is that large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }
 
-    /// Returns the instruction set of leaf kernels.
+    /// Returns the instruction set that the leaf kernels use.
     #[inline]
     pub(crate) fn isa(&self) -> Isa {
         self.0.settings.isa.unwrap_or(Isa::Portable)
@@ -289,12 +297,14 @@ impl fmt::Debug for Plan {
 mod tests {
     use super::Inner;
 
-    /// The allocator would take a larger plan from its lists of chunks of any size, and would join
-    /// the freed plan with neighbouring chunks. This work takes a tenth of the time of making,
-    /// committing and freeing a struct of 8 members.
+    /// Checks that a plan is small enough for the fast path of the C library's allocator. For a
+    /// larger plan, the allocator would search lists of chunks of different sizes, and would join the
+    /// freed plan with neighbouring chunks. This work takes a tenth of the time of making, committing
+    /// and freeing a struct of 8 members.
     #[test]
     fn plans_are_quickly_allocated() {
-        // 16 bytes for the two counts of an `Arc`. glibc caches chunks of up to 1032 bytes per thread.
+        // An `Arc` adds 16 bytes for its two counts. glibc caches freed chunks of up to 1032 bytes
+        // per thread.
         assert!(size_of::<Inner>() + 16 <= 1032, "{} bytes", size_of::<Inner>());
     }
 }

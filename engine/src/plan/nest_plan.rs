@@ -1,7 +1,8 @@
-//! One nest of a plan, and its executor, which is chosen per direction at the first call.
+//! A nest of a plan, and its executor. The executor is chosen at the first call in each direction.
 //!
-//! `nests.rs` finds the nests. `exec/` asks for the [`Selected`] executor, and for the compiled kernel
-//! if the cost model (`cost/`) recommends it. Kernel slots are the only part of a plan that changes.
+//! `nests.rs` finds the nests. `exec/` gets the [`Selected`] executor from a nest, and the compiled
+//! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots are the only part of a
+//! plan that changes.
 
 use super::cost::{self, Choice};
 use super::divide::Divisor;
@@ -11,53 +12,55 @@ use crate::leaf::{Class, Routine, Swap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Packing and unpacking leave blocks of at least this many bytes to memcpy, one call per row. For
-/// shorter blocks, loops that use the machine's widest registers are faster (`typepack-bench peers`,
-/// faces).
+/// In pack and unpack calls, blocks of at least this many bytes are copied with memcpy, with one call
+/// per block. For shorter blocks, loops that use the machine's widest registers are faster
+/// (`typepack-bench peers`, faces).
 const LONG_ROW: u64 = 8 << 10;
 
-/// A nest in a plan, with the values that a call of its kernel needs.
+/// A nest of a plan, with the values that are needed to call its kernel.
 #[repr(C)]
 pub(crate) struct NestPlan {
     slots: [KernelSlot; 2],
     pub(crate) strategy: Strategy,
     pub(crate) nest: Nest,
-    /// The parameter block for one whole nest, in the layout of `kernel/`, padded with zeros.
+    /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with
+    /// zeros.
     pub(crate) words: [u64; Nest::WORDS],
     pub(crate) leaf_bytes: Divisor,
-    /// For each level `l` of the nest, the number of iterations of all levels below `l`.
+    /// For each level `l` of the nest, the product of the counts of all levels inside `l`.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
-    /// The byte swap in the leaf. Only leaf kernels can swap bytes.
+    /// The widths of the byte-swapped elements in the leaf, if there are any. Only leaf kernels can
+    /// swap bytes.
     pub(crate) swap: Option<Box<Swap>>,
 }
 
 #[derive(Default)]
 #[repr(C)]
 struct KernelSlot {
-    /// Empty until the first call.
+    /// The choice of the executor. Empty until the first call.
     selected: OnceLock<Selected>,
-    /// Empty until the compiler is asked; `None` if it refused.
+    /// Empty until the kernel is requested from the compiler. Holds `None` if the compiler refused.
     kernel: OnceLock<Option<Kernel>>,
-    /// The time that a kernel would have saved so far, in the unit of [`Choice::price`]. Threads
-    /// that pack at the same time may overwrite each other's additions; then the kernel is
-    /// requested a little later.
+    /// The time that a kernel would have saved so far, in the unit of [`Choice::price`]. If several
+    /// threads pack at the same time, they may overwrite each other's additions. Then the kernel is
+    /// requested a little later, which is harmless.
     saved: AtomicU64,
-    /// Number of calls whose result `Settings::verify` found wrong. After one such call the kernel
-    /// is not used.
+    /// Number of calls in which the check of `Settings::verify` found a wrong result. After the first
+    /// wrong result, the kernel is not used any more.
     distrusted: AtomicU64,
 }
 
-/// The executor of a nest in a direction, chosen at the first call. A commit does not choose it,
-/// because that would make the commit slower and most plans are used in one direction only.
+/// The executor of a nest in one direction. It is chosen at the first call and not at commit, because
+/// choosing takes time and most plans are used in one direction only.
 #[repr(C)]
 pub(crate) struct Selected {
-    /// `None` if there is no routine, or none is wanted.
+    /// The leaf kernel. `None` if no routine exists for the nest, or if the strategy uses none.
     pub(crate) routine: Option<Routine>,
     choice: Choice,
 }
 
 impl NestPlan {
-    /// Makes a plan whose nest is set later.
+    /// Makes an empty plan. The caller must set the nest and then call `complete`.
     #[inline(always)]
     pub(super) fn empty() -> Self {
         Self {
@@ -71,14 +74,14 @@ impl NestPlan {
         }
     }
 
-    /// Makes the plan of `nest`, with the byte swap `swap` in its leaf.
+    /// Makes the plan of `nest`. `swap` contains the widths of the byte-swapped elements in its leaf.
     pub(super) fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
         let mut planned = Self { nest, swap, ..Self::empty() };
         planned.complete(settings);
         planned
     }
 
-    /// Computes the fields that follow from the nest and the swap.
+    /// Computes the fields that depend on the nest and on the swap.
     #[inline]
     pub(super) fn complete(&mut self, settings: &Settings) {
         self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
@@ -90,7 +93,7 @@ impl NestPlan {
         self.first_requests(settings);
     }
 
-    /// Requests the kernels at once if the compiler does not wait for a threshold.
+    /// Requests the kernels now if the compiler's threshold is 0.
     #[inline]
     fn first_requests(&self, settings: &Settings) {
         let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
@@ -103,7 +106,7 @@ impl NestPlan {
         }
     }
 
-    /// Computes `words` and `below`.
+    /// Computes the parameter block `words` and the products `below`.
     #[inline]
     fn fill_block(&mut self) {
         let Self { nest, words, below, .. } = self;
@@ -130,7 +133,7 @@ impl NestPlan {
         &self.slots[direction as usize]
     }
 
-    /// Returns the decision for a direction.
+    /// Returns the executor for a direction. The first call chooses it.
     #[inline]
     pub(crate) fn selected(&self, direction: Direction, settings: &Settings) -> &Selected {
         match self.slot(direction).selected.get() {
@@ -149,7 +152,8 @@ impl NestPlan {
             let routine = leaves
                 .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
                 .flatten();
-            // If the settings ask for leaf kernels by name, all of them are built at the first call.
+            // If the settings request leaf kernels by name, every routine is built completely at the
+            // first call.
             if let Some(routine) = routine.as_ref().filter(|_| settings.strategy.is_some()) {
                 routine.build(&self.nest, direction);
             }
@@ -168,8 +172,8 @@ impl NestPlan {
         })
     }
 
-    /// Returns the kernel for a call that moves `bytes` packed bytes, if a kernel is wanted and
-    /// available.
+    /// Returns the kernel for a call that moves `bytes` packed bytes. Returns `None` if no kernel is
+    /// wanted for this size or if the kernel is not available.
     #[inline]
     pub(crate) fn kernel(
         &self,
@@ -181,7 +185,8 @@ impl NestPlan {
         self.kernel_for(selected, direction, bytes, 1, settings)
     }
 
-    /// Does what [`NestPlan::kernel`] does, for `calls` calls of `bytes` bytes each.
+    /// Does what [`NestPlan::kernel`] does, for a caller that makes `calls` calls of `bytes` bytes
+    /// each.
     #[inline]
     pub(crate) fn kernel_for(
         &self,
@@ -204,7 +209,7 @@ impl NestPlan {
         if saved < choice.price { None } else { self.request(direction, settings) }
     }
 
-    /// Requests the kernel from the compiler.
+    /// Requests the kernel from the compiler, and returns it unless the compiler refuses.
     #[cold]
     #[inline(never)]
     fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
@@ -241,7 +246,7 @@ impl NestPlan {
     }
 }
 
-/// Returns the strategy that executes `nest`.
+/// Returns the strategy with which `nest` is executed.
 fn strategy_of(nest: &Nest, settings: &Settings) -> Strategy {
     let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= LONG_ROW);
     match settings.strategy {

@@ -1,6 +1,6 @@
-//! The nests of a plan, and which node or part each nest executes.
+//! The nests of a plan, and a table that tells which nest executes which node or part.
 //!
-//! `mod.rs` calls this file when it makes a plan; `passes/nest.rs` defines what a nest is.
+//! `mod.rs` calls this file when it makes a plan. `passes/nest.rs` defines what a nest is.
 
 use super::byteswap::Widths;
 use super::nest_plan::NestPlan;
@@ -9,24 +9,27 @@ use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::leaf::Width;
 use crate::passes::nest::{is_nest, nest_of};
 
-/// The nests of a plan. Most plans have one nest, which is the whole program and needs no allocation of
-/// its own. A plan stays below the KiB up to which the C library's allocator is fast
-/// (`tests::plans_are_quickly_allocated`).
+/// The nests of a plan. Most plans have one nest that executes the whole program; this nest is stored
+/// inline and needs no allocation of its own. The size of a plan stays below 1 KiB, because the C
+/// library's allocator is fast up to this size (`tests::plans_are_quickly_allocated`).
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct NestPlans {
     first: Option<NestPlan>,
-    /// Present only if the program is walked.
+    /// Present only if no single nest executes the whole program, so that the executor walks the
+    /// program.
     walk: Option<Box<Walked>>,
 }
 
-/// The data that a walk needs if the program is not one nest.
+/// The data that a walk over the program needs.
 struct Walked {
-    /// The nests after the first.
+    /// All nests except the first.
     more: Vec<NestPlan>,
-    /// The index of the nest that executes a node; `NO_NEST` if the walk enters the node.
+    /// For each node, the index of the nest that executes it; `NO_NEST` if the walk must enter the
+    /// node.
     of_node: Box<[u32]>,
-    /// The program's body, if it is a short sequence of nests and blocks.
+    /// The parts of the program's body if the body is a short sequence of nests and blocks; otherwise
+    /// empty.
     parts: Box<[BodyPart]>,
 }
 
@@ -55,49 +58,51 @@ impl NestPlans {
 
 const NO_NEST: u32 = u32::MAX;
 
-/// Maximum number of parts of a body that is stored as a list.
+/// Maximum number of parts of a body whose parts are stored as a list.
 const PARTS: usize = 64;
 
-/// A part of a body that is a sequence: a nest with a plan, or a block.
+/// A part of a body that is a sequence. The part is either a block or a node that a nest executes.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyPart {
-    /// `NO_NEST` for a block.
+    /// Index of the nest; `NO_NEST` for a block.
     nest: u32,
-    /// Width of the elements that are byte-swapped in a block.
+    /// Width of the elements that are byte-swapped, if the part is a block.
     pub(crate) width: Width,
-    /// Displacement in the body, in bytes.
+    /// Displacement of the part in the body, in bytes.
     pub(crate) at: i64,
-    /// Packed bytes.
+    /// Number of packed bytes of the part.
     pub(crate) bytes: u64,
 }
 
 impl NestPlans {
-    /// Returns the nest that executes a node of a walked program.
+    /// Returns the nest that executes `node`, or `None` if the walk must enter the node.
     #[inline]
     pub(super) fn of_node(&self, node: NodeId) -> Option<&NestPlan> {
         let index = self.walk.as_ref()?.of_node[node.index()];
         self.get(index as usize)
     }
 
-    /// Returns the nest of a part; `None` for a block.
+    /// Returns the nest that executes `part`; `None` if the part is a block.
     #[inline]
     pub(super) fn of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
         self.get(part.nest as usize)
     }
 
-    /// Returns the parts of the body, if it is a short sequence of nests and blocks.
+    /// Returns the parts of the program's body if the body is a short sequence of nests and blocks;
+    /// otherwise returns an empty slice.
     #[inline]
     pub(super) fn parts(&self) -> &[BodyPart] {
         self.walk.as_ref().map_or(&[], |walk| &walk.parts)
     }
 
-    /// Plans the nests of a program, at most `most` of them. If one kernel can execute the whole
-    /// program with the loop over elements, the whole program is the only nest. Otherwise a node
-    /// becomes a nest if one kernel can execute the node and no kernel can execute the node's user.
-    /// Returns whether the whole program is one nest.
+    /// Finds the nests of a program, at most `most` of them, and makes their plans. If one kernel can
+    /// execute the whole program together with the loop over elements, the whole program is the only
+    /// nest, and the function returns true. Otherwise the function returns false. Then a node becomes
+    /// a nest if one kernel can execute the node, but no kernel can execute the node's user.
     ///
-    /// The plan of a ragged list's body stands at the node of the list. It has a leading loop whose
-    /// count the executor sets for each entry. Any other plan stands at the node that it executes.
+    /// The plan for the body of a ragged list is recorded at the node of the list. The outermost
+    /// level of this plan's nest is a loop over the copies of an entry, and the executor sets the
+    /// count of this loop for each entry. Any other plan is recorded at the node that it executes.
     pub(super) fn find(
         &mut self,
         program: &Program,
@@ -133,7 +138,8 @@ impl NestPlans {
             };
             match nest {
                 Some(nest) => {
-                    // There are fewer nests than nodes, and nodes have 32-bit ids.
+                    // The cast loses no bits: there are fewer nests than nodes, and nodes have 32-bit
+                    // ids.
                     of_node[id.index()] = made.len() as u32;
                     let swap = widths.swap(program, Edge { offset: 0, node: id }).map(Box::new);
                     made.push(NestPlan::of(nest, swap, settings));
@@ -147,7 +153,8 @@ impl NestPlans {
         {
             let part = |edge: Edge| {
                 let (node, nest) = (program.node(edge.node), of_node[edge.node.index()]);
-                // A ragged list's nest stands for the body of the list, so the list itself is walked.
+                // The nest at a ragged list executes only the body of the list, so the list itself is
+                // walked.
                 let is_nest = nest != NO_NEST && !matches!(node.op, Op::Ragged { .. });
                 let width = widths.of(edge.node);
                 let part = BodyPart { nest, width, at: edge.offset, bytes: node.bytes };

@@ -1,20 +1,24 @@
-//! Cuts the packed form into segments that are cheap to make one by one.
+//! Divides the packed form into segments that are cheap to pack one by one.
 //!
-//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more
-//! calls there. This file finds ranges that begin and end at such boundaries. Messages in chunks,
-//! file buffers and pipelines ask this file; it moves no bytes itself.
+//! `exec/` can pack any range of packed bytes. But a range that begins or ends inside a block, a row
+//! or a plane needs extra calls at that end. The functions of this file find ranges that begin and
+//! end at the boundaries of blocks, rows or planes. Messages in chunks, file buffers and pipelines
+//! use them. This file moves no bytes.
 //!
-//! Units are the parts that the program repeats: elements, iterations of the loop over elements,
-//! then the bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the end
-//! of the coarsest unit for which the segment has at least three quarters of the wished length. A
-//! coarser end saves one or two kernel calls. Segments of three quarters of the wish need one more
-//! segment for every three, which costs about as much. Where a tile of columns is packed at once
-//! (`leaf/tiles.rs`), a tile is one more unit, and a tile may be up to twice the wish: if a segment
-//! had fewer columns, the next segment would read every cache line again.
+//! A *unit* is a part that the program repeats. From coarse to fine, the units are elements,
+//! iterations of the loop over elements, and then the bodies of loops, tables, lists and sequences.
+//! `wish` is the length that the caller wishes for a segment. A segment ends at the end of a unit,
+//! and this unit is the coarsest one with which the segment has at least three quarters of the wished
+//! length. The limit of three quarters is a balance. An end at a coarser unit saves one or two kernel
+//! calls. But shorter segments mean more segments: at three quarters of the wish, there are four
+//! segments instead of three, and this costs about as much. If columns are packed in tiles
+//! (`leaf/tiles.rs`), a tile is one more unit, and a segment of one tile may be up to twice as long
+//! as the wish. If a segment had fewer columns than a tile, the next segment would read the same
+//! cache lines again.
 //!
-//! Invariants: segments are not empty and follow each other. A segment is never longer than the wish
-//! (twice the wish with tiles) or [`SHORT`], whichever is more. Nodes of at most [`SHORT`] bytes are
-//! never cut.
+//! Invariants: no segment is empty, and each segment begins at the end of the previous one. A segment
+//! is never longer than the wish (with tiles: twice the wish) or [`SHORT`], whichever is greater.
+//! Nodes of at most [`SHORT`] bytes are never cut.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Op, Program};
@@ -22,17 +26,19 @@ use crate::plan::Plan;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// Nodes of at most this many packed bytes are not cut; longer blocks are cut on a grid of this size.
+/// A node of at most this many packed bytes is never cut. A longer block is cut only at multiples of
+/// this length from its start.
 const SHORT: u64 = 64;
 
 impl Plan {
-    /// Returns the size of equal segments that suits this plan best. The size is close to `wish`
-    /// bytes and at most `wish`, unless a single unit of at most 64 bytes is larger (with tiles of
-    /// columns, the size may be up to twice the wish). Every segment begins at a whole element, row
-    /// or block if these have equal lengths.
+    /// Returns the best size for a caller that uses segments of equal size. The size is close to
+    /// `wish` bytes and at most `wish`. There are two exceptions: a single unit of at most 64 bytes
+    /// is never cut, and with tiles of columns the size may be up to twice the wish. Every segment
+    /// begins at a whole element, row or block if these have equal lengths.
     ///
-    /// If parts have different sizes (structs, lists of different lengths), no single size has this
-    /// property; [`Plan::segments`] adapts to such layouts.
+    /// If the parts of a layout have different sizes, as in structs and in lists with different block
+    /// lengths, segments of equal size cannot all begin at such boundaries. [`Plan::segments`] adapts
+    /// to such layouts.
     ///
     /// ```
     /// use typepack_engine::Datatype;
@@ -72,18 +78,19 @@ impl Plan {
         }
     }
 
-    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start`
-    /// of `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as
-    /// many if columns are packed in tiles). It ends at the end of a whole element, row or block if
-    /// there is one near. A run of memory that is much longer than the wish is cut.
+    /// Returns the best end for a segment of about `wish` bytes that begins at packed byte `start` of
+    /// `count` elements. The segment has at most `wish` bytes, or at most 64 if `wish` is less than
+    /// 64; if columns are packed in tiles, it has at most twice as many. The segment ends at the end
+    /// of a whole element, row or block if such an end is near. A run of memory that is much longer
+    /// than the wish is cut.
     ///
     /// This function is for callers that keep their own position; [`Plan::segments`] makes the
     /// list. A call costs about as much as finding a position: O(depth + log list).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits,
-    /// `ErrorKind::Argument` about `start` if it is at or past the end.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
+    /// Returns `ErrorKind::Argument`, naming `start`, if it is at or past the end.
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
         if start >= total {
@@ -94,8 +101,9 @@ impl Plan {
         Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
     }
 
-    /// Returns the packed bytes of `count` elements as segments of about `wish` bytes, which end as
-    /// [`Plan::segment_end`] defines. `pack_range` over all segments makes the packed form.
+    /// Divides the packed form of `count` elements into segments of about `wish` bytes, and returns
+    /// an iterator over the segments. Each segment ends where [`Plan::segment_end`] says. A caller
+    /// that packs every segment with `pack_range` gets the whole packed form.
     ///
     /// ```
     /// use typepack_engine::Datatype;
@@ -112,7 +120,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
     pub fn segments(&self, count: u64, wish: u64) -> Result<Segments<'_>> {
         let total = self.packed_bytes(count)?;
         Ok(Segments {
@@ -125,7 +133,7 @@ impl Plan {
     }
 }
 
-/// The segments of a packed form, in order. See [`Plan::segments`].
+/// An iterator over the segments of a packed form, in order, made by [`Plan::segments`].
 #[derive(Clone, Debug)]
 pub struct Segments<'a> {
     program: &'a Program,
@@ -150,14 +158,14 @@ impl Iterator for Segments<'_> {
 
 impl FusedIterator for Segments<'_> {}
 
-/// Returns the minimum length of a segment that ends at a coarse unit. With a shorter segment, a
-/// finer unit is used.
+/// Returns the minimum length of a segment that ends at a coarse unit. If the segment would be
+/// shorter, it ends at a finer unit.
 fn least(wish: u64) -> u64 {
     wish - wish / 4
 }
 
-/// Returns the packed bytes of a segment of whole tiles of `tile` bytes each; `None` if a tile is too
-/// large.
+/// Returns the length in packed bytes of a segment that consists of whole tiles of `tile` bytes each.
+/// Returns `None` if there are no tiles or if a tile is longer than twice the wish.
 fn tiles(tile: Option<u64>, wish: u64) -> Option<u64> {
     tile.filter(|&tile| tile <= wish.saturating_mul(2)).map(|tile| whole(wish, tile).max(tile))
 }
@@ -167,19 +175,21 @@ fn whole(bytes: u64, unit: u64) -> u64 {
     bytes / unit * unit
 }
 
-/// Returns the end of the segment that begins at `start`, below `total`; `wish` is not 0.
+/// Returns the end of the segment that begins at `start`. `start` must be below `total`, and `wish`
+/// must not be 0.
 fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
     if let Some((tile, bytes)) = tile.zip(tiles(tile, wish)) {
-        // The segment may begin anywhere; it ends at the end of a tile.
+        // The segment may begin anywhere, but it ends at the end of a tile.
         return whole(start.saturating_add(bytes), tile).min(total);
     }
     let target = start.saturating_add(wish);
     let Some(body) = program.body.filter(|_| target < total) else { return total };
     let enough = start + least(wish);
-    // The last end of a unit up to the target, over all levels so far; `start` if there is no such end.
+    // `best` is the last end of a unit at or before `target`, among all levels visited so far;
+    // `start` if there is no such end after `start`.
     let mut best = start.max(whole(target, program.factor * program.node(body.node).bytes));
     let mut node = program.node(body.node);
-    // The start of the node that holds packed byte `target`.
+    // `begin` is the packed byte at which `node`, the node that contains `target`, begins.
     let mut begin = whole(target, node.bytes);
     loop {
         best = best.max(begin);
@@ -221,8 +231,8 @@ fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, 
     }
 }
 
-/// Returns the end of a segment whose target lies in a run of `bytes` bytes that begins at packed byte
-/// `begin`. `best` is the last end of a unit before the run.
+/// Returns the end of a segment if `target` lies in a run of `bytes` bytes. The run begins at packed
+/// byte `begin`. `best` is the last end of a unit before the run.
 fn in_block(begin: u64, bytes: u64, target: u64, best: u64, start: u64) -> u64 {
     let cut = begin + whole(target - begin, SHORT);
     if bytes > SHORT && cut > best {
@@ -240,7 +250,8 @@ mod tests {
         text.parse::<Datatype>().unwrap().commit().unwrap()
     }
 
-    /// Checks that the segments follow each other and keep the limit, and returns their lengths.
+    /// Checks that each segment begins at the end of the previous one and that no segment is longer
+    /// than the limit. Returns the lengths of the segments.
     fn check(plan: &Plan, count: u64, wish: u64) -> Vec<u64> {
         let total = plan.packed_bytes(count).unwrap();
         let (mut at, mut lengths) = (0, vec![]);
@@ -258,7 +269,7 @@ mod tests {
 
     #[test]
     fn segments_end_at_the_coarsest_unit_that_fits() {
-        // The layout is 10 planes of 20 rows of 5 doubles.
+        // This subarray has 10 planes of 20 rows of 5 doubles.
         let box3 = plan("subarray([12, 30, 9], [10, 20, 5], [1, 1, 1], C, double)");
         assert_eq!(check(&box3, 1, 2000), [1600; 5]);
         assert_eq!(check(&box3, 1, 2300), [2280, 2280, 1840, 1600]);
@@ -270,7 +281,7 @@ mod tests {
             (16_000, u64::MAX / 8000 * 8000)
         );
         assert_eq!(check(&box3, 4, 20_000), [16_000, 16_000]);
-        // The wished length is less than a row. Blocks of 40 bytes stay whole.
+        // If the wish is shorter than a row, a row of 40 bytes still stays whole.
         assert_eq!(
             (box3.segment_bytes(39), box3.segment_bytes(0), box3.segment_bytes(79)),
             (40, 40, 40)

@@ -1,4 +1,4 @@
-//! The settings of a commit, and the strategies that a commit chooses from.
+//! The settings of a commit, and the strategies among which a commit chooses.
 
 use crate::kernel::Compiler;
 use crate::leaf::Isa;
@@ -8,39 +8,41 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// All elements are one run of memory.
+    /// All elements together are one run of memory, and one memcpy copies it.
     Memcpy,
-    /// Executes each long row with one memcpy.
+    /// Each row is so long that one memcpy per row is used.
     Rows,
-    /// A leaf kernel: precompiled loops for the inner levels, by instruction set.
+    /// A leaf kernel: a precompiled loop for the inner levels. There is one for each instruction set.
     Leaf,
-    /// A compiled kernel when it is ready; until then a leaf kernel or the interpreter.
+    /// A compiled kernel as soon as it is available; until then, a leaf kernel or the interpreter.
     Kernel,
     /// The interpreter.
     Interpreter,
 }
 
-/// The settings of a commit. The default uses the engine alone.
+/// The settings of a commit. With the default settings, the engine uses no compiler.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The compiler of kernels, if there is one.
     pub compiler: Option<Arc<dyn Compiler>>,
-    /// Checks every kernel call against the interpreter. If a kernel disagrees, the interpreter's
-    /// result is used, the kernel is dropped, and `stats::bytes().disagreements` counts it. Unpacking
-    /// then also reads the memory it writes, and that memory holds other values for a moment.
+    /// Checks every kernel call against the interpreter. If their results differ, the interpreter's
+    /// result is used, the kernel is not called again, and `stats::bytes().disagreements` counts the
+    /// call. With this setting, an unpack call also reads the memory that it writes, and this memory
+    /// may temporarily hold wrong values.
     pub verify: bool,
     /// Forces one strategy for all nests. [`Strategy::Interpreter`] forces the interpreter.
-    /// [`Strategy::Leaf`] forces leaf kernels: no compiled kernels and no rows. [`Strategy::Kernel`]
-    /// forces compiled kernels: no leaf kernels and no rows. Contiguous types stay on memcpy unless the
-    /// interpreter is forced.
+    /// [`Strategy::Leaf`] forces leaf kernels, so compiled kernels and rows are not used.
+    /// [`Strategy::Kernel`] forces compiled kernels, so leaf kernels and rows are not used.
+    /// Contiguous types still use memcpy unless the interpreter is forced.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels. If it is `None`, or if this machine does not have it, the
-    /// best one of this machine is used.
+    /// The instruction set of the leaf kernels. If it is `None`, or if this machine does not have the
+    /// given one, the best instruction set of this machine is used.
     pub isa: Option<Isa>,
 }
 
 impl Settings {
-    /// Returns the instruction set of leaf kernels; the baseline if the interpreter is forced.
+    /// Returns the instruction set of the leaf kernels. If the interpreter is forced, returns the
+    /// portable one.
     pub(super) fn leaf_isa(&self) -> Isa {
         match self.strategy {
             Some(Strategy::Interpreter) => Isa::Portable,

@@ -1,15 +1,16 @@
-//! Basic types as signatures compare them: by class and width, or by name.
+//! The basic types of a signature. They are compared by class and width, or by name.
 //!
 //! `build.rs` makes the leaves of a signature from the basic types of this file. The classes follow
 //! the groups of MPI-5.0 section 6.9.2 (C integers, floating point, logical, complex, byte) and a
-//! rule of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and Fortran types with one
-//! representation.
+//! rule of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and Fortran types that have
+//! the same representation.
 //!
-//! - Signed and unsigned integers are one class. Section 6.9.2 has them in one group, and the copy is
-//!   identical. Programs often send `MPI_INT` to a receiver that counts in `MPI_UNSIGNED`, which is
-//!   harmless. The strict variant distinguishes the two.
+//! - Signed and unsigned integers are one class. Section 6.9.2 puts them in one group, and copying
+//!   them moves the same bytes. Programs often send `MPI_INT` to a receiver that receives
+//!   `MPI_UNSIGNED`, and no harm results. Comparison by name ([`Sameness::Name`]) distinguishes the
+//!   two.
 //! - `MPI_CHAR`, `MPI_CHARACTER` and `MPI_WCHAR` are characters; `MPI_SIGNED_CHAR` and
-//!   `MPI_UNSIGNED_CHAR` are integers, as the standard defines.
+//!   `MPI_UNSIGNED_CHAR` are integers, as the standard says.
 //! - `long double` is a separate class. On x86-64 it has 80 significant bits in 16 bytes, while
 //!   `REAL*16` is IEEE binary128; a value of one type, read as the other type, is garbage.
 //! - `MPI_BYTE` and `MPI_PACKED` are separate classes: bytes match only bytes (section 3.3.1).
@@ -18,7 +19,8 @@
 use crate::named::Named;
 use std::fmt;
 
-/// Representation class of a basic type.
+/// The class of a basic type. Under the project's rule ([`Sameness::Representation`]), two basic
+/// types are equal if they have the same class and the same width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -28,9 +30,9 @@ pub enum Class {
     Float,
     /// C `long double`.
     LongDouble,
-    /// A pair of [`Class::Float`] values; the width is that of the pair.
+    /// A complex number: a pair of [`Class::Float`] values. The width is that of the pair.
     Complex,
-    /// A pair of [`Class::LongDouble`] values; the width is that of the pair.
+    /// A complex number: a pair of [`Class::LongDouble`] values. The width is that of the pair.
     LongComplex,
     /// Fortran `LOGICAL`, C and C++ `bool`.
     Logical,
@@ -38,12 +40,13 @@ pub enum Class {
     Character,
     /// Untyped bytes.
     Byte,
-    /// Parts of packing units (`MPI_PACKED`).
+    /// Bytes of packed data (`MPI_PACKED`).
     Packed,
 }
 
 impl Class {
-    /// Returns the class of a basic type; `None` for pair types, which consist of two basic types.
+    /// Returns the class of a basic type. Returns `None` for a pair type, because it consists of two
+    /// basic types, and for a type without data.
     pub fn of(named: Named) -> Option<Self> {
         if named.members().is_some() {
             return None;
@@ -67,7 +70,7 @@ impl Class {
     }
 }
 
-/// All basic types, by class.
+/// All basic types, grouped by class.
 const CLASSES: &[(&[Named], Class)] = &[
     (
         &[
@@ -149,13 +152,15 @@ const CLASSES: &[(&[Named], Class)] = &[
     (&[Named::PACKED], Class::Packed),
 ];
 
-/// The rule by which two basic types are equal.
+/// The rule that decides whether two basic types are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Sameness {
-    /// Equal class and equal width; the rule of the project.
+    /// Two basic types are equal if they have the same class and the same width. This is the
+    /// project's default rule.
     #[default]
     Representation,
-    /// Equal name (MPI-5.0 section 3.3.1: "identical names").
+    /// Two basic types are equal if they have the same name (MPI-5.0 section 3.3.1: "identical
+    /// names").
     Name,
 }
 
@@ -167,7 +172,7 @@ pub enum Basic {
     Representation {
         /// The class.
         class: Class,
-        /// Bytes.
+        /// Width in bytes.
         width: u32,
     },
     /// A named type ([`Sameness::Name`]).
@@ -175,8 +180,8 @@ pub enum Basic {
 }
 
 impl Basic {
-    /// Returns `named` under the rule `sameness`; `None` for a pair type, which is two basic types, and
-    /// for a type without data.
+    /// Returns `named` as a signature element under the rule `sameness`. Returns `None` for a pair
+    /// type, which is two basic types, and for a type without data.
     pub fn new(named: Named, sameness: Sameness) -> Option<Self> {
         let class = Class::of(named).filter(|_| named.size() > 0)?;
         Some(match sameness {
@@ -185,7 +190,7 @@ impl Basic {
         })
     }
 
-    /// Returns the bytes of one element in memory.
+    /// Returns the number of bytes of one element in memory.
     pub fn width(self) -> u32 {
         match self {
             Self::Representation { width, .. } => width,
@@ -200,9 +205,10 @@ impl Basic {
         }
     }
 
-    /// Returns the number for this type in a hash. It is never 0, it is below 2^32, and different types
-    /// have different numbers. A representation has the class in bits 16 to 23 and the width below. A
-    /// name has bit 24 set and the ABI value below.
+    /// Returns the number that stands for this element in the hash. It is never 0, it is below 2^32,
+    /// and different elements have different numbers. For a class and width, bits 16 to 23 hold the
+    /// class and the lower bits hold the width. For a name, bit 24 is set and the lower bits hold the
+    /// ABI value.
     pub fn token(self) -> u32 {
         match self {
             Self::Representation { class, width } => (class as u32 + 1) << 16 | width,
@@ -212,7 +218,7 @@ impl Basic {
 }
 
 impl fmt::Display for Basic {
-    /// Prints class and width, such as `integer 8`, or the MPI name.
+    /// Prints the class and the width in bytes, such as `integer 8`, or the MPI name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Representation { class, width } => write!(f, "{} {width}", class.name()),

@@ -1,5 +1,5 @@
-//! Builds a signature from a tree, children first, with lists on the heap. A type that occurs many
-//! times is visited once.
+//! Builds a signature from a datatype tree. The children of a type are visited before the type, with
+//! a list on the heap instead of recursion, and a type that occurs many times is visited once.
 //!
 //! The tree comes from `datatype/`; `mod.rs` describes the result.
 
@@ -13,12 +13,13 @@ use crate::plan::kept::Room;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of nodes of a signature. Each struct makes at most one node, and a struct takes more
-/// than 100 bytes.
+/// Maximum number of nodes of a signature. A struct adds at most one node and takes more than 100
+/// bytes of memory itself, so real types stay far below this limit.
 const MAX_NODES: usize = 1 << 28;
 
 impl Signature {
-    /// Returns the signature of `ty` over class and width, in O(nodes of the tree and struct members).
+    /// Returns the signature of `ty`, with basic types compared by class and width. Takes O(nodes of
+    /// the tree + struct members).
     ///
     /// # Errors
     ///
@@ -27,7 +28,7 @@ impl Signature {
         Self::with(ty, Sameness::Representation)
     }
 
-    /// Returns the signature of `ty` under the given rule of equality of basic types.
+    /// Returns the signature of `ty`, with basic types compared by the rule `sameness`.
     ///
     /// # Errors
     ///
@@ -42,7 +43,8 @@ impl Signature {
         };
         let mut pending = vec![ty];
         while let Some(&top) = pending.last() {
-            // This test comes first, because a type may be pending many times and have many children.
+            // This test comes before the loop over the children, because a type may be pending many
+            // times and have many children.
             if builder.finished(top).is_some() {
                 pending.pop();
                 continue;
@@ -65,21 +67,22 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// Sequences by number of elements and hash. A sequence that is found here is then compared in
-    /// full.
+    /// The sequences made so far, by number of elements and hash. Two sequences with equal keys may
+    /// differ, so the parts of a sequence found here are compared too.
     sequences: HashMap<(u64, Affine), NodeId>,
-    /// The signatures of finished types, `None` for types without data.
+    /// The signature of each finished type; `None` if the type has no data.
     done: HashMap<*const (), Option<Repeated>>,
 }
 
 impl Builder {
     fn finished(&self, ty: &Datatype) -> Option<Option<Repeated>> {
-        // Types without data get no memo entry: such a type may be a large tree, and no other
-        // signature uses it.
+        // A type without data needs no entry in `done`. Its tree may be large, and visiting the tree
+        // would add nothing to the signature.
         if ty.size() == 0 { Some(None) } else { self.done.get(&ty.address()).copied() }
     }
 
-    /// Returns the signature of a type with data whose children are finished.
+    /// Returns the signature of `ty`. The type must have data, and the signatures of its children
+    /// must be finished.
     fn item(&mut self, ty: &Datatype) -> Result<Option<Repeated>> {
         let internal = |detail| Err(Error::new(ErrorKind::Internal, "datatype", detail));
         match ty.constructor() {
@@ -103,7 +106,8 @@ impl Builder {
                 let Some(item) = self.finished(old).flatten() else {
                     return internal("the type has data, but its child has none");
                 };
-                // Only repetition adds data, so the sizes determine the number of copies.
+                // All constructors except the struct only repeat their child, so the ratio of the
+                // sizes is the number of copies.
                 let copies = (ty.size() / old.size()) as u64;
                 Ok(Some(Repeated { count: item.count * copies, ..item }))
             }
@@ -159,7 +163,7 @@ impl Builder {
         Ok(Repeated { count: 1, node })
     }
 
-    /// Makes a compressed sequence of the items.
+    /// Makes a sequence of the items, in compressed form.
     fn sequence(&mut self, items: Vec<Repeated>) -> Result<Option<Repeated>> {
         let mut parts: Vec<Repeated> = Vec::with_capacity(items.len().min(16));
         for item in items {
@@ -209,7 +213,7 @@ impl Builder {
 }
 
 impl Node {
-    /// Returns the number of runs of `count` (not 0) repetitions.
+    /// Returns the number of maximal runs in `count` (not 0) repetitions of this node.
     pub(super) fn runs_of(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Basic(_) => 1,
@@ -220,11 +224,11 @@ impl Node {
     }
 }
 
-/// Returns how often `parts` repeats its shortest period: 1 for most lists. It uses the failure
-/// function of Knuth, Morris and Pratt.
+/// Returns how many times `parts` repeats its shortest period; most lists do not repeat, and the
+/// result is 1. The function uses the failure function of Knuth, Morris and Pratt.
 fn repetitions(parts: &[Repeated]) -> usize {
-    // A repetition contains its last part more than once. Most structs contain their last part once,
-    // so they need no table.
+    // A list that repeats contains its last part more than once. In most structs the last part occurs
+    // only once, so this cheap test avoids the table of the failure function.
     let Some(last) = parts.last() else { return 1 };
     if parts.len() < 4 || !parts[..parts.len() - 1].contains(last) {
         return 1;
@@ -242,13 +246,13 @@ fn repetitions(parts: &[Repeated]) -> usize {
 }
 
 impl Plan {
-    /// Returns the signature of this plan's type by class and width. The first call computes it and
-    /// stores it.
+    /// Returns the signature of this plan's type, with basic types compared by class and width. The
+    /// first call computes the signature and stores it.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype. Also returns
-    /// the errors of [`Signature::of`].
+    /// Returns `ErrorKind::Type`, naming `plan`, if the plan was decoded and has no datatype. Also
+    /// returns the errors of [`Signature::of`].
     pub fn signature(&self) -> Result<&Signature> {
         let ty = self.datatype_for("signature")?;
         self.kept(Room::Signature, || Signature::of(ty))
@@ -291,7 +295,7 @@ mod tests {
         let long = signature(&[1; 1000], &[&int, &double].repeat(500));
         assert_eq!((long.0.nodes.len(), long.elements()), (3, 1000));
         assert_eq!(signature(&[3, 0, 4], &[&int, &double, &int]).to_string(), "7 x integer 4");
-        // Two structs with equal members are one node.
+        // Two structs with equal members share one node.
         let pair = || Datatype::structured(&[1, 1], &[0, 8], &[int.clone(), double.clone()]);
         let (a, b) = (pair().unwrap(), pair().unwrap());
         assert_eq!(signature(&[1, 1], &[&a, &b]).0.root.unwrap().count, 2);

@@ -1,4 +1,5 @@
-//! The signature hash: a polynomial over the basic elements, composable in both directions.
+//! The signature hash: a polynomial over the basic elements. The hash of two sequences joined end to
+//! end follows from their two hashes.
 //!
 //! `build.rs` and `mod.rs` use it to hash a signature without expanding it; `matching.rs` compares its
 //! values. For elements with tokens `t1 … tn` ([`Basic::token`](super::Basic::token)) the value is
@@ -9,59 +10,64 @@
 //!
 //! Appending a sequence takes one multiplication and one addition. Repeating a sequence `k` times
 //! takes O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63
-//! elements. With two 61-bit primes the powers of the base would repeat within a signature, and the
-//! bound below would not hold.
+//! elements. A common alternative, two hashes modulo 61-bit primes, does not suffice: the powers of
+//! the base would repeat within a signature, and the bound below would not hold.
 //!
-//! **Collisions.** Two different sequences of at most `n` elements (their lengths may differ, tokens
-//! are not 0) have equal values for at most `n` of the `P` possible bases. For a base chosen at random
-//! that is a probability of `n / 2^127`: 2^-107 for a million elements, 2^-64 for the longest
-//! signature. The base is fixed, public, and equal in all processes, so an attacker can construct a
-//! collision. The hash finds mistakes; it does not protect against attacks. The base generates the
-//! multiplicative group, so no two positions of a signature have equal weights.
+//! **Collisions.** Take two different sequences of at most `n` elements. Their lengths may differ; no
+//! token is 0. Their values are equal for at most `n` of the `P` possible bases. So the probability
+//! of a collision is at most `n / 2^127` for a base chosen at random: 2^-107 for a million elements,
+//! 2^-64 for the longest signature. The base is fixed, public, and equal in all processes, so an
+//! attacker can construct a collision. The hash finds mistakes; it does not protect against attacks.
+//! The base generates the multiplicative group modulo `P`, so its powers, the weights of the
+//! positions of a signature, all differ.
 
-/// The number of elements of a signature and their hash. A message carries both, so that its receiver
-/// can check types.
+/// The number of elements of a signature and their hash. Every message carries both, so that its
+/// receiver can check types.
 ///
-/// Equal sequences of basic types have equal hashes. Different sequences of at most `n` elements have
-/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base
-/// is fixed, so the hash does not protect against a constructed collision).
+/// Equal sequences of basic types have equal hashes. Two different sequences of at most `n` elements
+/// have equal hashes with probability at most `n / 2^127`, over a random choice of the base. In fact
+/// the base is fixed, so the hash does not protect against a collision that somebody constructs on
+/// purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureHash {
     /// Number of basic elements.
     pub elements: u64,
-    /// The polynomial's value, below 2^127.
+    /// The value of the polynomial, below 2^127.
     pub value: u128,
 }
 
 impl SignatureHash {
-    /// The hash of no elements.
+    /// The hash of an empty sequence.
     pub const EMPTY: Self = Self { elements: 0, value: 0 };
     /// The prime modulus.
     pub const MODULUS: u128 = (1 << 127) - 1;
-    /// The base of the polynomial. It is the first primitive root in this list: for the texts `typepack
-    /// type signature 0`, `… 1` and so on, the first 128 bits of the text's SHA-256, modulo the prime.
+    /// The base of the polynomial. It was chosen as follows. Take the texts `typepack type signature
+    /// 0`, `typepack type signature 1` and so on. For each text, compute the SHA-256 and reduce its
+    /// first 128 bits modulo the prime. The base is the first result that is a primitive root.
     pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
 
-    /// Returns the hash of these elements followed by those of `next`, in O(log of `next.elements`).
+    /// Returns the hash of the elements of `self` followed by those of `next`, in O(log
+    /// `next.elements`).
     ///
-    /// The number of elements wraps beyond 2^64 - 1.
+    /// The number of elements wraps around if it exceeds 2^64 - 1.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Affine::of(self).then(Affine::of(next)).hash(self.elements.wrapping_add(next.elements))
     }
 
-    /// Returns the hash of these elements repeated `count` times, in O(log of the number of elements).
+    /// Returns the hash of the elements of `self` repeated `count` times, in time logarithmic in the
+    /// number of elements of the result.
     ///
-    /// The number of elements wraps beyond 2^64 - 1.
+    /// The number of elements wraps around if it exceeds 2^64 - 1.
     #[must_use]
     pub fn repeat(self, count: u64) -> Self {
         Affine::of(self).repeat(count).hash(self.elements.wrapping_mul(count))
     }
 }
 
-/// The change of a hash when a sequence is appended: a map `x -> scale * x + sum`, where `x` is the
-/// hash of the elements before the sequence. `scale` is the base to the power of the sequence's
-/// length.
+/// The effect on a hash of appending a sequence: the map `x -> scale * x + sum`, where `x` is the
+/// hash of the elements before the sequence. `sum` is the hash of the sequence. `scale` is the base
+/// to the power of the sequence's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Affine {
     scale: u128,
@@ -69,10 +75,10 @@ pub(super) struct Affine {
 }
 
 impl Affine {
-    /// The map for no elements.
+    /// The map of the empty sequence.
     pub(super) const EMPTY: Self = Self { scale: 1, sum: 0 };
 
-    /// Returns the map for one element.
+    /// Returns the map of a sequence of one element.
     pub(super) const fn one(token: u32) -> Self {
         Self { scale: SignatureHash::BASE, sum: token as u128 }
     }
@@ -91,7 +97,8 @@ impl Affine {
         }
         let (mut power, mut rest, mut answer) = (self, count, Self::EMPTY);
         while rest > 0 {
-            // All factors are powers of one sequence, so their order does not matter.
+            // Every factor is a power of one map, and such powers commute. So the order of the
+            // factors does not matter.
             if rest & 1 == 1 {
                 answer = answer.then(power);
             }
@@ -108,23 +115,23 @@ impl Affine {
     }
 }
 
-/// Returns `a + b` modulo the prime, for reduced arguments.
+/// Returns `a + b` modulo the prime. Both arguments must be below the prime.
 const fn add(a: u128, b: u128) -> u128 {
     reduce(a + b)
 }
 
-/// Reduces a sum of two reduced numbers, or any number below 2^128.
+/// Reduces a number below 2^128 modulo the prime, such as the sum of two reduced numbers.
 const fn reduce(a: u128) -> u128 {
     let folded = (a & SignatureHash::MODULUS) + (a >> 127);
     if folded >= SignatureHash::MODULUS { folded - SignatureHash::MODULUS } else { folded }
 }
 
-/// Returns `a * b` modulo the prime, for reduced arguments.
+/// Returns `a * b` modulo the prime. Both arguments must be below the prime.
 const fn mul(a: u128, b: u128) -> u128 {
     const LOW: u128 = (1 << 64) - 1;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
-    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0. Here a1 and b1 have 63 bits, 2^127 = 1, and
-    // each summand below is less than 2^127 + 2^65.
+    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0. Here a1 and b1 have at most 63 bits, 2^127 is
+    // 1 modulo the prime, and each summand below is less than 2^127 + 2^65.
     let high = (a1 * b1) << 1;
     let middle = a1 * b0 + a0 * b1;
     let middle = ((middle & (LOW >> 1)) << 64) + (middle >> 63);
@@ -154,7 +161,7 @@ fn power_of_base(exponent: u64) -> u128 {
 mod tests {
     use super::*;
 
-    /// Multiplies by doubling and adding.
+    /// Multiplies by repeated doubling and adding; the tests compare `mul` with this function.
     fn slow_mul(a: u128, b: u128) -> u128 {
         let (mut answer, mut a) = (0u128, a % SignatureHash::MODULUS);
         for bit in 0..127 {
@@ -185,7 +192,9 @@ mod tests {
 
     #[test]
     fn the_base_generates_the_group() {
-        // The prime factors of 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1).
+        // A base generates the multiplicative group if its power to (order / f) is not 1 for any
+        // prime factor f of the order. The order is 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1); these are
+        // its prime factors.
         let factors: [u128; 12] =
             [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
         let order = SignatureHash::MODULUS - 1;

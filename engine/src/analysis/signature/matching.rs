@@ -4,13 +4,14 @@
 //!
 //! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
 //!   message may be shorter than the buffer, even empty, and may end inside an element.
-//! - "The type `MPI_PACKED` can match any other type": if everything on one side is `MPI_PACKED`, only
-//!   the bytes must fit. Packed elements in a struct with other elements match only packed elements;
-//!   the standard defines no meaning for such a mixture.
-//! - `MPI_BYTE` matches only `MPI_BYTE`. A program that receives a typed send as bytes works, as with
-//!   other MPI libraries, unless it asks for the check; then the check reports the mismatch.
-//! - A message longer than the receive buffer is a separate error (`MPI_ERR_TRUNCATE`). It is reported
-//!   after the common part has been compared.
+//! - "The type `MPI_PACKED` can match any other type": if everything on one side is `MPI_PACKED`,
+//!   only the number of bytes is checked. Packed elements in a struct with other elements match only
+//!   packed elements; the standard defines no meaning for such a mixture.
+//! - `MPI_BYTE` matches only `MPI_BYTE`. Programs that send typed data and receive it as bytes still
+//!   work, as with other MPI libraries, because the check is optional. A program that asks for the
+//!   check gets an error for such a receive.
+//! - A message longer than the receive buffer is a separate error (`MPI_ERR_TRUNCATE`). It is
+//!   reported only if the part that fits in the buffer matches.
 
 use super::hash::Affine;
 use super::{Basic, Kind, NodeId, Signature, SignatureHash};
@@ -18,11 +19,11 @@ use crate::error::{Error, ErrorClass, ErrorKind, Result, counted};
 use crate::named::Named;
 use std::fmt;
 
-/// The first position at which a message and a receive buffer disagree.
+/// The first position at which the basic types of a message and of a receive buffer differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Number of the basic element, counted from 0; for packed data the number of bytes that fit.
+    /// Number of basic elements before this position; for packed data, the number of bytes that fit.
     pub element: u64,
     /// The basic type in the message.
     pub sent: Basic,
@@ -31,7 +32,8 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// Returns `MPI_ERR_TRUNCATE` if the message is too long, else `MPI_ERR_TYPE`.
+    /// Returns the MPI error class for this mismatch: `MPI_ERR_TRUNCATE` if the message is longer
+    /// than the buffer, and `MPI_ERR_TYPE` otherwise.
     pub fn class(&self) -> ErrorClass {
         if self.expected.is_none() { ErrorClass::TRUNCATE } else { ErrorClass::TYPE }
     }
@@ -71,13 +73,14 @@ impl Signature {
     /// Decides whether `send_count` elements of this datatype may be received as `recv_count` elements
     /// of `recv`. `Ok(Err(…))` contains the first position at which they disagree.
     ///
-    /// The comparison takes two prefix hashes if the signatures match, and at most about 60 pairs if
-    /// they do not. Equal hashes count as equal signatures ([`SignatureHash`]).
+    /// The comparison computes two prefix hashes if the signatures match. If they do not match, a
+    /// binary search computes at most about 60 pairs of prefix hashes. Signatures with equal hashes
+    /// are taken as equal ([`SignatureHash`]).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of one side do not fit `i64`, `ErrorKind::Argument`
-    /// if the two sides compare basic types by different rules.
+    /// Returns `ErrorKind::Overflow` if the bytes of one side do not fit in an `i64`. Returns
+    /// `ErrorKind::Argument` if the two sides compare basic types by different rules.
     pub fn matches(
         &self,
         send_count: u64,
@@ -100,7 +103,7 @@ impl Signature {
             return Ok(Ok(()));
         };
         if self.is_packed() || recv.is_packed() {
-            // No overflow: `elements_of` checked both products.
+            // The product cannot overflow, because `elements_of` checked both products.
             let (bytes, fit) = (self.bytes() * send_count, recv.bytes() * recv_count);
             let mismatch = Mismatch { element: fit, sent: first, expected: None };
             return Ok(if bytes <= fit { Ok(()) } else { Err(mismatch) });
@@ -114,7 +117,7 @@ impl Signature {
         };
         let mut element = common;
         if !agree(common)? {
-            // The shortest prefix that disagrees ends with the first wrong element.
+            // The shortest prefix that differs ends with the first element that differs.
             let (mut good, mut bad) = (0, common);
             while bad - good > 1 {
                 let middle = good + (bad - good) / 2;
@@ -131,17 +134,17 @@ impl Signature {
         }))
     }
 
-    /// Decides whether a message may be received as `count` elements of this datatype, if only the
-    /// hash of the message is known. This function does for a receiver what [`Signature::matches`]
-    /// does for two types. It also returns false if the message has more basic elements than the
-    /// buffer has room for.
+    /// Decides whether a message may be received as `count` elements of this datatype, given only the
+    /// hash of the message. A receiver uses this function because it does not know the type of the
+    /// sender; [`Signature::matches`] compares two types. This function also returns false if the
+    /// message has more basic elements than `count` elements of this datatype.
     ///
-    /// A hash does not contain the number of bytes. If one side is entirely `MPI_PACKED`, the caller,
-    /// which has the message, must check the number of bytes.
+    /// A hash does not contain the number of bytes. If one side is entirely `MPI_PACKED`, the caller
+    /// must check that the number of bytes of the message fits.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn accepts(&self, count: u64, sent: SignatureHash) -> Result<bool> {
         let room = self.elements_of(count)?;
         if sent.elements == 0 || self.is_packed() {
@@ -155,7 +158,7 @@ impl Signature {
         Ok(sent.elements <= room && self.prefix_hash(count, sent.elements)? == sent)
     }
 
-    /// Returns true if there is data and all of it is `MPI_PACKED`, which matches everything.
+    /// Returns true if there is data and all of it is `MPI_PACKED`. Such data matches everything.
     pub fn is_packed(&self) -> bool {
         let packed = |node: NodeId| match self.node(node).kind {
             Kind::Basic(basic) => basic.is_packed(),

@@ -1,24 +1,26 @@
 //! The type signature: the sequence of basic types of a datatype, without their displacements
-//! (MPI-5.0 section 5.1), held compactly.
+//! (MPI-5.0 section 5.1), in compressed form.
 //!
-//! The input is the tree (`datatype/`). Signatures serve type checks at run time, file views and
-//! `explain`.
+//! The input is the datatype tree (`datatype/`). Type checks at run time, file views and `explain`
+//! use signatures.
 //!
-//! - `basic.rs`: when two basic types are equal (class and width, or the name)
-//! - `hash.rs`: the composable hash
+//! - `basic.rs`: the rules by which two basic types are equal (by class and width, or by name)
+//! - `hash.rs`: the hash of a signature
 //! - `build.rs`: makes a signature from a tree
 //! - `runs.rs`: the signature as a run-length list, and its printed form
-//! - `matching.rs`: whether a message may be received
+//! - `matching.rs`: decides whether a message may be received into a buffer
 //!
-//! Every constructor except the struct repeats its only child, so its signature is a number of
-//! repetitions of the child's signature, whatever the displacements: a `Repeated`. Only structs
-//! (and pairs) make nodes. So index tables never appear here, and a tower of other constructors is
-//! one item. Sequences are compressed further: neighbours with one signature are joined, equal
-//! sequences share one node, and a sequence that repeats a shorter one is stored as a repetition.
+//! Every constructor except the struct has one child and only repeats it. So, whatever the
+//! displacements, its signature is the child's signature repeated a number of times; `Repeated` holds
+//! this pair. Only structs, value-index pairs and basic types make nodes. So a signature has no index
+//! tables, and any number of nested constructors without a struct makes one `Repeated`. Sequences are
+//! compressed further: adjacent parts with equal signatures are joined, equal sequences share one
+//! node, and a sequence that repeats a shorter one is stored as a repetition.
 //!
-//! Invariants: operands have smaller ids than their users. No item is empty. A sequence has at least
-//! two parts and is not a repetition of a shorter sequence; neighbouring parts have different nodes (so
-//! a sequence has at least two runs). Numbers of elements fit `i64`, because sizes do.
+//! Invariants: the parts of a sequence have smaller ids than the sequence. No part is empty. A
+//! sequence has at least two parts and is not a repetition of a shorter sequence; neighbouring parts
+//! have different nodes (so a sequence has at least two runs). Numbers of elements fit in an `i64`,
+//! because sizes in bytes do.
 
 mod basic;
 mod build;
@@ -35,7 +37,8 @@ use crate::error::{Error, ErrorKind, Result, counted};
 use hash::Affine;
 use std::sync::Arc;
 
-/// The signature of a datatype. A clone costs one reference count; it does not keep the type alive.
+/// The signature of a datatype. A clone costs one reference count. A signature does not keep its
+/// datatype alive.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -57,29 +60,29 @@ pub struct Signature(Arc<Inner>);
 
 struct Inner {
     nodes: Box<[Node]>,
-    /// `None` for a type without data.
+    /// The signature of one element of the datatype; `None` for a type without data.
     root: Option<Repeated>,
     sameness: Sameness,
 }
 
-/// Index of a node.
+/// The index of a node in `Inner::nodes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct NodeId(u32);
 
-/// `count` (not 0) repetitions of a node.
+/// A node repeated `count` times. `count` is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Repeated {
     count: u64,
     node: NodeId,
 }
 
-/// Properties of one repetition of a node.
+/// A node of a signature, with the properties of one repetition of it.
 struct Node {
     elements: u64,
-    /// Bytes in memory.
+    /// Number of bytes of data in memory.
     bytes: u64,
     hash: Affine,
-    /// Maximal runs of one basic type.
+    /// Number of maximal runs of equal basic types.
     runs: u64,
     first: Basic,
     last: Basic,
@@ -90,12 +93,12 @@ enum Kind {
     Basic(Basic),
     Sequence {
         parts: Box<[Repeated]>,
-        /// The sums before part `k * SAMPLE`, for each `k`.
+        /// For each `k`, the sums over the parts before part `k * SAMPLE`.
         samples: Box<[Sample]>,
     },
 }
 
-/// Elements, bytes and hash of the first parts of a sequence, summed up.
+/// Number of elements, number of bytes and hash of the first parts of a sequence together.
 #[derive(Clone, Copy)]
 struct Sample {
     elements: u64,
@@ -111,7 +114,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the length of one repetition of a node; never 0.
+    /// Returns the length of one repetition of a node in this unit; it is never 0.
     fn length(self, node: &Node) -> u64 {
         match self {
             Self::Elements => node.elements,
@@ -127,8 +130,9 @@ impl Unit {
     }
 }
 
-/// Parts per sample of a sequence. A prefix costs a binary search and at most this many steps; the
-/// samples take a fifth of the memory of the parts.
+/// Number of parts of a sequence per sample. To find a position, a binary search finds the sample,
+/// and then at most this many parts are passed one by one. The samples take a fifth of the memory of
+/// the parts.
 const SAMPLE: usize = 16;
 
 impl Signature {
@@ -146,7 +150,7 @@ impl Signature {
         self.0.root.map_or(0, |root| root.count * self.node(root.node).elements)
     }
 
-    /// Returns the bytes of data in one element of the datatype (its size).
+    /// Returns the number of bytes of data in one element of the datatype (its size).
     pub fn bytes(&self) -> u64 {
         self.0.root.map_or(0, |root| root.count * self.node(root.node).bytes)
     }
@@ -155,12 +159,13 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn elements_of(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| root.count * self.node(root.node).elements))
     }
 
-    /// Checks that the bytes of `count` elements fit, and returns the signature of these elements.
+    /// Checks that the number of bytes of `count` elements fits in an `i64`. Returns the signature of
+    /// these elements.
     fn root(&self, count: u64) -> Result<Option<Repeated>> {
         let bytes = u128::from(self.bytes()) * u128::from(count);
         if i64::try_from(bytes).is_err() {
@@ -173,7 +178,7 @@ impl Signature {
                 ),
             ));
         }
-        // A basic element has at least one byte, so the numbers of elements fit as well.
+        // A basic element has at least one byte, so the number of basic elements fits as well.
         let whole = |root: Repeated| Repeated { count: root.count * count, ..root };
         Ok(self.0.root.filter(|_| count > 0).map(whole))
     }
@@ -182,7 +187,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn hash(&self, count: u64) -> Result<SignatureHash> {
         Ok(self.root(count)?.map_or(SignatureHash::EMPTY, |root| {
             let node = self.node(root.node);
@@ -195,8 +200,8 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if there are fewer basic elements, `ErrorKind::Overflow` if the
-    /// bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if `count` elements have fewer than `elements` basic elements.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn prefix_hash(&self, count: u64, elements: u64) -> Result<SignatureHash> {
         let all = self.elements_of(count)?;
         if elements > all {
@@ -217,8 +222,8 @@ impl Signature {
     }
 
     /// Returns the hash of the basic elements in the first `bytes` bytes of the data of `count`
-    /// elements of the datatype. A message of that length has this hash. Returns `None` if the bytes
-    /// end inside a basic element. The cost is O(depth of nested structs + log elements).
+    /// elements of the datatype. A message of `bytes` bytes has this hash. Returns `None` if the last
+    /// byte does not end a basic element. The cost is O(depth of nested structs + log elements).
     ///
     /// ```
     /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -233,11 +238,11 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the data has fewer bytes, `ErrorKind::Overflow` if the bytes of
-    /// `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if the data has fewer bytes. Returns `ErrorKind::Overflow` if
+    /// the bytes of `count` elements do not fit in an `i64`.
     pub fn hash_of_bytes(&self, count: u64, bytes: u64) -> Result<Option<SignatureHash>> {
         let root = self.root(count)?;
-        // No overflow: `root` checked the product.
+        // The product cannot overflow, because `root` checked it.
         let all = self.bytes() * count;
         if bytes > all {
             return Err(Error::new(
@@ -251,8 +256,9 @@ impl Signature {
         Ok((rest == 0).then_some(hash))
     }
 
-    /// Returns the hash of the first `length` units of `item` (at most all of them), and the number of
-    /// units that remain inside a basic element.
+    /// Returns the hash of the whole basic elements in the first `length` units of `item`, and the
+    /// number of units after them. The second number is not 0 only if the position lies inside a
+    /// basic element. `length` must not exceed the length of `item`.
     fn prefix(&self, item: Repeated, length: u64, unit: Unit) -> (SignatureHash, u64) {
         let (mut hash, mut elements) = (Affine::EMPTY, 0);
         let (_, rest) = self.descend(item, length, unit, |passed, of, count| {
@@ -262,8 +268,8 @@ impl Signature {
         (hash.hash(elements), rest)
     }
 
-    /// Returns basic element number `index`, counted through any number of elements of the datatype;
-    /// `None` for a type without data.
+    /// Returns the basic element at index `index` of the endless sequence that repeats the elements
+    /// of the datatype. Returns `None` for a type without data.
     pub fn basic_at(&self, index: u64) -> Option<Basic> {
         let one = self.0.root?;
         let index = index % (one.count * self.node(one.node).elements);
@@ -271,11 +277,15 @@ impl Signature {
         Some(self.node(reached).first)
     }
 
-    /// Moves to position `index` of `item` (at most its length). The function passes the items before
-    /// the position to `passed`, in order, as hashes with their numbers of elements and counts. The
-    /// function returns the node that starts at the position, or the basic node that contains the
-    /// position, and the distance inside that node. If `index` is the length, it returns the node of
-    /// `item`, or the innermost node that ends there.
+    /// Walks to position `index` of `item`; `index` must not exceed the length of `item`. The
+    /// function calls `passed` for the data before the position, in order. The arguments of `passed`
+    /// are the hash of a node or of some parts, its number of basic elements, and how many times it
+    /// is repeated.
+    ///
+    /// The function returns a node and a distance inside this node. Usually the node starts at the
+    /// position, and the distance is 0. If the position lies inside a basic element, the node is that
+    /// of the basic element, and the distance counts from the start of this element. If `index` is
+    /// the length of `item`, the node is that of `item` or the innermost node that ends there.
     fn descend(
         &self,
         item: Repeated,
@@ -312,10 +322,10 @@ impl Signature {
         }
     }
 
-    /// Returns how many copies of `other`, one after another, have this signature. File views need it:
-    /// a file type consists of copies of the etype (MPI-5.0 section 14.1.1). Returns `None` if no
-    /// number of copies has this signature or if the two compare basic types by different rules, and 0
-    /// for a type without data.
+    /// Returns how many copies of `other`, one after another, have the signature of `self`. File
+    /// views need this number, because a file type consists of copies of the etype (MPI-5.0 section
+    /// 14.1.1). Returns 0 if `self` has no data. Returns `None` if no number of copies has the
+    /// signature of `self`, or if the two signatures compare basic types by different rules.
     pub fn copies_of(&self, other: &Signature) -> Option<u64> {
         if self.sameness() != other.sameness() {
             return None;
@@ -328,15 +338,15 @@ impl Signature {
             return None;
         }
         let copies = mine / theirs;
-        // Sizes fit, so neither hash fails if the signatures agree.
+        // The sizes fit, so neither hash returns an error if the signatures agree.
         let equal = self.hash(1).ok()? == other.hash(copies).ok()?;
         equal.then_some(copies)
     }
 }
 
 impl PartialEq for Signature {
-    /// Returns true for equal basic types in equal order, compared by hash, and equal rules of
-    /// comparison.
+    /// Returns true if both signatures compare basic types by the same rule and have the same basic
+    /// types in the same order. The basic types are compared by hash.
     fn eq(&self, other: &Self) -> bool {
         self.sameness() == other.sameness() && self.hash(1) == other.hash(1)
     }

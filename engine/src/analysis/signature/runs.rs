@@ -1,28 +1,28 @@
-//! The signature as a run-length list, computed on demand, and as text.
+//! Prints a signature, and iterates over its runs of equal basic types without storing the list.
 //!
-//! `build.rs` makes the signature. The walk keeps one frame per nested struct on the heap. It yields
-//! each run in amortised constant time, because every repetition of a sequence contains at least one
-//! boundary between runs.
+//! `build.rs` makes the signature. The iterator keeps one frame per nested struct on the heap. The
+//! iterator yields each run in amortised constant time, because every repetition of a sequence
+//! contains at least one boundary between runs.
 
 use super::{Basic, Kind, NodeId, Signature};
 use crate::error::Result;
 use std::fmt;
 
-/// Consecutive basic elements of one basic type; neighbours in a list differ.
+/// Consecutive basic elements of one basic type. Adjacent runs in a list have different basic types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureRun {
     /// The basic type.
     pub basic: Basic,
-    /// Number of elements, never 0.
+    /// Number of basic elements; never 0.
     pub elements: u64,
 }
 
-/// The first runs of a signature.
+/// The first runs of a signature ([`Signature::run_list`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRunList {
     /// The runs, in typemap order.
     pub runs: Vec<SignatureRun>,
-    /// True if there are more runs.
+    /// True if the signature has more runs than `runs` contains.
     pub truncated: bool,
 }
 
@@ -31,7 +31,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn runs(&self, count: u64) -> Result<SignatureRuns<'_>> {
         let mut runs = SignatureRuns { signature: self, frames: Vec::new(), held: None };
         if let Some(root) = self.root(count)? {
@@ -51,17 +51,17 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn run_count(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| self.node(root.node).runs_of(root.count)))
     }
 
     /// Returns the first runs of `count` elements of the datatype, at most `cap` of them. Memory and
-    /// time depend on `cap` and the depth, not on the size of the type.
+    /// time depend on `cap` and on the depth of nested structs, not on the size of the type.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
     pub fn run_list(&self, count: u64, cap: usize) -> Result<SignatureRunList> {
         let total = self.run_count(count)?;
         let runs = self.runs(count)?.take(cap).collect();
@@ -69,32 +69,32 @@ impl Signature {
     }
 }
 
-/// The runs of a signature ([`Signature::runs`]).
+/// An iterator over the runs of a signature, made by [`Signature::runs`].
 #[derive(Clone)]
 pub struct SignatureRuns<'a> {
     signature: &'a Signature,
     frames: Vec<Frame>,
-    /// A run that has not been returned yet, because the next part may extend it.
+    /// A run that has not been returned yet, because the next part may make it longer.
     held: Option<SignatureRun>,
 }
 
-/// A sequence that is being walked.
+/// A sequence over which the iterator is walking.
 #[derive(Clone)]
 struct Frame {
     node: NodeId,
     /// Index of the next part.
     part: usize,
-    /// Remaining repetitions, including the current one.
+    /// Number of remaining repetitions of the sequence, including the current one.
     left: u64,
 }
 
 impl SignatureRuns<'_> {
-    /// Returns the next part that is a basic type. Adjacent parts may have one type.
+    /// Returns the next part that is a basic type. Two parts in a row may have the same basic type.
     fn part(&mut self) -> Option<SignatureRun> {
         loop {
             let frame = self.frames.last_mut()?;
             let Kind::Sequence { parts, .. } = &self.signature.node(frame.node).kind else {
-                // Only sequences have frames, so this line is not reached.
+                // Only sequences get frames, so this line is never reached.
                 return None;
             };
             let Some(part) = parts.get(frame.part) else {
@@ -134,16 +134,16 @@ impl Iterator for SignatureRuns<'_> {
     }
 }
 
-/// Maximum number of parts that are printed, and of nested structs.
+/// Maximum number of parts that are printed, and maximum depth of nested structs.
 const SHOWN_PARTS: usize = 48;
 const SHOWN_LEVELS: usize = 6;
 
 impl fmt::Display for Signature {
-    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`; a part that is too long or too deep
-    /// ends in `…`.
+    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`. An ellipsis `…` replaces what is
+    /// too long or too deep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
-        // For each open sequence, the list holds its node and the index of the next part.
+        // Holds, for each open sequence, its node and the index of the next part.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         let mut shown = 0;
         let mut next = Some(root);

@@ -1,17 +1,19 @@
 //! Packs several lines of a sparse pattern into one whole store.
 //!
-//! `mod.rs` builds and calls this form for long calls in which the packed bytes of an element
-//! divide 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
-//! stretch is loaded under its mask, permuted to the packed positions of its data, and merged. The
-//! stores are whole and do not overlap. So loads from the same offset of another page do not wait
-//! for them. With one line at a time (`lines.rs`), such loads waited for overlapping stores (1 byte
-//! of 3, 16 KiB: 10 to 22 GB/s, depending on the buffers; 22 GB/s with this form).
+//! `mod.rs` uses this form for calls with many elements if the number of packed bytes per element
+//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
+//! stretch is loaded under its mask, its data bytes are permuted to their packed positions, and the
+//! results are merged. The stores write whole registers and do not overlap each other. So a load never waits
+//! for a store to the same offset of another page. In `lines.rs`, which moves one line at a time,
+//! stores overlap, and loads had to wait for them (1 of every 3 bytes, 16 KiB: 10 to 22 GB/s,
+//! depending on the addresses of the buffers; 22 GB/s with this form).
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
 use std::arch::x86_64::*;
 
-/// Maximum number of stretches per register. Their masks use all available mask registers.
+/// Maximum number of stretches per register. With this number, the masks of the stretches use all
+/// available mask registers.
 const MOST: usize = 4;
 
 /// A stretch of 64 bytes of memory.
@@ -20,24 +22,24 @@ const MOST: usize = 4;
 struct Part {
     /// For each packed byte, the index of its source byte in the stretch.
     permute: [u8; LINE],
-    /// The bytes of the stretch that are data.
+    /// A mask of the bytes of the stretch that are data.
     memory: u64,
-    /// The packed bytes that come from this stretch.
+    /// A mask of the packed bytes that come from this stretch.
     data: u64,
 }
 
-/// A pattern that is packed register by register.
+/// A pattern that is packed one register at a time.
 pub(super) struct Gather {
     parts: Box<[Part]>,
-    /// Elements per register: `1 << shift`.
+    /// The number of elements per register is `1 << shift`.
     shift: u32,
-    /// Bytes of memory from one register's elements to the next register's.
+    /// Distance in memory from the elements of one register to those of the next, in bytes.
     pitch: usize,
 }
 
 impl Gather {
-    /// Returns the pattern that repeats `runs` (ascending) every `stride` bytes, or `None` if the
-    /// elements of a register do not lie in two to four stretches.
+    /// Returns the pattern that repeats `runs` every `stride` bytes; the runs must be in ascending
+    /// order. Returns `None` if the elements of a register do not lie in two to four stretches.
     pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
         let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
@@ -72,8 +74,8 @@ impl Gather {
         self.parts.len()
     }
 
-    /// Packs the whole registers of `count` elements and returns the number of packed elements.
-    /// `far` says that the lines are not expected in the first-level cache.
+    /// Packs as many whole registers as `count` elements fill, and returns the number of elements
+    /// packed. `far` is true if the lines are not expected in the first-level cache.
     ///
     /// # Safety
     ///
@@ -89,8 +91,9 @@ impl Gather {
         let registers = count >> self.shift;
         let announced = if far { registers.saturating_sub(AHEAD / LINE + 1) } else { 0 };
         let rest = registers - announced;
-        // SAFETY: `announced + rest` registers hold at most `count` elements, which the caller
-        // guarantees; the second call starts after the first `announced` registers.
+        // SAFETY: `announced + rest` registers hold at most `count` elements, and the caller
+        // guarantees that these are valid. The second call starts after the first `announced`
+        // registers.
         unsafe {
             if announced > 0 {
                 self.some::<true>(announced, mem, packed);
@@ -101,15 +104,15 @@ impl Gather {
         registers << self.shift
     }
 
-    /// Packs `registers` registers. With `FAR`, every store is announced, otherwise none.
+    /// Packs `registers` registers. If `FAR` is true, every store is announced; otherwise none is.
     ///
     /// # Safety
     ///
     /// The conditions of [`run`](Self::run) hold, for the elements of `registers` registers.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn some<const FAR: bool>(&self, registers: usize, mem: *const u8, packed: *mut u8) {
-        // SAFETY: the caller guarantees the data of `registers` registers, and the parts passed are
-        // all parts of the pattern.
+        // SAFETY: the caller guarantees that the data of `registers` registers is valid. Each arm
+        // passes all parts of the pattern.
         unsafe {
             match *self.parts {
                 [a, b] => held::<FAR, 2>(&[a, b], self.pitch, registers, mem, packed),
@@ -121,8 +124,8 @@ impl Gather {
     }
 }
 
-/// Packs `registers` registers of `PARTS` stretches each. The elements of consecutive registers are
-/// `pitch` bytes apart in memory.
+/// Packs `registers` registers. The data of each register comes from `PARTS` stretches. The elements
+/// of consecutive registers lie `pitch` bytes apart in memory.
 ///
 /// # Safety
 ///
@@ -148,8 +151,9 @@ unsafe fn held<const FAR: bool, const PARTS: usize>(
         if FAR {
             announce(packed.wrapping_add(AHEAD));
         }
-        // SAFETY: `mem` and `packed` are the addresses of one of the caller's `registers`
-        // registers; masked loads access data only.
+        // SAFETY: the loop runs `registers` times, so `mem` and `packed` are the addresses of an
+        // existing register. The caller guarantees that its data is readable and its packed bytes are
+        // writable. A masked load accesses data only.
         unsafe {
             let mut data = _mm512_permutexvar_epi8(permutes[0], load::<BYTES>(masks[0].0, mem));
             for i in 1..PARTS {

@@ -1,16 +1,17 @@
 //! Moves whole periods of a dense pattern, one line of memory at a time.
 //!
-//! `mod.rs` builds and calls this form for long calls. The pattern of 64-byte lines repeats after
-//! `lcm(stride, 64)` bytes, a *period*. For each line of a period, a [`Step`] says which of its
-//! bytes are data. Elements ascend, so the data of a line is consecutive in packed order. Packing
-//! is one load, one permute and one store, which the store of the next step overlaps. Unpacking is
-//! a load, the inverse permute and a store. On the memory side, loads and stores use the line's
-//! mask: gaps may belong to another thread, and are neither read nor written. On the packed side,
-//! whole registers reach past the data of a step, so the caller leaves at least that many packed
-//! bytes for later moves.
+//! `mod.rs` uses this form for calls with many elements. The pattern of 64-byte lines repeats after
+//! `lcm(stride, 64)` bytes, a *period*. A [`Step`] describes one line of a period: it says which
+//! bytes of the line are data. The addresses of the elements ascend, so the data of a line is
+//! consecutive in packed order. To pack a line takes one load, one permute and one store; the store
+//! of the next step overlaps this store. To unpack a line takes a load, the inverse permute and a
+//! store. On the memory side, loads and stores use the line's mask: gaps may belong to another
+//! thread, so they are neither read nor written. On the packed side, an access of a whole register
+//! reaches past the data of its step. So the caller leaves enough packed bytes after the last step,
+//! and moves them later.
 //!
-//! Periods of 1, 3, 5 and 7 lines (strides that are one of these numbers times a power of two) keep
-//! their permutes and masks in registers.
+//! If a period has 1, 3, 5 or 7 lines (the stride is one of these numbers times a power of two), its
+//! permutes and masks stay in registers.
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, WORDS, announce, in_grains, load, store};
@@ -22,29 +23,29 @@ struct Step {
     /// When packing: for each packed byte, the index of its source byte in the line. When
     /// unpacking: for each byte of the line, the index of its source among the packed bytes.
     permute: [u8; LINE],
-    /// The data of the line, one bit per grain.
+    /// A mask of the data of the line, one bit per grain.
     mask: u64,
-    /// Offset of the line from the period's first element, in bytes.
+    /// Offset of the line from the first element of the period, in bytes.
     mem: usize,
-    /// Offset of the line's data in the period's packed bytes.
+    /// Offset of the line's data in the packed bytes of the period.
     packed: usize,
 }
 
 /// A pattern that is moved line by line, for one direction.
 pub(super) struct Lines {
     steps: Box<[Step]>,
-    /// Bytes of memory from one period to the next.
+    /// Distance in memory from one period to the next, in bytes.
     pitch: usize,
-    /// Packed bytes from one period to the next.
+    /// Number of packed bytes per period.
     bytes: usize,
-    /// Whether no line has more than half a register of data.
+    /// True if no line has more than half a register of data.
     half: bool,
     grain: usize,
 }
 
 impl Lines {
-    /// Builds the pattern that repeats `runs` (ascending) every `stride` bytes. `elements` is the
-    /// number of elements per period.
+    /// Builds the pattern that repeats `runs` every `stride` bytes; the runs must be in ascending
+    /// order. `elements` is the number of elements per period.
     pub(super) fn new<const PACK: bool>(
         runs: &[Stripe],
         stride: usize,
@@ -76,7 +77,7 @@ impl Lines {
             }
         }
         let half = steps.iter().all(|step| step.mask.count_ones() as usize <= LINE / 2);
-        // Only stores are faster with word masks.
+        // When packing, the mask applies to loads, and a word mask makes only stores faster.
         let grain = if PACK { BYTES } else { grain };
         for step in &mut steps {
             step.mask = in_grains(step.mask, grain);
@@ -84,16 +85,16 @@ impl Lines {
         Self { steps: steps.into(), pitch, bytes: packed, half, grain }
     }
 
-    /// Moves `periods` whole periods. `far` says that the lines are not expected in the first-level
+    /// Moves `periods` whole periods. `far` is true if the lines are not expected in the first-level
     /// cache.
     ///
     /// # Safety
     ///
     /// - The conditions of [`Short::run`](super::short::Short::run) hold, for the elements of these
     ///   periods.
-    /// - On the packed side, 64 bytes from each step's first packed byte on are valid. When
-    ///   packing, the bytes after the step's data are overwritten; later moves write their final
-    ///   values.
+    /// - On the packed side, the 64 bytes that begin at the first packed byte of each step are valid.
+    ///   When packing, the bytes after the data of a step are overwritten; the caller must let later
+    ///   moves write the final values of these bytes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
@@ -103,11 +104,11 @@ impl Lines {
         packed: *mut u8,
     ) {
         let written = if PACK { self.bytes } else { self.pitch };
-        // Announces only lines that this call writes.
+        // Announce only lines that this call writes itself.
         let announced = if far { periods.saturating_sub(AHEAD / written + 1) } else { 0 };
         let (rest, done) = (periods - announced, announced);
-        // SAFETY: `announced + rest == periods`, which the caller guarantees; the second call
-        // starts after the first `announced` periods.
+        // SAFETY: `announced + rest == periods`, and the caller guarantees that all periods are
+        // valid. The second call starts after the first `announced` periods.
         unsafe {
             if announced > 0 {
                 self.some::<PACK, true>(announced, mem, packed);
@@ -117,7 +118,8 @@ impl Lines {
         }
     }
 
-    /// Does what [`run`](Self::run) does. With `FAR`, every store is announced, otherwise none.
+    /// Does what [`run`](Self::run) does. If `FAR` is true, every store is announced; otherwise none
+    /// is.
     ///
     /// # Safety
     ///
@@ -129,8 +131,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the periods. Each arm passes the grain of the masks, and a
-        // `WIDTH` of 32 only if no line has more than 32 bytes of data.
+        // SAFETY: the caller guarantees that the periods are valid. Each arm passes the grain of the
+        // masks, and passes a `WIDTH` of 32 only if no line has more than 32 bytes of data.
         unsafe {
             match (self.half, self.grain) {
                 (true, WORDS) => self.sized::<PACK, FAR, 32, WORDS>(periods, mem, packed),
@@ -155,8 +157,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the periods, `WIDTH` and `GRAIN`; each arm passes the
-        // number of steps that it matched.
+        // SAFETY: the caller guarantees that the periods are valid and that `WIDTH` and `GRAIN` are
+        // right. Each arm passes the number of steps that it matched.
         unsafe {
             match self.steps.len() {
                 1 => self.held::<PACK, FAR, WIDTH, GRAIN, 1>(periods, mem, packed),
@@ -168,8 +170,8 @@ impl Lines {
         }
     }
 
-    /// Does what [`sized`](Self::sized) does for periods of `STEPS` lines, with the steps in
-    /// registers.
+    /// Does what [`sized`](Self::sized) does for periods of `STEPS` lines. The permutes and masks
+    /// of all steps stay in registers.
     ///
     /// # Safety
     ///
@@ -205,8 +207,9 @@ impl Lines {
                 if FAR {
                     announce((if PACK { packed } else { mem }).wrapping_add(AHEAD));
                 }
-                // SAFETY: `mem` and `packed` are the addresses of step `i` of one of the caller's
-                // periods.
+                // SAFETY: the loop runs `periods` times, so `mem` and `packed` are the addresses of
+                // step `i` of an existing period. The caller guarantees that the step's bytes are
+                // valid on both sides.
                 unsafe { line::<PACK, WIDTH, GRAIN>(permutes[i], masks[i], mem, packed) };
             }
             mem = mem.wrapping_add(pitch);
@@ -214,7 +217,7 @@ impl Lines {
         }
     }
 
-    /// Does what [`sized`](Self::sized) does for any number of lines.
+    /// Does what [`sized`](Self::sized) does for periods with any number of lines.
     ///
     /// # Safety
     ///
@@ -234,8 +237,8 @@ impl Lines {
                 if FAR {
                     announce((if PACK { packed } else { mem }).wrapping_add(AHEAD));
                 }
-                // SAFETY: `mem` and `packed` are the addresses of this step of period `i`, which is
-                // below `periods`; a `Step` is `repr(C)` and aligned to 64 bytes, and `permute` is
+                // SAFETY: `mem` and `packed` are the addresses of this step of period `i`, and `i` is
+                // below `periods`. A `Step` is `repr(C)` and aligned to 64 bytes, and `permute` is
                 // its first field.
                 unsafe {
                     let permute = _mm512_load_si512(step.permute.as_ptr().cast());
@@ -250,8 +253,9 @@ impl Lines {
 ///
 /// # Safety
 ///
-/// - The grains under `mask` at `mem` are valid for reads (packing) or for writes.
-/// - `packed` is valid for `WIDTH` bytes: for writes when packing, for reads otherwise.
+/// - The grains under `mask` at `mem` are valid for reads when packing, and for writes when
+///   unpacking.
+/// - `WIDTH` bytes at `packed` are valid for writes when packing, and for reads when unpacking.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 unsafe fn line<const PACK: bool, const WIDTH: usize, const GRAIN: usize>(
@@ -260,8 +264,8 @@ unsafe fn line<const PACK: bool, const WIDTH: usize, const GRAIN: usize>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: memory is accessed under `mask` only, the packed side for `WIDTH` bytes (32 or 64);
-    // the caller guarantees both.
+    // SAFETY: the code accesses memory only under `mask`, and on the packed side only `WIDTH` bytes
+    // (32 or 64). The caller guarantees that both are valid.
     unsafe {
         if PACK {
             let line = _mm512_permutexvar_epi8(permute, load::<GRAIN>(mask, mem));

@@ -1,23 +1,25 @@
-//! Periodic windows: dense patterns of short runs, moved one register at a time with byte permutes
-//! and masks (AVX-512 with VBMI).
+//! Dense patterns: short runs close together that repeat at a constant stride. They are moved one
+//! register at a time with byte permutes and masks (AVX-512 with VBMI).
 //!
-//! `leaf/mod.rs` builds a pattern for an innermost loop whose elements ascend without overlap:
-//! structs with gaps, small blocks at small strides. Three files share the work:
+//! `leaf/mod.rs` builds a pattern for an innermost loop whose elements ascend without overlap, such
+//! as structs with gaps or small blocks at small strides. Below, an *element* is one iteration of
+//! this loop. Three files share the work:
 //!
-//! - `short.rs` moves as many elements as 64 bytes hold, at any alignment; for short calls, and for
-//!   the ends of long ones;
+//! - `short.rs` moves, at any alignment, as many elements at a time as 64 bytes hold. It is used for
+//!   calls with few elements, and for the ends of calls with many elements;
 //! - `lines.rs` moves one cache line of memory at a time;
-//! - `gather.rs` packs two to four lines into one register, for elements that fill the register.
+//! - `gather.rs` packs the data of two to four lines into one register. It is used if a whole number
+//!   of elements fills the register exactly.
 //!
-//! With a [`Swap`], the permutes also reverse the bytes of the elements, at no extra cost. This
-//! works if no element crosses two registers ([`can_swap`]).
+//! With a [`Swap`], the permutes also reverse the bytes of each basic element, at no extra cost. This
+//! works only if no basic element lies in two registers ([`can_swap`]).
 //!
-//! If aligning pays and the call moves enough elements, `short.rs` first moves elements until lines
-//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs as much
-//! as two accesses.
+//! A 64-byte access that crosses a cache line costs as much as two accesses. So, if aligning pays and
+//! the call moves enough elements, `short.rs` first moves a few elements, until the lines of the
+//! pattern coincide with cache lines.
 //!
-//! A pattern is built only after its window has moved some data ([`LazyPattern`]): the windows of
-//! many types never do.
+//! A pattern is built only after its loop has moved some data ([`LazyPattern`]), because the loops of
+//! many types never move enough data to repay the building.
 
 mod gather;
 mod lines;
@@ -34,56 +36,58 @@ use short::Short;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of lines of a period. Longer periods come from odd strides of many bytes: then a
-/// line holds few elements, and moves of 16 bytes are as fast.
+/// Maximum number of lines of a period. A longer period comes from a stride that is odd and long. At
+/// such a stride, a line holds few elements, and moves of 16 bytes are as fast as a pattern.
 const STEPS: usize = 64;
 
-/// Minimum number of periods in a call for which aligning pays.
+/// Minimum number of periods in a call at which aligning to cache lines pays.
 const PERIODS_TO_ALIGN: usize = 8;
 
-/// Minimum number of full registers in a call for which the other methods beat `short.rs`.
+/// Minimum number of full registers in a call at which `lines.rs` or `gather.rs` is faster than
+/// `short.rs`.
 const REGISTERS: usize = 16;
 
-/// Number of moves of up to 16 bytes after which a pattern is built. Before that, building the
-/// pattern takes longer than the pattern could have saved. Programs often make structs of a few
-/// members, use them ten times and free them (`typepack-bench peers --only storm`).
+/// Number of moves of up to 16 bytes after which a pattern is built. With fewer moves, building the
+/// pattern takes longer than the pattern saves. Programs often make structs of a few members, use
+/// them ten times and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
-/// Minimum number of periods for which it pays to load their permutes.
+/// Minimum number of periods in a call for which it pays to load the permutes of a period.
 const PERIODS: usize = 4;
 
-/// If both sides together have at least this many bytes, lines are expected in the second-level
-/// cache. The limit is most of a first-level cache of 48 KiB, or all of a first-level cache of 32
-/// KiB.
+/// If both sides together have at least this many bytes, their lines are expected in the second-level
+/// cache rather than the first-level cache. The limit is most of a first-level cache of 48 KiB, and a
+/// little more than one of 32 KiB.
 const NEAR: usize = 40 << 10;
 
-/// A window that moves run by run until it has moved enough data, and then builds its pattern.
+/// A pattern that is built on demand. Until its loop has moved enough data, the loop is executed run
+/// by run.
 pub(super) struct LazyPattern {
     built: OnceLock<Box<Pattern>>,
-    /// Moves that are left before the pattern is built. If two threads subtract at the same time, one
-    /// subtraction may be lost. Then the pattern is built a little later.
+    /// Number of moves that are left before the pattern is built. If two threads subtract at the same
+    /// time, one subtraction may be lost, and the pattern is built a little later. This is harmless.
     left: AtomicU32,
-    /// Number of moves per element.
+    /// Number of moves of up to 16 bytes that `row` makes per element.
     moves: u32,
-    /// Executes the level until the pattern is built.
+    /// The row that executes the level until the pattern is built.
     row: Row,
 }
 
-/// A compiled pattern, for one direction.
+/// A pattern that is ready for use, for one direction.
 pub(super) struct Pattern {
     few: Short,
-    /// Minimum number of elements for which `long` is used.
+    /// Minimum number of elements in a call for which `long` is used.
     many: usize,
-    /// The first call that needs this form builds it, because types with few elements are made and
-    /// freed often.
+    /// The form for many elements. The first call that needs this form builds it, because types with
+    /// few elements are made and freed often.
     long: OnceLock<Long>,
-    /// The runs of an element, ascending.
+    /// The runs of an element, in ascending order.
     runs: Box<[Stripe]>,
-    /// Bytes between elements.
+    /// Distance from the start of one element to the start of the next, in bytes.
     stride: usize,
-    /// Packed bytes of an element.
+    /// Number of packed bytes per element.
     bytes: usize,
-    /// Bytes per bit of a mask.
+    /// Number of bytes for which one bit of a mask stands.
     grain: usize,
 }
 
@@ -93,38 +97,40 @@ pub(super) struct Stripe {
     /// Offset from the element's first byte, in bytes.
     pub(super) offset: usize,
     pub(super) bytes: usize,
-    /// Bytes that are reversed together: a power of two that divides the length. If the width is
-    /// not 1, it also divides the offset and the stride.
+    /// Number of bytes that are reversed together: a power of two that divides the run's length. If
+    /// the width is not 1, it also divides the offset of the run and the stride.
     pub(super) width: usize,
 }
 
 impl Stripe {
-    /// Returns the offset after the last byte.
+    /// Returns the offset of one past the last byte.
     pub(super) fn end(&self) -> usize {
         self.offset + self.bytes
     }
 
-    /// Returns the packed position of byte `i` of the run, whose position in native order is `nth`.
+    /// Returns the packed position of byte `i` of the run after its bytes are reversed. `nth` is the
+    /// packed position of this byte in native order.
     pub(super) fn swapped(&self, nth: usize, i: usize) -> usize {
         let within = i % self.width;
         nth - within + (self.width - 1 - within)
     }
 }
 
-/// The method for many elements.
+/// The method for calls with many elements.
 struct Long {
     method: Method,
-    /// Elements of a period of lines, `1 << shift`.
+    /// The number of elements per period of lines is `1 << shift`.
     elements: usize,
     shift: u32,
-    /// Number of elements whose total stride, modulo a line, is the greatest power of two that
-    /// divides the stride.
+    /// The inverse of the number of lines per period, modulo the number of elements per period. This
+    /// many elements advance the position within a line by the smallest possible step: the greatest
+    /// power of two that divides the stride.
     inverse: usize,
-    /// Whether aligning pays.
+    /// True if aligning to cache lines pays.
     aligns: bool,
-    /// Number of elements that `few` moves after the whole periods. There is at least one such
-    /// element, so that a gap after the last whole period lies between elements. These elements
-    /// also fill the register that a step may access past its own bytes.
+    /// Minimum number of elements that remain after the whole periods; `few` moves them. There is at
+    /// least one such element, so no line of a whole period reaches past the last element. The packed
+    /// bytes of these elements also fill the register that a step may access beyond its own data.
     spare: usize,
 }
 
@@ -133,22 +139,23 @@ enum Method {
     Gather(Gather),
 }
 
-/// The benefit of a pattern over moving each run separately.
+/// The data from which to decide whether a pattern is faster than moving each run separately.
 pub(super) struct Merit {
-    /// Lines of a period.
+    /// Number of lines per period.
     lines: usize,
-    /// Elements of a period.
+    /// Number of elements per period.
     elements: usize,
-    /// Moves of up to 16 bytes that the runs of a period take.
+    /// Number of moves of up to 16 bytes that the runs of a period take without a pattern.
     moves: usize,
 }
 
 impl Merit {
-    /// Returns whether lines beat moves. A line costs a load, a permute and a store; when unpacking,
-    /// the store has a mask. Without a pattern, rows move blocks of 8 bytes in pairs and blocks of 4
-    /// bytes in fours. So these blocks take fewer stores than moves. But they take more stores than
-    /// gathering, and more than lines that are half full of whole words (`typepack-bench peers`,
-    /// d1s2, d1s3, f1s2, f1s3).
+    /// Returns whether a pattern is faster than separate moves. In a pattern, each line costs a load,
+    /// a permute and a store; when unpacking, the store has a mask. Without a pattern, a row joins
+    /// two blocks of 8 bytes, or four blocks of 4 bytes, into one store, so such blocks take fewer
+    /// stores than `moves`. But they still take more stores than `gather.rs`, and more than
+    /// `lines.rs` if at least half of each line is data in whole words (`typepack-bench peers`, d1s2,
+    /// d1s3, f1s2, f1s3).
     pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
         match *leaf {
             Leaf::Block { bytes: 4 | 8 } if PACK => self.moves >= 4 * self.lines,
@@ -160,9 +167,9 @@ impl Merit {
         }
     }
 
-    /// Returns whether rows of `count` elements are long enough inside other levels. The call for a
-    /// row takes as long as a compiled kernel takes for some dozens of blocks (`typepack-bench
-    /// peers`, 128 B and 1 KiB).
+    /// Returns whether a row of `count` elements inside other levels is long enough for a pattern.
+    /// The call for one row takes as long as a compiled kernel takes for some dozens of blocks
+    /// (`typepack-bench peers`, 128 B and 1 KiB).
     pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
         let least = match leaf {
             Leaf::Block { bytes: ..4 } => 32,
@@ -174,7 +181,7 @@ impl Merit {
     }
 }
 
-/// Returns the runs of a leaf as (offset, bytes).
+/// Returns the runs of a leaf as pairs of an offset and a number of bytes.
 fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     let (block, window) = match leaf {
         Leaf::Block { bytes } => (Some((0, *bytes)), None),
@@ -183,7 +190,8 @@ fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     block.into_iter().chain(window.into_iter().flatten())
 }
 
-/// Returns the benefit of a pattern for `leaf` on `level`, or `None` if the two form no window.
+/// Returns the benefit of a pattern for `leaf` on `level`. Returns `None` if the loop has no pattern,
+/// because its elements do not ascend without overlap or because a run or the period is too long.
 pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     let Level::Loop { stride, .. } = *level else { return None };
     let mut end = 0_i64;
@@ -204,15 +212,16 @@ pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     (lines <= STEPS).then_some(Merit { lines, elements, moves: moves * elements })
 }
 
-/// Returns the number of elements, `stride` bytes apart, after which lines repeat: a power of two.
+/// Returns the number of elements, `stride` bytes apart, after which the pattern of lines repeats.
+/// The number is a power of two.
 fn period(stride: usize) -> usize {
     LINE >> stride.trailing_zeros().min(LINE.trailing_zeros())
 }
 
 /// Returns the inverse of the odd number `odd` modulo `power`, a power of two.
 fn inverse(odd: usize, power: usize) -> usize {
-    // odd * odd is 1 modulo 8, and each round doubles the number of correct bits. 64 needs two
-    // rounds.
+    // odd * odd is 1 modulo 8, so `odd` is its own inverse in the lowest 3 bits. Each round doubles
+    // the number of correct bits, so two rounds give 12 bits. A modulus of at most 64 needs 6.
     let mut inverse = odd;
     for _ in 0..2 {
         inverse = inverse.wrapping_mul(2_usize.wrapping_sub(odd.wrapping_mul(inverse)));
@@ -221,26 +230,27 @@ fn inverse(odd: usize, power: usize) -> usize {
 }
 
 impl LazyPattern {
-    /// Makes a window for which [`merit`] returned `Some`, with the row for its leaf.
+    /// Makes a pattern that is not built yet. [`merit`] must have returned `merit` for its level and
+    /// leaf; `row` is the row for the leaf.
     pub(super) fn new(row: Row, merit: &Merit) -> Self {
-        // A leaf has at most 32 runs of 256 moves.
+        // The cast loses no bits, because a leaf has at most 32 runs of at most 256 moves each.
         let moves = (merit.moves / merit.elements) as u32;
         Self { built: OnceLock::new(), left: AtomicU32::new(BUILD_AFTER), moves, row }
     }
 
-    /// Makes a window whose pattern is already built.
+    /// Makes a `LazyPattern` whose pattern is already built.
     pub(super) fn built(window: Pattern) -> Self {
-        // `run` always finds the pattern, so it never calls the row.
+        // `run` always finds the built pattern, so this row is never called.
         let row: Row = |_, _, _, _| unreachable!("`run` has called the row of a built pattern");
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }
 
-    /// Moves the elements that `words` describes, the parameters of the innermost level of `nest`.
+    /// Moves the elements of one call. `words` are the parameters of the innermost level of `nest`.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Row`] hold for the innermost level and the leaf of `nest`. The window
-    ///   was made for them and for the direction `PACK`.
+    /// - The conditions of [`Row`] hold for the innermost level and the leaf of `nest`. `self` was
+    ///   made for this level, this leaf and the direction `PACK`.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[inline]
     pub(super) unsafe fn run<const PACK: bool>(
@@ -250,8 +260,8 @@ impl LazyPattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees the conditions of `Row` for `nest`'s innermost level and
-        // the CPU's features; `window` was built for this level and direction.
+        // SAFETY: the caller guarantees the conditions of `Row` for the innermost level of `nest`,
+        // and the CPU's features. `window` was built for this level and this direction.
         unsafe {
             match self.built.get() {
                 Some(window) => window.run::<PACK>(words, mem, packed),
@@ -260,7 +270,8 @@ impl LazyPattern {
         }
     }
 
-    /// Does what [`run`](Self::run) does while there is no pattern.
+    /// Does what [`run`](Self::run) does as long as the pattern is not built. Builds the pattern if
+    /// enough data has been moved.
     ///
     /// # Safety
     ///
@@ -273,28 +284,30 @@ impl LazyPattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: `words` points to the level's three parameters (first condition of `Row`), of
-        // which the first is the count.
+        // SAFETY: by the first condition of `Row`, `words` points to the three parameters of the
+        // level. The first parameter is the count.
         let count = unsafe { *words };
         let moves = count.saturating_mul(self.moves.into());
         let left = self.left.load(Ordering::Relaxed);
         if moves > left.into() {
-            // SAFETY: `build` makes the pattern of `nest`'s innermost level for this direction; the
-            // caller guarantees the level's memory and the CPU's features.
+            // SAFETY: `build` makes the pattern for the innermost level of `nest` and for this
+            // direction. The caller guarantees that the memory of the level is valid and that the CPU
+            // has the features.
             return unsafe { self.build::<PACK>(nest).run::<PACK>(words, mem, packed) };
         }
-        // `moves` is at most `left`, which has 32 bits.
+        // The cast loses no bits, because `moves` is at most `left`, and `left` has 32 bits.
         self.left.store(left - moves as u32, Ordering::Relaxed);
         let context = match &nest.leaf {
             Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
             Leaf::Window { runs } => std::ptr::from_ref(runs).cast(),
         };
-        // SAFETY: the caller guarantees the conditions of `Row`; `context` is the value that a row
-        // of this leaf takes (the block's length, or the runs).
+        // SAFETY: the caller guarantees the conditions of `Row`. `context` is what a row of this leaf
+        // expects: the length of the block, or a pointer to the runs.
         unsafe { (self.row)(context, words, mem, packed) };
     }
 
-    /// Returns the pattern for the innermost level and the leaf of `nest`; builds it if necessary.
+    /// Returns the pattern for the innermost level and the leaf of `nest`. The first call builds the
+    /// pattern.
     pub(super) fn build<const PACK: bool>(&self, nest: &Nest) -> &Pattern {
         self.built.get_or_init(|| {
             let level = nest.levels.last().expect("a nest should have a level");
@@ -303,7 +316,7 @@ impl LazyPattern {
     }
 }
 
-/// Returns whether all elements that are byte-swapped are aligned to their width, so that no
+/// Returns whether all basic elements that are byte-swapped are aligned to their width. Then no basic
 /// element lies in two lines of the pattern.
 pub(super) fn can_swap(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
     let Level::Loop { stride, .. } = *level else { return false };
@@ -314,8 +327,8 @@ pub(super) fn can_swap(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
 }
 
 impl Pattern {
-    /// Builds the pattern of `leaf` on `level`. [`merit`] must have returned `Some` for them, and
-    /// with a swap [`can_swap`] must have returned `true`.
+    /// Builds the pattern for `leaf` on `level`. [`merit`] must have returned `Some` for `leaf` and
+    /// `level`. If there is a swap, [`can_swap`] must have returned `true`.
     pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
@@ -343,7 +356,8 @@ impl Pattern {
             let Self { ref runs, stride, bytes, grain, .. } = *self;
             let elements = period(stride);
             let gather = if PACK { Gather::new(runs, stride) } else { None };
-            // If a register is packed from two lines, aligning saves no time or costs time.
+            // If the data of a packed register comes from two lines, aligning saves no time and may
+            // cost time.
             let aligns =
                 !PACK || gather.as_ref().map_or(elements * stride > LINE, |f| f.parts() > 2);
             Long {
@@ -360,7 +374,8 @@ impl Pattern {
         })
     }
 
-    /// Moves the elements that `words` describes: the level's count and stride.
+    /// Moves the elements of one call. `words` are the parameters of the level; the first parameter
+    /// is the count.
     ///
     /// # Safety
     ///
@@ -374,11 +389,11 @@ impl Pattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: `words` points to the level's three parameters (first condition of `Row`), of
-        // which the first is the count.
+        // SAFETY: `words` points to the three parameters of the level, by the first condition of
+        // `Row`. The first parameter is the count.
         let count = unsafe { *words } as usize;
-        // SAFETY: `count` is the level's count, so the caller guarantees memory and packed bytes of
-        // `count` elements, and the CPU's features.
+        // SAFETY: `count` is the count of the level. So the caller guarantees that the memory and the
+        // packed bytes of `count` elements are valid, and that the CPU has the features.
         unsafe {
             if count < self.many {
                 self.few::<PACK>(count, mem, packed);
@@ -396,8 +411,8 @@ impl Pattern {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
     unsafe fn few<const PACK: bool>(&self, count: usize, mem: *mut u8, packed: *mut u8) {
-        // SAFETY: the caller guarantees `count` elements on both sides; each arm passes the grain
-        // that `self.few` was made with.
+        // SAFETY: the caller guarantees that `count` elements are valid on both sides. Each arm
+        // passes the grain with which `self.few` was made.
         unsafe {
             match self.grain {
                 WORDS => self.few.run::<PACK, WORDS>(count, mem, packed),
@@ -406,8 +421,7 @@ impl Pattern {
         }
     }
 
-    /// Moves `count` elements: whole periods with the method for many elements, the rest with
-    /// `short.rs`.
+    /// Moves `count` elements: whole periods with `long`, and the rest with `short.rs`.
     ///
     /// # Safety
     ///
@@ -424,35 +438,37 @@ impl Pattern {
         let mut done = 0;
         if long.aligns && count >= PERIODS_TO_ALIGN * long.elements {
             done = long.to_line(mem.addr());
-            // SAFETY: `done` is less than a period, and `count` is at least `PERIODS_TO_ALIGN`
-            // periods.
+            // SAFETY: `done` is less than the number of elements of a period, and `count` is at least
+            // `PERIODS_TO_ALIGN` periods. So `done` is below `count`.
             unsafe { self.few::<PACK>(done, mem, packed) };
         }
         let (from, to) = after(done);
         done += match &long.method {
-            // SAFETY: `from` and `to` are the two addresses after `done` of the `count` elements.
+            // SAFETY: `from` and `to` are the addresses after `done` elements, so `count - done`
+            // elements are left.
             Method::Gather(gather) => unsafe { gather.run(count - done, far, from, to) },
             Method::Lines(lines) => {
                 let periods = (count - done).saturating_sub(long.spare) >> long.shift;
-                // SAFETY: `periods` whole periods are left from `from` and `to` on, and at least
-                // `long.spare` elements after them, whose packed bytes are 64 or more.
+                // SAFETY: at `from` and `to`, at least `periods` whole periods and `long.spare`
+                // further elements are left. The packed bytes of the further elements are 64 or more.
                 unsafe { lines.run::<PACK>(periods, far, from, to) };
                 periods << long.shift
             }
         };
         let (from, to) = after(done);
-        // SAFETY: `from` and `to` are the addresses after `done` elements, so `count - done` are
-        // left.
+        // SAFETY: `from` and `to` lie after `done` elements of `count`, so `count - done` elements
+        // are left.
         unsafe { self.few::<PACK>(count - done, from, to) };
     }
 }
 
 impl Long {
-    /// Returns the number of elements from `address` on that lie before the first element at the
-    /// start of a line. If no element starts exactly there, the closest one after it counts.
+    /// Returns how many elements from `address` on lie before the first element that begins at the
+    /// start of a cache line. If no element begins exactly at the start of a line, the element that
+    /// begins closest after a start is used.
     fn to_line(&self, address: usize) -> usize {
-        // Addresses change by multiples of a unit. A line has as many units as a period has
-        // elements.
+        // The stride is a multiple of a unit, the greatest power of two that divides it. A line has
+        // as many units as a period has elements.
         let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
         ((self.elements - units) * self.inverse) & (self.elements - 1)
     }

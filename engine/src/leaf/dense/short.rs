@@ -1,10 +1,10 @@
-//! Moves a few elements of a dense pattern: as many whole elements as 64 bytes hold, with one load,
-//! one permute and one store, both under masks.
+//! Moves a few elements of a dense pattern. One move takes as many whole elements as 64 bytes hold;
+//! it consists of a masked load, a permute and a masked store.
 //!
-//! `mod.rs` builds and calls this form for short calls and for the ends of long ones. All moves but
-//! the last share one permute and one pair of masks; the last move uses the first bits of the
-//! masks. So this form aligns and divides nothing, and accesses only data on either side. Elements
-//! longer than 64 bytes take several such moves each.
+//! `mod.rs` uses this form for calls with few elements, and for the ends of calls with many elements.
+//! All moves but the last use the same permute and the same pair of masks; the last move uses only
+//! the first bits of the masks. So this form needs no alignment and no division, and accesses nothing
+//! but data on either side. Elements longer than 64 bytes take several such moves each.
 
 use super::Stripe;
 use super::masked::{LINE, first, in_grains, load, store};
@@ -16,39 +16,39 @@ struct Stretch {
     /// When packing: for each packed byte, the index of its source byte in the stretch. When
     /// unpacking: for each byte of the stretch, the index of its source among the packed bytes.
     permute: [u8; LINE],
-    /// The data in memory, one bit per grain.
+    /// A mask of the data in memory, one bit per grain.
     memory: u64,
-    /// The packed data, one bit per grain.
+    /// A mask of the packed data, one bit per grain.
     data: u64,
-    /// Offset of the stretch from its element, in bytes.
+    /// Offset of the stretch from the start of its element, in bytes.
     offset: usize,
-    /// Offset of the stretch's data in the element's packed bytes.
+    /// Offset of the stretch's data in the packed bytes of the element.
     packed: usize,
 }
 
 /// A pattern that is moved element by element, for one direction.
 pub(super) struct Short {
-    /// The first stretch, often the only one. It is stored inline, so that reaching it takes no
-    /// extra load.
+    /// The first stretch, often the only one. It is stored inline, so that reading it takes no extra
+    /// load of a pointer.
     head: Stretch,
-    /// The other stretches of elements longer than 64 bytes.
+    /// The other stretches of an element that is longer than 64 bytes.
     tail: Box<[Stretch]>,
-    /// Elements that `head` holds; 1 if `tail` is not empty.
+    /// Number of elements in `head`; 1 if `tail` is not empty.
     elements: usize,
-    /// Bytes between elements.
+    /// Distance from the start of one element to the start of the next, in bytes.
     stride: usize,
-    /// Packed bytes of an element.
+    /// Number of packed bytes per element.
     bytes: usize,
 }
 
 impl Short {
-    /// Builds the pattern that repeats `runs` (ascending) every `stride` bytes. The pattern moves
-    /// grains of `grain` bytes.
+    /// Builds the pattern that repeats `runs` every `stride` bytes; the runs must be in ascending
+    /// order. A bit of a mask stands for `grain` bytes.
     pub(super) fn new<const PACK: bool>(runs: &[Stripe], stride: usize, grain: usize) -> Self {
         let bytes = runs.iter().map(|run| run.bytes).sum();
         let extent = runs.last().map_or(0, Stripe::end);
-        // A stretch begins at a multiple of the widest element, so that it ends at the end of an
-        // element.
+        // A stretch begins at a multiple of the greatest width. So it also ends at such a multiple,
+        // and no basic element lies in two stretches.
         let widest = runs.iter().map(|run| run.width).max().unwrap_or(1);
         let elements =
             if extent > LINE { 1 } else { ((LINE - extent) / stride + 1).min(LINE / bytes) };
@@ -92,12 +92,12 @@ impl Short {
         Self { head, tail: stretches.collect(), elements, stride, bytes }
     }
 
-    /// Returns the number of elements of one move; 1 if an element takes several moves.
+    /// Returns the number of elements that one move takes; 1 if an element takes several moves.
     pub(super) fn elements(&self) -> usize {
         self.elements
     }
 
-    /// Returns the number of moves of one element; 1 if a move takes several elements.
+    /// Returns the number of moves that one element takes; 1 if a move takes several elements.
     pub(super) fn stretches(&self) -> usize {
         1 + self.tail.len()
     }
@@ -107,8 +107,9 @@ impl Short {
     /// # Safety
     ///
     /// - The pattern was made for this direction and grain.
-    /// - The data of `count` elements from `mem` on is valid: for reads when packing, for writes
-    ///   otherwise. The packed bytes of these elements are valid for the opposite access.
+    /// - The data of the `count` elements that begin at `mem` is valid for reads when packing, and
+    ///   for writes when unpacking. The packed bytes of these elements, at `packed`, are valid for
+    ///   writes when packing, and for reads when unpacking.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
@@ -118,39 +119,41 @@ impl Short {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // A store under an empty mask waits for its page if the page is not mapped.
+        // Return early, because even a store under an empty mask waits for its page if the page is
+        // not mapped.
         if count == 0 {
             return;
         }
         if !self.tail.is_empty() {
-            // SAFETY: `long` has the conditions of this function and gets its arguments.
+            // SAFETY: `long` has the same conditions as this function and gets the same arguments.
             return unsafe { self.long::<PACK, GRAIN>(count, mem, packed) };
         }
-        // The fields are read once here, because the compiler must assume that the stores overwrite
-        // this pattern.
+        // The fields are read once here. The compiler must assume that the stores overwrite `self`,
+        // so it would otherwise read the fields again after every store.
         let Self { ref head, elements, stride, bytes, .. } = *self;
         let (memory, data) = (head.memory, head.data);
         let (pitch, packed_pitch) = (elements * stride, elements * bytes);
         let (mut count, mut mem, mut packed) = (count, mem.wrapping_add(head.offset), packed);
-        // SAFETY: `permute` is the first field of a `repr(C)` `Stretch`, which is aligned to 64
-        // bytes.
+        // SAFETY: `permute` has 64 bytes and is the first field of a `Stretch`. A `Stretch` is
+        // `repr(C)` and aligned to 64 bytes.
         let permute = unsafe { _mm512_load_si512(head.permute.as_ptr().cast()) };
         while count > elements {
-            // SAFETY: more than `elements` elements are left, so the move accesses existing data
-            // only.
+            // SAFETY: more than `elements` elements are left, so the move accesses only the data of
+            // existing elements.
             unsafe { one::<PACK, GRAIN>(permute, memory, data, mem, packed) };
             mem = mem.wrapping_add(pitch);
             packed = packed.wrapping_add(packed_pitch);
             count -= elements;
         }
-        // The first `count` of the elements that a stretch holds.
+        // Keep only the bits of the `count` elements that are left.
         let memory = _bzhi_u64(memory, ((count * stride).min(LINE) / GRAIN) as u32);
         let data = _bzhi_u64(data, (count * bytes / GRAIN) as u32);
-        // SAFETY: the masks have been cut to the `count` elements that are left, at least one.
+        // SAFETY: the masks contain only the `count` elements that are left, and `count` is at least
+        // 1.
         unsafe { one::<PACK, GRAIN>(permute, memory, data, mem, packed) };
     }
 
-    /// Does what [`run`](Self::run) does for elements of several stretches.
+    /// Does what [`run`](Self::run) does for elements that consist of several stretches.
     ///
     /// # Safety
     ///
@@ -167,9 +170,9 @@ impl Short {
             let mem = mem.wrapping_add(i * self.stride);
             let packed = packed.wrapping_add(i * self.bytes);
             for stretch in std::iter::once(&self.head).chain(&self.tail) {
-                // SAFETY: `i` is below `count`, so the caller guarantees the stretch's data on both
-                // sides; a `Stretch` is `repr(C)` and aligned to 64 bytes, and `permute` is its
-                // first field.
+                // SAFETY: `i` is below `count`, so the caller guarantees that the data of the stretch
+                // is valid on both sides. A `Stretch` is `repr(C)` and aligned to 64 bytes, and
+                // `permute` is its first field.
                 unsafe {
                     let permute = _mm512_load_si512(stretch.permute.as_ptr().cast());
                     let mem = mem.wrapping_add(stretch.offset);
@@ -185,8 +188,8 @@ impl Short {
 ///
 /// # Safety
 ///
-/// - The grains under `memory` at `mem` and those under `data` at `packed` are valid: one side for
-///   reads and the other for writes, depending on the direction.
+/// - When packing, the grains under `memory` at `mem` are valid for reads, and those under `data` at
+///   `packed` for writes. When unpacking, it is the other way round.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 unsafe fn one<const PACK: bool, const GRAIN: usize>(
@@ -196,8 +199,8 @@ unsafe fn one<const PACK: bool, const GRAIN: usize>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: loads and stores access only the grains under `memory` at `mem` and those under
-    // `data` at `packed`, which the caller guarantees.
+    // SAFETY: the load and the store access only the grains under `memory` at `mem` and those under
+    // `data` at `packed`. The caller guarantees that these are valid.
     unsafe {
         if PACK {
             let bytes = _mm512_permutexvar_epi8(permute, load::<GRAIN>(memory, mem));

@@ -1,6 +1,6 @@
-//! A small test of every class of leaf kernels, with few bytes for Miri, which is a thousand times
-//! slower. (`cargo miri test -p typepack-engine --lib leaf::tests::brief`; portable instances
-//! only.)
+//! A small test that runs every class of leaf kernels on few bytes. It is for Miri, which is a
+//! thousand times slower than normal execution. (Run `cargo miri test -p typepack-engine --lib
+//! leaf::tests::brief`; Miri executes only the portable instances.)
 
 use super::*;
 

@@ -1,8 +1,9 @@
-//! Tests every class of leaf kernels on every instruction set, in either byte order, at every
-//! distance from a guard page, and with a count of 0.
+//! Tests every class of leaf kernels on every instruction set, in both byte orders, at every distance
+//! from a guard page, and with a count of 0.
 //!
-//! The classes come from matches without a wildcard. So a new kind of work does not compile until
-//! it has a class, and the test fails until it has a nest for the class.
+//! The code derives the class in `match` expressions without a wildcard. So a new variant of `Work`
+//! does not compile until it has a class here, and the test fails until it contains a nest for this
+//! class.
 
 use super::super::lists::{self, Runs};
 use super::*;
@@ -12,17 +13,18 @@ use std::iter::successors;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Innermost level and length of the block, up to one byte more than the longest fixed length.
+    /// The kind of the innermost level and the length of the block. 65 stands for all lengths above
+    /// 64, the longest fixed length.
     Row(LevelShape, u64),
     Runs(LevelShape),
     #[cfg(target_arch = "x86_64")]
     Window,
-    /// Bytes of an element.
+    /// The number of bytes per element.
     Tile(u64),
 }
 
-/// Bytes that are byte-swapped together in a leaf: 1 if nothing is swapped, 0 for a window whose
-/// runs have different widths.
+/// The number of bytes that are reversed together in a leaf. 1 means that no bytes are reversed; 0
+/// means a window whose runs have different widths.
 type Turn = usize;
 
 fn turn_of(leaf: &Leaf, swap: Option<&Swap>) -> Turn {
@@ -49,17 +51,17 @@ impl Kind {
         }
     }
 
-    /// Returns the kinds that exist on `isa`.
+    /// Returns the kinds of executors that exist on `isa` for the swap `turn`.
     fn all(isa: Isa, turn: Turn) -> Vec<Self> {
         let whole = |bytes: &u64| turn != 0 && bytes.is_multiple_of(turn as u64);
-        // A block of 65 bytes stands for all longer blocks.
+        // The length 65 stands for all blocks longer than 64 bytes.
         let lengths = |level| {
             let fixed = (1..=64).filter(whole).map(move |length| Self::Row(level, length));
             fixed.chain((turn != 0).then_some(Self::Row(level, 65)))
         };
         let mut all: Vec<Self> = levels().flat_map(lengths).collect();
         all.extend(levels().map(Self::Runs));
-        // Elements of 16 bytes alone are never dense enough for a window.
+        // Blocks that consist of 16-byte elements are never dense enough for a dense pattern.
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512 && turn != 16 {
             all.push(Self::Window);
@@ -90,10 +92,11 @@ fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     Level::Table { entries, scale: stride }
 }
 
-/// The shifts that were tried (one bit each), and whether a count of 0 was.
+/// For each kind, swap, instruction set and direction: a bit mask of the shifts that were tried, and
+/// whether a count of 0 was tried.
 type Tried = HashMap<(Kind, Turn, Isa, bool), (u64, bool)>;
 
-/// Checks `nest` at `shift` and records which kind ran.
+/// Checks `nest` at `shift` and records which kinds of executors ran.
 fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) {
     let [memory, bytes] = room;
     check(nest, shift, memory, bytes);
@@ -124,7 +127,8 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     }
 }
 
-/// An element of several stretches. It begins with a single byte, followed by elements of 16 bytes.
+/// The runs of an element that takes several stretches of 64 bytes. The first run has a single byte;
+/// runs of 16 bytes follow.
 const LONG: [(i64, u64); 19] = [
     (0, 1),
     (2, 2),
@@ -154,11 +158,12 @@ fn every_class_at_every_alignment() {
     let block = |bytes| Leaf::Block { bytes };
     let nest = |levels: Vec<Level>, leaf| Nest { base: 0, levels: levels.into(), leaf };
     for shift in 0..64 {
-        // These counts give whole groups of every width, with every remainder.
+        // These counts give full groups for every group width, and every possible remainder.
         let count = 16 + shift as u64 % 17;
         for kind in levels() {
             for bytes in (1..=65).chain([96, 127, 130, 300]) {
-                // These runs are far apart, because denser patterns would be windows.
+                // These blocks lie far apart, because blocks closer together would become a dense
+                // pattern.
                 let stride = bytes as i64 + 97;
                 let rows = nest(vec![level(kind, count, stride)], block(bytes));
                 sweep(&mut tried, &rows, shift, &mut room);
@@ -226,7 +231,8 @@ fn every_class_at_every_alignment() {
     assert_eq!(all, tried.len(), "a kernel ran that is in no class");
 }
 
-/// Tests lists of unequal runs, which are not nests, at every distance from a guard page.
+/// Checks lists of runs of unequal length at every distance from a guard page. Such lists are not
+/// nests.
 #[test]
 fn lists_at_every_alignment() {
     for width in [1, 2, 4, 8, 16] {
@@ -234,16 +240,17 @@ fn lists_at_every_alignment() {
     }
 }
 
-/// Tests lists of runs with byte-swapped elements of `width` bytes.
+/// Checks lists of runs whose elements have `width` bytes and are byte-swapped.
 fn lists_of(width: usize) {
     let mut room = [Guarded::new(1 << 17), Guarded::new(1 << 16)];
     let pattern = |i: usize| (i * 31 + i / 251) as u8 | 1;
-    // The list's first run lies first in memory, and its last run last.
+    // The first run of the list has the lowest address, and the last run has the highest. So both
+    // ends of the list reach the ends of the buffer.
     let counts: Vec<i64> = (0..67).map(|i| i * 41 % 67).chain([3]).collect();
     let places: Vec<i64> = (0..68).map(|i| i * 70).collect();
     let length = (67 * 70 + 3) * width;
     let total: usize = counts.iter().map(|&count| count as usize).sum::<usize>() * width;
-    // Offsets in memory, in packed order.
+    // For each packed byte, its offset in memory.
     let order: Vec<usize> = places
         .iter()
         .zip(&counts)
@@ -272,7 +279,8 @@ fn lists_of(width: usize) {
                         mem: mem.as_mut_ptr(),
                         width: Width::new(width).unwrap(),
                     };
-                    // SAFETY: `mem` holds all runs of the list, `out` the sum of their bytes.
+                    // SAFETY: `mem` holds all runs of the list, and `out` has as many bytes as the
+                    // runs have together.
                     let end = unsafe { lists::run::<true>(isa, list, 0..68, out.as_mut_ptr()) };
                     assert_eq!(end.addr() - out.as_ptr().addr(), total);
                     assert!(*out == expected, "{width} {isa} +{shift} end {at_end}");
@@ -280,8 +288,9 @@ fn lists_of(width: usize) {
                     out.iter_mut().for_each(|byte| *byte = !*byte);
                     let mut expected = mem.to_vec();
                     order.iter().zip(&*out).for_each(|(&at, byte)| expected[at] = *byte);
-                    // SAFETY: `mem` holds all runs of the list, `out` the sum of their bytes. The
-                    // ranges of the other two calls are empty, so these calls access nothing.
+                    // SAFETY: `mem` has room for all runs of the list, and `out` holds as many bytes
+                    // as the runs have together. The ranges of the other two calls are empty, so
+                    // these calls access nothing.
                     unsafe {
                         lists::run::<false>(isa, list, 0..68, out.as_mut_ptr());
                         lists::run::<false>(isa, list, 5..5, std::ptr::null_mut());

@@ -1,108 +1,116 @@
-//! The cost model: the times of all executors of a nest. These times determine which executor runs
-//! calls of which size, and when a compilation pays.
+//! The cost model: estimates how long each executor of a nest takes. The estimates determine which
+//! executor runs calls of which size, and when compiling a kernel pays.
 //!
-//! `plan/` asks for a choice at the first call of a nest in a direction. `table.rs` holds the
-//! measurements; this file holds the arithmetic. A call takes a fixed time, a time for every
-//! execution of the innermost level (a *row*), and a time for every *run*: a block, a line of a
-//! window, or a move of up to 16 bytes. The time of an executor is a straight line over the number
-//! of outermost iterations. Beyond the size at which the lines of two executors cross, the other
-//! executor is faster.
+//! `plan/` calls [`choice`] at the first call of a nest in a direction. `table.rs` contains the
+//! measurements, and this file the arithmetic. In the model, a call takes a fixed time, plus a time
+//! for every execution of the innermost level (a *row*), plus a time for every *run*. A run is a
+//! block, a cache line of a window, or a move of up to 16 bytes. So the time of an executor is a
+//! linear function of the number of outermost iterations. If the graphs of two executors cross, one
+//! executor is faster for smaller calls and the other for larger calls.
 //!
-//! The plan requests a kernel when the kernel would have saved as much time so far as its
-//! compilation takes. Without knowledge of the future no rule is better in the worst case: a later
-//! request costs time in programs that continue, and an earlier request costs time in programs that
-//! stop.
+//! The plan requests a kernel when the kernel would have saved, in all calls so far, as much time as
+//! its compilation takes. The plan cannot know how many calls will follow, and no other rule is
+//! better in the worst case. A later request costs time in programs that go on, and an earlier
+//! request costs time in programs that stop.
 //!
-//! The measurements are for data in the first-level cache. For data farther away, all executors wait
-//! for memory. The model then overrates the difference, and a kernel comes a little early.
+//! The measurements are for data in the first-level cache. If the data is farther away, all executors
+//! wait for memory. Then the model overestimates the difference between executors, and the plan
+//! requests a kernel a little too early.
 
 mod table;
 
 use crate::kernel::{Direction, Leaf, LeafShape, Level, Nest};
 use crate::leaf::{Class, Isa};
 
-/// The times of an executor, in picoseconds.
+/// The times that an executor takes, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
-    /// Time of each call.
+    /// Fixed time per call.
     call: u32,
-    /// Time of each execution of the innermost level.
+    /// Time per execution of the innermost level.
     row: u32,
-    /// Time of each block of the given size. For blocks longer than 64 bytes, for lines and for
-    /// moves: time of each 64 bytes.
+    /// Time per block of the given size. For blocks longer than 64 bytes, time per 64 bytes. For
+    /// windows, time per line or per move, as the field that holds this cost says.
     run: u32,
 }
 
-/// Number of block sizes in [`Blocks`]: up to 1, 2, 4, 8, 16, 32, 64 bytes, and longer.
+/// Number of block sizes in [`Blocks`]. The first seven are for blocks of up to 1, 2, 4, 8, 16, 32
+/// and 64 bytes; the last is for longer blocks.
 const SIZES: usize = 8;
 
-/// Costs by block size.
+/// One cost for each block size.
 type Blocks = [Cost; SIZES];
 
-/// The costs of the leaf kernels of an instruction set in a direction.
+/// The costs of the leaf kernels of one instruction set in one direction.
 #[derive(Debug)]
 struct Leaves {
-    /// The costs of blocks at a constant stride.
+    /// Costs of blocks at a constant stride.
     strided: Blocks,
-    /// The costs of blocks at listed displacements.
+    /// Costs of blocks at displacements from a table.
     listed: Blocks,
-    /// The costs of windows by lines: with a period of one line, and with a longer period.
+    /// Costs of windows that are moved line by line. The first cost is for a period of one line, the
+    /// second for longer periods.
     window: [Cost; 2],
-    /// The cost of windows run by run; the times are for each move.
+    /// Cost of windows that are moved run by run. `run` is the time per move of up to 16 bytes.
     runs: Cost,
 }
 
-/// The costs of compiled kernels in a direction.
+/// The costs of compiled kernels in one direction.
 #[derive(Debug)]
 struct Kernels {
     strided: Blocks,
     listed: Blocks,
-    /// The cost of windows; the times are for each move.
+    /// Cost of windows. `run` is the time per move of up to 16 bytes.
     window: Cost,
 }
 
-/// The choice of the executor for calls of each size, and of the time at which to compile.
+/// The result of the cost model for a nest in a direction: for which calls a kernel is the faster
+/// executor, and when to compile the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Choice {
-    /// The kernel runs calls of at most this many packed bytes. 0 means that no kernel is wanted.
+    /// The kernel is used for calls of at most this many packed bytes. 0 means that no kernel is
+    /// wanted.
     pub(crate) most: u64,
     /// The kernel is requested when it would have saved this much time, in picoseconds.
     pub(crate) price: u64,
-    /// The time saved in each call.
+    /// Time that the kernel saves per call, in picoseconds. The value may be negative.
     call: i64,
-    /// The time saved in each KiB.
+    /// Time that the kernel saves per KiB of packed bytes, in picoseconds. The value may be negative.
     kib: i64,
 }
 
-/// The time in picoseconds that corresponds to one byte of the compiler's threshold. The threshold
-/// is a number of bytes because a number of bytes is easier for people to choose. If that many
-/// bytes move in blocks of 8 bytes with one memcpy each, the program loses as much time as a
-/// compilation takes (2.5 GB/s instead of 20 GB/s with a compiled kernel; `cargo run --release -p
-/// typepack-jit --example tune`).
+/// The time in picoseconds for which one byte of the compiler's threshold stands. The threshold is a
+/// number of bytes because people can estimate bytes more easily than picoseconds. Suppose that a
+/// program moves as many bytes as the threshold in blocks of 8 bytes, with one memcpy per block (2.5
+/// GB/s). Compared with a compiled kernel (20 GB/s), it then loses as much time as a compilation
+/// takes (`cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
-/// Correction for windows by lines beyond the first-level cache. There, windows announce their stores
-/// and fill whole registers, while kernels lose a quarter to a half of their speed (`typepack-bench
-/// peers`, d1s2 and f1s3 at 16 KiB and 256 KiB: 60 and 29 GB/s by lines, 41 and 17 compiled; in the
-/// table the two differ by less than a tenth).
+/// Correction of the time of windows that are moved line by line. Beyond the first-level cache, these
+/// windows are faster than the table says relative to compiled kernels, because they announce their
+/// stores and fill whole registers. Kernels lose a quarter to a half of their speed there. At 16 KiB
+/// and 256 KiB, lines reach 60 and 29 GB/s, and compiled kernels 41 and 17 (`typepack-bench peers`,
+/// d1s2 and f1s3). In the table the two differ by less than a tenth.
 const FAR: f64 = 0.7;
 
 impl Choice {
-    /// The choice of no kernel.
+    /// The choice that never uses a kernel.
     pub(crate) const NEVER: Self = Self { most: 0, price: u64::MAX, call: 0, kib: 0 };
 
-    /// Returns the time that a kernel saves in a call that moves `bytes` bytes, in picoseconds.
+    /// Returns the time that a kernel saves in a call of `bytes` packed bytes, in picoseconds; 0 if
+    /// the kernel is slower.
     #[inline]
     pub(crate) fn saving(&self, bytes: u64) -> u64 {
-        /// Keeps products within 64 bits; a call of 4 GiB pays for any compilation.
+        /// Limit that keeps the product below within 64 bits. The limit changes no decision, because
+        /// a single call of 4 GiB already pays for any compilation.
         const MOST: u64 = 1 << 32;
         let of_bytes = (bytes.min(MOST) as i64).wrapping_mul(self.kib) >> 10;
         u64::try_from(self.call.wrapping_add(of_bytes)).unwrap_or(0)
     }
 }
 
-/// A straight line: the time of a call, in picoseconds, as a function of the iterations of the
+/// A linear function: the time of a call, in picoseconds, for a given number of iterations of the
 /// outermost level.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -110,10 +118,11 @@ struct Line {
     each: f64,
 }
 
-/// The work of a call of a nest, per iteration of the outermost level.
+/// The amount of work in a call of a nest, per iteration of the outermost level.
 struct Tally<'a> {
     nest: &'a Nest,
-    /// Executions of the innermost level; 0 if it is the outermost level.
+    /// Number of executions of the innermost level per outermost iteration. 0 if the innermost level
+    /// is the outermost level.
     rows: f64,
     leaves: f64,
 }
@@ -131,7 +140,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the line of an executor with the costs `cost`, if a leaf has `runs` runs.
+    /// Returns the time of an executor with the costs `cost`, for a leaf that has `runs` runs.
     fn line(&self, cost: Cost, runs: f64) -> Line {
         let (call, row) = (f64::from(cost.call), f64::from(cost.row));
         let first = if self.rows == 0.0 { row } else { 0.0 };
@@ -149,7 +158,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the number of moves of up to 16 bytes in a leaf.
+    /// Returns the number of moves of up to 16 bytes that a leaf takes.
     fn moves(&self) -> f64 {
         match &self.nest.leaf {
             Leaf::Block { bytes } => bytes.div_ceil(16) as f64,
@@ -164,11 +173,13 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the time of the alternative to a kernel; `None` if a kernel never pays.
+    /// Returns the time of the executor that is available without a kernel. Returns `None` if a
+    /// kernel never pays.
     fn other(&self, class: Class, costs: &Leaves, interpreter: Cost) -> Option<Line> {
         let leaf = &self.nest.leaf;
         Some(match (class, leaf) {
-            // Tiles are for strides at which all other executors wait for caches.
+            // Tiles are used at strides at which every other executor, including a kernel, waits for
+            // the caches.
             (Class::Tile, _) => return None,
             (Class::Row, Leaf::Block { bytes }) => {
                 self.of_blocks(&costs.strided, &costs.listed, *bytes)
@@ -191,8 +202,9 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Chooses between a kernel that is still to be compiled, by a compiler with this threshold, and the
-/// available executor of class `class` and instruction set `isa`, for `nest` in `direction`.
+/// Chooses between a kernel and the executor that is available without compiling, for `nest` in
+/// `direction`. The available executor has class `class` and instruction set `isa`. The kernel is not
+/// compiled yet; `threshold` is the threshold of its compiler.
 pub(crate) fn choice(
     nest: &Nest,
     direction: Direction,
@@ -219,20 +231,21 @@ pub(crate) fn choice(
     decide(other, kernel, bytes, price)
 }
 
-/// Returns the choice if a compiled kernel was requested by name, so that there is no leaf kernel. The
-/// kernel takes all calls, even with blocks so long that the interpreter's memcpy is as fast.
+/// Returns the choice if the settings request compiled kernels by name, so that no leaf kernel is
+/// available. The kernel then runs all calls, even if the blocks are so long that the interpreter's
+/// memcpy is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Minimum saving in picoseconds per KiB. Because of this minimum, a nest that moves enough bytes
-    /// always requests its kernel.
+    /// Minimum saving, in picoseconds per KiB. Because of this minimum, the plan requests the kernel
+    /// in any case once the nest has moved enough bytes.
     const LEAST: i64 = 1024 * 10;
     let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
 }
 
-/// Chooses between the available executor and a kernel. An outermost iteration packs `bytes` bytes,
-/// and a compilation takes `price`.
+/// Chooses between the available executor and a kernel. `other` and `kernel` are the times of the
+/// two. One outermost iteration packs `bytes` bytes, and compiling the kernel takes `price`.
 fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Differences below this fraction are measurement noise in the table.
+    /// A relative difference below this fraction is measurement noise in the table.
     const NOISE: f64 = 0.04;
     let call = other.fixed - kernel.fixed;
     let each = match other.each - kernel.each {
@@ -241,10 +254,10 @@ fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     };
     let most = match (call > 0.0, each) {
         (true, 0.0..) => u64::MAX,
-        // The kernel takes calls up to the size where the lines cross.
+        // The kernel is faster up to the size at which the two times are equal.
         (true, _) => (call / -each * bytes) as u64,
-        // The kernel takes calls from the size where the lines cross. This size is a few runs, so a
-        // second limit is not worthwhile.
+        // The kernel is faster from the size at which the two times are equal. This size is only a
+        // few runs, so no lower limit is stored.
         (false, each) if each > 0.0 => u64::MAX,
         _ => return Choice::NEVER,
     };

@@ -1,4 +1,4 @@
-//! Tests of the choice for given costs.
+//! Checks the cost model's choices for given costs.
 
 use super::*;
 use crate::kernel::Levels;
@@ -13,7 +13,7 @@ fn line(fixed: f64, each: f64) -> Line {
 fn a_kernel_that_is_better_everywhere_takes_all_calls() {
     let choice = decide(line(9000.0, 1000.0), line(5000.0, 500.0), 8.0, PRICE);
     assert_eq!((choice.most, choice.price), (u64::MAX, PRICE));
-    // The kernel saves 4 ns per call and 0.5 ns per 8 bytes.
+    // The kernel saves 4 ns per call, and another 0.5 ns per 8 bytes.
     assert_eq!(choice.saving(80), 4000 + 5000);
     assert_eq!(choice.saving(0), 4000);
 }
@@ -30,9 +30,9 @@ fn a_kernel_that_starts_faster_takes_small_calls() {
 fn a_kernel_that_is_worse_everywhere_is_never_asked_for() {
     let never = Choice { most: 0, price: u64::MAX, call: 0, kib: 0 };
     assert_eq!(decide(line(5000.0, 500.0), line(5000.0, 600.0), 8.0, PRICE), never);
-    // The saving is less than one iteration.
+    // The kernel saves so little per call that it is slower after less than one iteration.
     assert_eq!(decide(line(5000.0, 500.0), line(4900.0, 9000.0), 8.0, PRICE), never);
-    // The difference is noise.
+    // The difference between the two times is within the measurement noise.
     assert_eq!(decide(line(5000.0, 500.0), line(5000.0, 490.0), 8.0, PRICE), never);
 }
 
@@ -71,29 +71,31 @@ fn rows_and_runs_are_counted_per_outermost_iteration() {
     assert_eq!((of_three.fixed, of_three.each), (5000.0, 4.0 * 3000.0 + 40.0 * 200.0));
 }
 
-/// Checks choices that follow from the table. The command that generates `table.rs` explains them.
+/// Checks choices that follow from the measurements in `table.rs`. `typepack-bench calibrate`, which
+/// writes `table.rs`, measures the differences explained below.
 #[test]
 fn choices_of_the_table() {
     let threshold = 512 << 10;
     for direction in [Direction::Pack, Direction::Unpack] {
         let ask = |nest: &Nest, class| choice(nest, direction, Isa::Avx512, class, threshold);
-        // Loops that are compiled for the length of the block are faster than a memcpy per block.
+        // A kernel is compiled for the length of the block, so its loop is faster than one memcpy per
+        // block.
         let short = nest(vec![level(1, 0), level(64, 16)], 8);
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
         assert!(choice.saving(512) > 0);
-        // The class `Interpreter` stands for settings that request compiled kernels by name. So the
-        // kernel takes these rows although the interpreter is as fast.
+        // With the class `Interpreter`, the settings request compiled kernels by name. So the kernel
+        // runs these rows although the interpreter is as fast.
         let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
         assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
         assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
-        // Leaf kernels fill registers of 64 bytes with such blocks; compiled kernels have registers
-        // of 16 bytes.
+        // For such blocks, leaf kernels use registers of 64 bytes, but compiled kernels use registers
+        // of 16 bytes. So no kernel is wanted for large calls.
         let long = nest(vec![level(1, 0), level(1000, 1024)], 512);
         assert!(ask(&long, Class::Row).most < 1 << 20, "{direction:?}");
-        // Tiles win by their order of visits, which the table does not contain.
+        // Tiles are faster because of their order of visits. The table does not contain this effect.
         assert_eq!(ask(&short, Class::Tile), Choice::NEVER);
-        // Lines are faster for dense windows of many short blocks.
+        // For dense windows of many short blocks, moving line by line is faster than a kernel.
         let dense = nest(vec![level(1, 0), level(10_000, 2)], 1);
         assert!(ask(&dense, Class::Window).most < 10_000, "{direction:?}");
     }
