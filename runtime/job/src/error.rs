@@ -1,11 +1,11 @@
-//! The errors of a job: making, mapping and joining its segment, and the memory of a heap.
+//! The errors of the functions that make, map and join a job's segment or manage the memory of a heap.
 //!
-//! This file is the lowest layer. `shm/` raises the errors. The runtime's `error.rs` converts them, and the
-//! launcher prints them after `mpiexec: `.
+//! This file is the lowest layer of the crate: it imports no other file. The files of `shm/` return these
+//! errors. The runtime's `error.rs` converts them, and the launcher prints them after `mpiexec: `.
 
 use std::{fmt, io};
 
-/// The kind of an error of the job. Each kind belongs to one MPI class.
+/// The kind of an [`Error`]. Each kind corresponds to the MPI error class in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -15,16 +15,17 @@ pub enum ErrorKind {
     NoMemory,
     /// `mpiexec` and this program come from different builds (`MPI_ERR_OTHER`).
     Mismatch,
-    /// The environment says that this process is a rank, but its descriptors or numbers do not match the
-    /// job (`MPI_ERR_OTHER`).
+    /// The environment says that this process is a rank of a job, but the inherited descriptors or the
+    /// numbers in the environment do not match the job (`MPI_ERR_OTHER`).
     NotARank,
-    /// `mpiexec` is gone (`MPI_ERR_PROC_ABORTED`).
+    /// `mpiexec` has ended (`MPI_ERR_PROC_ABORTED`).
     LauncherGone,
-    /// The system refused a call (`MPI_ERR_OTHER`).
+    /// The operating system refused a call (`MPI_ERR_OTHER`).
     System,
 }
 
-/// An error about the job's shared memory: a kind and one sentence.
+/// An error of this crate: a kind, one sentence that describes the error, and the system's error if there is
+/// one.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -33,12 +34,14 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes an error of this kind; `detail` is the sentence.
+    /// Makes an error of the given kind; `detail` is the sentence that describes it.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), source: None }
     }
 
-    /// Makes the error of a failed system call. A lack of memory has its own kind and a hint.
+    /// Makes the error for a failed system call: `what` describes the call and `source` is the system's
+    /// error. If memory has run out, the kind is [`ErrorKind::NoMemory`], and the text tells the user to
+    /// check the memory limit; otherwise the kind is [`ErrorKind::System`].
     pub fn system(what: impl Into<String>, source: io::Error) -> Self {
         let mut detail = what.into();
         let no_memory =

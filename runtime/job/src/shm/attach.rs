@@ -1,12 +1,13 @@
 //! Joins the job in which this process was started.
 //!
-//! `runtime/src/world.rs` calls [`attach_from_env`] once. The function finds the segment (`segment.rs`) and
-//! the control socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
-//! process the rank. The transports start afterwards. `README.md` has the list of numbered steps.
+//! `runtime/src/world.rs` calls [`attach_from_env`] once. From the environment that `mpiexec` set, the
+//! function finds the segment (`segment.rs`) and the control socket (`sys/channel.rs`). It checks both, and
+//! registers this process as the rank. The runtime starts the transports afterwards. The step numbers in this
+//! file are those of the list in `README.md`.
 //!
-//! Invariants: this process takes over a descriptor only after it has recognised the descriptor as what the
-//! environment says. At most one process ever becomes a given rank. A process that has attached dies with
-//! the launcher.
+//! Invariants: this process takes ownership of an inherited descriptor only after it has checked that the
+//! descriptor is what the environment says. At most one process ever becomes a given rank. A process that has
+//! attached is killed when the launcher dies.
 
 use std::env;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -19,31 +20,33 @@ use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::{channel, memory, process};
 
-/// Numbers of the inherited descriptors: `"segment,control"`.
+/// Environment variable: numbers of the two inherited descriptors, as `"segment,control"`.
 pub const JOB_FD: &str = "TYPEPACK_JOB_FD";
-/// This rank.
+/// Environment variable: number of this rank.
 pub const RANK: &str = "TYPEPACK_RANK";
-/// Number of ranks.
+/// Environment variable: number of ranks of the job.
 pub const SIZE: &str = "TYPEPACK_SIZE";
-/// Number of this rank among the ranks on this machine.
+/// Environment variable: number of this rank among the ranks on this machine.
 pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
-/// Number of this rank among the ranks on this machine, under the name that the launchers of the MPI ABI
-/// share.
+/// Environment variable: the same number as [`LOCAL_RANK`], under the name that all launchers of the MPI ABI
+/// use.
 pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
-/// Number of ranks on this machine.
+/// Environment variable: number of ranks on this machine.
 pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 
-/// Number of the program that this rank runs among the programs of the job, from 0.
+/// Environment variable: number of the program that this rank runs. The programs of a job are numbered from
+/// 0.
 pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
-/// Number of ranks that run this rank's program.
+/// Environment variable: number of ranks that run the same program as this rank.
 pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
-/// Number of processes for which the job has room, as stated by the user; set if `mpiexec -usize` was
-/// given.
+/// Environment variable: number of processes for which the job has room, as stated by the user. It is set
+/// only if `mpiexec -usize` was given.
 pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
-/// Name of the first error handler of communicators; set if `mpiexec -initial-errhandler` was given.
+/// Environment variable: name of the error handler that communicators have at first. It is set only if
+/// `mpiexec -initial-errhandler` was given.
 pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
 
-/// Interval at which a rank that waits for the launcher checks whether the launcher is alive.
+/// While a rank waits for the launcher, it checks at this interval whether the launcher is alive.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Membership in a job: this process is rank `rank` until it ends.
@@ -51,15 +54,15 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Attached {
     /// The job's shared memory.
     pub segment: Arc<Segment>,
-    /// This rank.
+    /// Number of this rank.
     pub rank: usize,
-    /// The rank's end of the control socket, which stays open as long as this process lives. When the
-    /// launcher dies, the other end closes, and the kernel kills this process.
+    /// The rank's end of the control socket. It stays open as long as this process lives. When the launcher
+    /// dies, the other end closes, and the kernel then kills this process.
     control: OwnedFd,
 }
 
 impl Attached {
-    /// Returns whether `mpiexec` is gone. If it is, the kernel kills this process within a moment.
+    /// Returns true if `mpiexec` has ended. In that case the kernel kills this process within a moment.
     pub fn launcher_is_gone(&self) -> bool {
         channel::is_closed(self.control.as_fd())
     }
@@ -68,16 +71,17 @@ impl Attached {
 /// Joins the job for which `mpiexec` started this process. Returns `Ok(None)` if the process was started
 /// without `mpiexec`.
 ///
-/// The function returns when the launcher watches this process. A second call in one process, a call in a
-/// child of a rank, and a call in a second program of one rank are errors.
+/// The function returns once the launcher watches this process. It fails if this process calls it a second
+/// time, if a child of a rank calls it, or if the rank runs a second program that calls it.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] if the environment does not match the descriptors,
-/// [`ErrorKind::Mismatch`] if the launcher is another build, [`ErrorKind::LauncherGone`] if the launcher is
-/// gone, and [`ErrorKind::System`] if the system refuses a call.
+/// Returns [`ErrorKind::NotARank`] if the environment does not match the descriptors, [`ErrorKind::Mismatch`]
+/// if the launcher comes from another build, [`ErrorKind::LauncherGone`] if the launcher has ended, and
+/// [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
-    // The lock is held over the whole function, so that two threads do not take over the same descriptors.
+    // The function holds the lock until it returns, so that two threads do not take ownership of the same
+    // descriptors.
     static TAKEN: Mutex<bool> = Mutex::new(false);
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
@@ -89,8 +93,8 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     let rank = number(RANK)?;
     let size = number(SIZE)?;
 
-    // 2. Recognise the descriptors before taking them over: after a close-on-exec or a close these numbers
-    //    may belong to any other file of this process.
+    // 2. Check the descriptors before taking ownership of them. If the process has closed them, or an exec
+    //    has closed them, the numbers may belong to any other file of this process.
     let recognised = recognise(segment_fd, control_fd)?;
     if !recognised {
         return Err(not_a_rank(format!(
@@ -100,14 +104,14 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     }
     *taken = true;
     let adopt = |fd| {
-        // SAFETY: `recognise` found both descriptors open and made by mpiexec for this rank. No other code
-        // of this process owns them, and `taken` makes this the only time that takes ownership.
+        // SAFETY: `recognise` found that both descriptors are open and that mpiexec made them for this rank.
+        // No other code of this process owns them. `taken` ensures that ownership is taken only once.
         unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
     };
     let control = adopt(control_fd)?;
     let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
 
-    // 3. Check that the numbers fit the segment.
+    // 3. Check that the rank and the number of ranks agree with the segment.
     if size != segment.ranks() || rank >= size {
         return Err(not_a_rank(format!(
             "{RANK}={rank} and {SIZE}={size} do not fit a job of {} ranks",
@@ -122,8 +126,9 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 
 impl Attached {
     /// Step 4: makes the kernel kill this process if the launcher dies. The launcher has armed the control
-    /// socket for the process group that it made. If a wrapper has made another group, this process has to
-    /// arm the socket for itself. The parent death signal is the second safeguard.
+    /// socket for the process group that it made for this rank. If a wrapper program has put this process
+    /// into another group, this process arms the socket for itself. The parent death signal is the second
+    /// safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
         process::die_with_parent().map_err(failed)?;
@@ -131,11 +136,11 @@ impl Attached {
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // This check comes after arming, because a launcher that died before the arming raises no signal.
+        // Check only now, after arming: if the launcher died before the socket was armed, no signal was sent.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 
-    /// Step 5: becomes the rank. Step 6: waits until the launcher watches this process.
+    /// Step 5: registers this process as the rank. Step 6: waits until the launcher watches this process.
     fn register(&self) -> Result<(), Error> {
         let slot = self.segment.slot(self.rank);
         slot.state
@@ -175,17 +180,18 @@ fn gone() -> Error {
     Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
 }
 
-/// Returns whether the two numbers are open descriptors of the right kinds.
+/// Returns true if both numbers are open descriptors: `segment` of a sealed memory file and `control` of a
+/// control socket.
 fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
-    // SAFETY: both borrows end with this function. If another thread closes a descriptor in the meantime,
-    // the calls below fail with EBADF or describe another file; they read only its properties.
+    // SAFETY: both borrows end with this function. If another thread closes one of the descriptors in the
+    // meantime, the calls below fail with EBADF or read the properties of another file, which does no harm.
     let fds = unsafe { (channel::borrow(segment), channel::borrow(control)) };
     let (Some(segment), Some(control)) = fds else { return Ok(false) };
     let sealed = memory::sealed_len(segment).map_err(|e| Error::system(JOB_FD, e))?;
     Ok(sealed.is_some() && channel::is_control(control))
 }
 
-/// Returns the two descriptor numbers of [`JOB_FD`], or `None` if it is not set.
+/// Returns the numbers of the two descriptors from [`JOB_FD`], or `None` if that variable is not set.
 fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     let Some(value) = env::var_os(JOB_FD) else { return Ok(None) };
     let parse = |text: &str| text.parse::<RawFd>().ok().filter(|&fd| fd > 2);
@@ -200,7 +206,7 @@ fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     }
 }
 
-/// Returns a number that the launcher has put into the environment.
+/// Returns the number in the environment variable `name`, which the launcher has set.
 fn number(name: &'static str) -> Result<usize, Error> {
     let value = env::var_os(name)
         .ok_or_else(|| not_a_rank(format!("{JOB_FD} is set, but {name} is not")))?;

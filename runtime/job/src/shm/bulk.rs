@@ -1,33 +1,34 @@
-//! The chunk buffers of one ordered pair. They carry the data of long matched messages while both ranks
-//! work.
+//! The chunk buffers of one ordered pair of ranks. They carry the data of long messages. The sender and the
+//! receiver both work while a message passes through the chunks.
 //!
-//! `transport/pipeline.rs` streams messages that do not fit the ring, after the receiver has sent CTS. A
-//! chunk does not name its message. The sender fills them in the order in which CTS arrive, and the
-//! receiver drains them in the order in which it sent the CTS. So both ranks agree to which message a chunk
-//! belongs, and the receiver reads only the length of a chunk from shared memory.
+//! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
+//! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not name
+//! its message. The sender fills the chunks in the order in which the CTS arrive, and the receiver drains the
+//! chunks in the order in which it sent the CTS. So both ranks agree on the message to which a chunk belongs,
+//! and the receiver reads only the length of a chunk from shared memory.
 //!
-//! 1. The sender takes chunk `n % window` when `n - freed < window`. It packs into the chunk, writes the
-//!    length, and then the stamp `n + 1` with release order.
-//! 2. The receiver sees the stamp with acquire order, checks the length against the buffer and against the
-//!    rest of the message, unpacks, and publishes `freed = n + 1`.
+//! 1. The sender takes chunk `n % window` when `n - freed < window`. The sender packs data into the chunk,
+//!    writes the length, and then writes the stamp `n + 1` with release order.
+//! 2. The receiver reads the stamp with acquire order, checks the length against the size of a chunk and
+//!    against the rest of the message, unpacks the data, and publishes `freed = n + 1`.
 //!
-//! The sender packs chunk `k + 1` while the receiver unpacks chunk `k`.
+//! So the sender can pack chunk `k + 1` while the receiver unpacks chunk `k`.
 
 use super::ring::Violation;
 use crate::sync::Word;
 
-/// The shared words of one pair's chunks.
+/// The words of one pair's chunks in shared memory.
 pub trait ChunkMemory {
     /// The type of a word.
     type Word: Word;
     /// Size of one chunk in bytes.
     const BYTES: usize;
 
-    /// Returns the stamp of chunk `index`, which is below the window of both sides.
+    /// Returns the stamp of chunk `index`. The index is below the number of chunks that the pair uses.
     fn stamp(&self, index: usize) -> &Self::Word;
-    /// Returns the length of chunk `index`.
+    /// Returns the length word of chunk `index`: the number of bytes in the chunk.
     fn length(&self, index: usize) -> &Self::Word;
-    /// Returns the number of chunks that the receiver has freed since the start.
+    /// Returns the word with the number of chunks that the receiver has freed since the start of the job.
     fn freed(&self) -> &Self::Word;
 }
 
@@ -40,17 +41,17 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the sender's side, which has filled no chunk yet. The pair uses `window` chunks, a power of
-    /// two.
+    /// Creates the sender's side; it has filled no chunk yet. The pair uses `window` chunks, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
     }
 
-    /// Returns the index of the next free chunk, or `None` while all are full.
+    /// Returns the index of the next free chunk, or `None` if all chunks are full.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the receiver freed more chunks than it can have.
+    /// Returns a [`Violation`] if the receiver's count of freed chunks is lower than before or higher than
+    /// the number of chunks that were filled.
     pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<usize>, Violation> {
         if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
@@ -66,15 +67,16 @@ impl Filler {
         Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
-    /// Returns the index of the chunk that comes `ahead` chunks after the next chunk, if it is already
-    /// free.
+    /// Returns the index of the chunk that the sender will fill after `ahead` more chunks, if that chunk is
+    /// already free; otherwise `None`.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
         let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
         free.then_some((number & (self.window - 1)) as usize)
     }
 
-    /// Publishes the chunk that [`Filler::next`] named, filled with `len` bytes.
+    /// Publishes the chunk whose index [`Filler::next`] returned. The caller has written `len` bytes to the
+    /// chunk.
     pub fn publish<M: ChunkMemory>(&mut self, memory: &M, len: usize) {
         let index = (self.filled & (self.window - 1)) as usize;
         self.filled += 1;
@@ -91,14 +93,14 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the receiver's side, which has drained no chunk yet. The pair uses `window` chunks, a power
-    /// of two.
+    /// Creates the receiver's side; it has drained no chunk yet. The pair uses `window` chunks, a power of
+    /// two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Returns index and length of the next full chunk.
+    /// Returns the index and the length of the next full chunk, or `None` if the next chunk is not full yet.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the length is 0 or larger than a chunk.
@@ -115,7 +117,7 @@ impl Drainer {
         Ok(Some((index, len as usize)))
     }
 
-    /// Frees the chunk that [`Drainer::next`] named.
+    /// Frees the chunk whose index [`Drainer::next`] returned.
     pub fn advance<M: ChunkMemory>(&mut self, memory: &M) {
         self.drained += 1;
         memory.freed().store_release(self.drained);
@@ -153,7 +155,7 @@ mod tests {
         Heap { words: [[word(), word()], [word(), word()]], freed: word() }
     }
 
-    /// Sends three chunks through two buffers, in every interleaving.
+    /// Checks in every interleaving that three chunks pass through two buffers in order and unchanged.
     #[test]
     fn loom_chunks() {
         loom::model(|| {
@@ -170,7 +172,7 @@ mod tests {
                             None => loom::thread::yield_now(),
                         }
                     };
-                    // SAFETY: only the sender uses a free chunk before it publishes the chunk.
+                    // SAFETY: between `next` and `publish`, only the sender uses the free chunk.
                     theirs[index].with_mut(|cell| unsafe { *cell = n + 10 });
                     filler.publish(&*shared, n as usize + 1);
                 }
@@ -184,7 +186,7 @@ mod tests {
                     }
                 };
                 assert_eq!(len as u64, n + 1);
-                // SAFETY: only the receiver uses a full chunk before it advances.
+                // SAFETY: between `next` and `advance`, only the receiver uses the full chunk.
                 cells[index].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 drainer.advance(&*memory);
             }

@@ -1,27 +1,27 @@
 //! First contact: how a process finds the area in which another process writes to it.
 //!
-//! A job has slots for processes. The ranks have the first slots, and processes that join later take other
-//! slots. At the start, no pair of slots has an area: when a sender writes to a receiver for the first
-//! time, the sender takes the next free area and writes its number into the receiver's mailbox
-//! (`layout.rs`). `segment.rs` provides the memory; `ring.rs`, `bulk.rs` and `work_split.rs` use the areas.
+//! A job has slots for processes. The ranks have the first slots; processes that join later take other slots.
+//! At the start, no pair of slots has an area. When a sender writes to a receiver for the first time, the
+//! sender takes the next free area and writes the area's number into the receiver's mailbox (`layout.rs`).
+//! `segment.rs` provides the memory; `ring.rs`, `bulk.rs` and `work_split.rs` use the areas.
 //!
-//! The first contact from `a` to `b`:
+//! The steps of the first contact from process `a` to process `b`:
 //!
-//! 1. `a` adds one to the header's count of taken areas, allocates the memory of the ring's pages of its
-//!    area, and maps the area;
-//! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), raises the
-//!    number `writers` of `b` to at least its own slot plus 1 (release), adds one to the count `connects`
-//!    of `b` (release), and rings `b`;
-//! 3. `b` checks its `connects` in every turn, which costs one load of a line that rarely changes. When the
-//!    count has changed (acquire), `b` reads the mailbox words of all slots below its `writers`, and maps
-//!    the areas that are new to it.
+//! 1. `a` adds one to the count of taken areas in the header, allocates memory for the first pages of its new
+//!    area (the pages of the ring), and maps the area;
+//! 2. `a` writes the number of the area, plus 1, into the word for `a` in the mailbox of `b` (release). It
+//!    raises the word `writers` of `b` to at least 1 more than its own slot (release), adds one to the word
+//!    `connects` of `b` (release), and rings the doorbell of `b`;
+//! 3. `b` reads its word `connects` in every turn of its progress loop. The read costs one load from a cache
+//!    line that rarely changes. When the count has changed (acquire), `b` reads the mailbox words of all
+//!    slots below its `writers`, and maps the areas that are new to it.
 //!
-//! The steps contain the only read-modify-write operations of the transport outside shared copies. They
-//! happen once per ordered pair in a job's life. A process that dies between two of the steps leaves an
-//! unused area.
+//! Apart from copies that two ranks share, these steps contain the only read-modify-write operations of the
+//! transport. The steps happen once per ordered pair in a job's life. If a process dies between two of the
+//! steps, its area stays unused.
 //!
-//! Invariants: a word of a mailbox has one writer. A mapped area stays mapped as long as the [`Contacts`]
-//! live. The reader of a mailbox checks a number before it uses the number.
+//! Invariants: only one process writes a given word of a mailbox. A mapped area stays mapped as long as the
+//! [`Contacts`] live. The reader of a mailbox checks the number of an area before it uses the number.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -32,29 +32,30 @@ use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{Inherit, Mapping};
 
-/// The areas that a process writes and reads.
+/// The areas to which this process writes, and the areas in which other processes write to this process.
 #[derive(Debug)]
 pub struct Contacts {
     segment: Arc<Segment>,
     slot: usize,
-    /// The mailbox of this process, into which others write the numbers of their areas.
+    /// The mailbox of this process. Other processes write the numbers of their areas into it.
     mailbox: Mapping,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Numbers of the areas that this process writes, by slot of the receiver.
+    /// For the slot of each receiver: number of the area in which this process writes to that receiver.
     to: HashMap<usize, usize>,
-    /// Mapped areas, by number.
+    /// Mapped areas, by number of the area.
     maps: HashMap<usize, Mapping>,
-    /// The number of an area that this process has taken but for which there was no memory.
+    /// Number of an area that this process has taken but could not use, because there was no memory for it.
+    /// The next first contact uses this area.
     spare: Option<usize>,
 }
 
 impl Contacts {
-    /// Creates the contacts of the process in `slot`, and allocates the memory of its mailbox. No other
-    /// process may be in `slot`.
+    /// Creates the contacts of the process in `slot`, and allocates memory for its mailbox. No other process
+    /// may have the same slot.
     ///
     /// # Errors
     ///
@@ -65,26 +66,27 @@ impl Contacts {
         Ok(Self { segment, slot, mailbox, known: Mutex::default() })
     }
 
-    /// Takes an area for this process's messages to `to`, allocates the memory of its first `filled` bytes,
-    /// writes the area's number into the mailbox of `to`, and returns the address of the area's first byte.
-    /// If this process already writes to `to` in an area, returns the address of that area.
-    /// [`Contacts::reserve`] allocates the rest of the area's memory.
+    /// Makes the first contact with the process in slot `to`: takes an area, allocates memory for the first
+    /// `filled` bytes of the area, and writes the area's number into the mailbox of `to`. Returns the address
+    /// of the area's first byte. If this process already has an area for `to`, the function only returns the
+    /// address of that area. [`Contacts::reserve`] allocates memory for the rest of the area.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if memory, address space or the file's areas have run out, and
-    /// [`ErrorKind::Argument`] if another process has changed the number that this process wrote.
+    /// Returns [`ErrorKind::NoMemory`] if memory, address space or the areas of the segment have run out, and
+    /// [`ErrorKind::Argument`] if another process has overwritten the area number in the mailbox.
     pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(&number) = known.to.get(&to) {
             return known.map(&self.segment, number);
         }
-        // Reserve all words up to this slot's word, because the receiver also reads the words before it.
+        // Allocate all words up to the word of this slot, because the receiver also reads the words before
+        // that word.
         let words = (self.slot + 1) * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);
         let number = match word.load(Ordering::Relaxed).checked_sub(1) {
-            // Another `Contacts` of this process has made the contact.
+            // The word is set because another `Contacts` of this process has already made this contact.
             Some(number) => number as usize,
             None => match known.spare {
                 Some(number) => number,
@@ -94,23 +96,24 @@ impl Contacts {
         self.segment.reserve_area(number, 0, filled)?;
         let at = known.map(&self.segment, number)?;
         known.spare = known.spare.filter(|&spare| spare != number);
-        // The number of an area is below 2^24.
+        // The cast is exact, because the number of an area is below 2^24.
         word.store(number as u32 + 1, Ordering::Release);
         known.to.insert(to, number);
-        // A slot's number is below 2^12.
+        // The cast is exact, because the number of a slot is below 2^12.
         self.segment.slot(to).writers.fetch_max(self.slot as u32 + 1, Ordering::Release);
         self.segment.slot(to).connects.fetch_add(1, Ordering::Release);
         self.segment.ring(to);
         Ok(at)
     }
 
-    /// Returns the area in which this process writes to `to`, if there was a first contact.
+    /// Returns the address of the area in which this process writes to `to`, or `None` if there was no first
+    /// contact.
     pub fn writes_to(&self, to: usize) -> Option<NonNull<u8>> {
         let known = self.lock();
         Some(known.maps.get(known.to.get(&to)?)?.base())
     }
 
-    /// Allocates the memory of more pages of the area in which this process writes to `to`.
+    /// Allocates memory for `len` bytes at `offset` of the area in which this process writes to `to`.
     ///
     /// # Errors
     ///
@@ -123,12 +126,13 @@ impl Contacts {
         self.segment.reserve_area(number.ok_or_else(none)?, offset, len)
     }
 
-    /// Returns the area in which `from` writes to this process, if there is one.
+    /// Returns the address of the area in which `from` writes to this process, or `None` if there is no such
+    /// area.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if `from` names an area that does not exist, and
-    /// [`ErrorKind::NoMemory`] if address space has run out.
+    /// Returns [`ErrorKind::Argument`] if the mailbox has a number for `from` that is not the number of an
+    /// area, and [`ErrorKind::NoMemory`] if address space has run out.
     pub fn written_by(&self, from: usize) -> Result<Option<NonNull<u8>>, Error> {
         let number = word(&self.mailbox, from).load(Ordering::Acquire);
         let Some(number) = number.checked_sub(1).filter(|_| from != self.slot) else {
@@ -137,14 +141,15 @@ impl Contacts {
         self.lock().map(&self.segment, number as usize).map(Some)
     }
 
-    /// Returns the word of `from` in this process's mailbox. Tests write to the word what a faulty process
-    /// could write.
+    /// Returns the word for `from` in this process's mailbox. Tests use this function to store values that a
+    /// faulty process could write.
     pub fn mailbox_word(&self, from: usize) -> &AtomicU32 {
         word(&self.mailbox, from)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        // A panic under the lock cannot leave the maps in a half-changed state.
+        // The maps are usable even if a thread has panicked under the lock, because every change of the maps
+        // is a single call.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,7 +164,7 @@ impl Known {
     }
 }
 
-/// Maps the mailbox of a slot, and allocates the memory of its first `len` bytes.
+/// Maps the mailbox of a slot, and allocates memory for the first `len` bytes of the mailbox.
 fn map_mailbox(segment: &Segment, slot: usize, len: usize) -> Result<Mapping, Error> {
     let (at, bytes) = (segment.layout().mailbox(slot), segment.layout().mailbox_bytes());
     let failed = |error| Error::system(format!("cannot set up the mailbox of slot {slot}"), error);
@@ -167,12 +172,12 @@ fn map_mailbox(segment: &Segment, slot: usize, len: usize) -> Result<Mapping, Er
     Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
 }
 
-/// Returns the word of a slot in a mailbox.
+/// Returns the word for `slot` in the given mailbox.
 fn word(mailbox: &Mapping, slot: usize) -> &AtomicU32 {
     let at = slot * size_of::<AtomicU32>();
     assert!(at < mailbox.len(), "slot {slot} is outside a mailbox of {} bytes", mailbox.len());
-    // SAFETY: the word lies within the mapping (asserted above), which outlives the reference. `at` is a
-    // multiple of 4, and the mapping begins at a page. All processes access the word by atomics.
+    // SAFETY: the word lies within the mapping (asserted above), and the mapping outlives the reference. `at`
+    // is a multiple of 4, and the mapping begins at a page. All processes access the word only by atomics.
     unsafe { AtomicU32::from_ptr(mailbox.base().as_ptr().add(at).cast()) }
 }
 
@@ -201,15 +206,17 @@ mod tests {
         assert!(all[0].written_by(0).expect("a mailbox").is_none());
         let found = all[0].written_by(2).expect("a mailbox").expect("an area");
         assert_eq!(all[0].written_by(2).expect("a mailbox"), Some(found));
-        // SAFETY: both mappings are live and their first page has memory. No other thread uses the areas.
+        // SAFETY: both mappings of the area are live, and the first page has memory. No other thread uses the
+        // area.
         unsafe {
             area.as_ptr().write(7);
             assert_eq!(found.as_ptr().read(), 7);
         }
-        // The other direction uses another area.
+        // The contact in the other direction must use another area.
         let back = all[0].connect(2, 4096).expect("room");
         assert_ne!(back, found);
-        // SAFETY: `back` is mapped, its first page has memory, and no other thread writes to it.
+        // SAFETY: the area at `back` is mapped, its first page has memory, and no other thread writes to the
+        // area.
         assert_eq!(unsafe { back.as_ptr().read() }, 0);
     }
 
@@ -220,14 +227,15 @@ mod tests {
         assert_eq!(all[0].reserve(1, 0, 8).expect_err("none").kind(), ErrorKind::Argument);
         let area = all[0].connect(1, 8).expect("room");
         all[0].reserve(1, len - 8, 8).expect("room");
-        // SAFETY: this is the last byte of the mapped area, and `reserve` has just allocated its page.
+        // SAFETY: this is the last byte of the mapped area, and `reserve` has just allocated memory for its
+        // page.
         unsafe { area.as_ptr().add(len - 1).write(9) };
         for (offset, bytes) in [(len, 1), (usize::MAX, 2), (0, len + 1), (0, 0)] {
             assert!(all[0].reserve(1, offset, bytes).is_err(), "{offset} {bytes}");
         }
     }
 
-    /// A job with the largest number of ranks costs only address space, and memory for used parts.
+    /// Checks that a job with the maximum number of ranks can be made: unused parts cost only address space.
     #[test]
     fn many_ranks_cost_what_they_use() {
         let segment = Segment::create(pair::MAX_RANKS, &[], JobFlags::default(), 0).expect("room");
@@ -247,20 +255,20 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
         }
         all[1].mailbox_word(0).store(0, Ordering::Relaxed);
-        // Another process has written a wrong count.
+        // A faulty process has overwritten the count of taken areas.
         segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
         for _ in 0..4 {
             assert_eq!(all[0].connect(1, 8).expect_err("none").kind(), ErrorKind::NoMemory);
         }
     }
 
-    /// If a process has no memory for an area that it has taken, it keeps the area's number. The next
-    /// attempt takes no other area.
+    /// Checks that a process which has taken an area, but gets no memory for it, keeps the area's number, and
+    /// that its next attempt does not take another area.
     #[test]
     fn an_area_without_memory_is_not_lost() {
         let (segment, all) = job(3);
         let taken = || segment.header().areas_taken.load(Ordering::Relaxed);
-        // More bytes than an area has.
+        // `connect` fails, because an area has fewer bytes than this.
         let filled = segment.layout().area_bytes() + 1;
         for _ in 0..3 {
             all[0].connect(1, filled).expect_err("too much");
@@ -275,7 +283,7 @@ mod tests {
         assert_eq!(taken(), 2);
     }
 
-    /// Two processes that take areas at the same time take different areas.
+    /// Checks that processes which take areas at the same time take different areas.
     #[test]
     fn areas_are_taken_once() {
         let (_segment, all) = job(16);

@@ -1,14 +1,14 @@
-//! The doorbell of a rank, on which the rank sleeps and by which other ranks wake it. Ringing a rank that
-//! is awake needs no system call.
+//! The doorbell of a rank. The rank sleeps on its doorbell, and other ranks ring the doorbell to wake the
+//! rank. Ringing a rank that is awake needs no system call.
 //!
-//! `segment.rs` has a doorbell for each rank, in its slot. `endpoint/progress.rs` sleeps on it through
-//! `transport/fabric.rs`. `README.md` beside this file describes the protocol and why no wake-up is lost;
-//! the step numbers below are those of the README. The code is generic over [`Kernel`], so that the loom
-//! models at the end of this file run this code itself, together with the ring. Three of the models limit
-//! the number of preemptions, and one model is ignored by default.
+//! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on the
+//! doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and explains
+//! why no wake-up is lost; the step numbers below are those of the README. The code is generic over
+//! [`Kernel`], so that the loom models at the end of this file check this code itself, together with the
+//! ring. Three of the models limit the number of preemptions, and one model is ignored by default.
 //!
-//! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper checks once more for every
-//! event that could wake it between [`Doorbell::prepare`] and [`Doorbell::wait`].
+//! Invariants: a rank publishes its data before it calls [`Doorbell::ring`]. Between [`Doorbell::prepare`]
+//! and [`Doorbell::wait`], a sleeper checks once more for every event that could wake it.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::sync::{Flag, Kernel};
 use crate::sys::futex::{self, Woken};
 
-/// The machine: its fence, and Linux's futexes.
+/// The real machine: its memory fence, and the futexes of Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
@@ -41,7 +41,7 @@ impl Kernel for Machine {
 /// The doorbell of one rank: two words of its slot, and the kernel.
 #[derive(Debug)]
 pub struct Doorbell<'a, K: Kernel> {
-    /// The futex word, which changes with every call that wakes the rank.
+    /// The futex word. Every call that wakes the rank changes the word.
     pub word: &'a K::Flag,
     /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: &'a K::Flag,
@@ -50,41 +50,46 @@ pub struct Doorbell<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Doorbell<'_, K> {
-    /// Wakes the rank if it sleeps (steps 2 to 4). The caller must publish its data first.
+    /// Wakes the rank if it sleeps (steps 2 to 4). The caller must publish its data before it calls this
+    /// function.
     #[inline]
     pub fn ring(&self) {
-        // Orders the publication before the load of `sleeping`; pairs with the fence in `prepare`.
+        // The fence orders the caller's publication before the load of `sleeping`. It pairs with the fence in
+        // `prepare`.
         self.kernel.fence();
         if self.sleeping.load_relaxed() != 0 && self.sleeping.swap(0) != 0 {
             self.call();
         }
     }
 
-    /// Wakes the rank without reading `sleeping`.
+    /// Wakes the rank without checking `sleeping`.
     pub fn call(&self) {
         self.word.add_release(1);
-        // On a kernel without futexes the sleeper fails and reports the error. The waker can ignore the
-        // error, because the sleeper looks again after its timeout.
+        // On a kernel without futexes the sleeper's own call fails, and the sleeper reports the error. The
+        // waker can ignore the error, because a sleeper looks again after its timeout.
         let _ = self.kernel.wake(self.word);
     }
 
-    /// Announces that the calling rank is about to sleep (steps 5 and 6).
+    /// Announces that the calling rank is about to sleep (steps 5 and 6). Returns the value to pass to
+    /// [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // This is a swap and not a store. So it is ordered after the swap of a waker that found an
-        // announcement already cancelled. This order makes the proof simpler. Loom needs the order as well,
-        // because it does not know that no write comes between a swap and the value that the swap read.
+        // This is a swap and not a store, so that it is ordered after the swap of a waker that cleared an
+        // earlier announcement of this rank. This order makes the proof simpler. Loom needs the order as
+        // well, because loom does not know that no write comes between a swap and the write whose value the
+        // swap read.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen
     }
 
-    /// Cancels the announcement (step 7).
+    /// Cancels the announcement that `prepare` made (step 7).
     pub fn cancel(&self) {
         self.sleeping.store_relaxed(0);
     }
 
-    /// Sleeps until a rank calls, the word differs from `seen`, or the time runs out (step 8).
+    /// Sleeps until another rank wakes this rank, the futex word differs from `seen`, or `timeout` has passed
+    /// (step 8).
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -102,15 +107,16 @@ mod tests {
     use loom::sync::atomic::{AtomicU32 as Flag32, AtomicU64 as Word64, fence};
     use loom::sync::{Arc, Condvar, Mutex};
 
-    /// A kernel in which only a wake ends a sleep. A lost wake-up is a deadlock, which loom reports. Tests
-    /// can leave out either fence.
+    /// A model of the kernel in which only a wake ends a sleep. A lost wake-up becomes a deadlock, and loom
+    /// reports the deadlock. Tests can leave out the waker's fence (`fences[0]`) or the sleeper's fence
+    /// (`fences[1]`).
     struct Model {
         lock: Mutex<()>,
         woken: Condvar,
         fences: [bool; 2],
     }
 
-    /// The kernel as seen by one side of a doorbell.
+    /// The model of the kernel as one side of a doorbell, waker or sleeper, uses it.
     struct Side<'a> {
         model: &'a Model,
         fences: bool,
@@ -127,7 +133,8 @@ mod tests {
 
         fn wait(&self, word: &Flag32, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
             assert!(timeout.is_none());
-            // The kernel compares and falls asleep under the lock that wakers take.
+            // Compare and fall asleep under the lock that wakers take, as a futex does, so that no wake falls
+            // between the two.
             let guard = self.model.lock.lock().expect("the model's lock");
             if word.load(Ordering::SeqCst) != seen {
                 return Ok(Woken::Changed);
@@ -143,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The doorbell in a rank's slot.
+    /// A rank's slot: the two words of its doorbell, and the model of the kernel.
     struct Slot {
         word: Flag32,
         sleeping: Flag32,
@@ -161,7 +168,7 @@ mod tests {
             Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel }.ring();
         }
 
-        /// Waits as `progress.rs` does: look, announce, look again, sleep.
+        /// Waits as `progress.rs` does: looks for an event, announces the sleep, looks again, and sleeps.
         fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
             let kernel = Side { model: &self.model, fences: self.model.fences[1] };
             let bell = Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel };
@@ -179,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Two slots and a small payload area.
+    /// A ring with two slots and a small payload area.
     struct Ring {
         slots: [[Word64; 8]; 2],
         credits: [Word64; 2],
@@ -210,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Publishes `count` messages and rings for each. Sleeps while the ring is full.
+    /// Publishes `count` messages, and rings the doorbell of `other` for each. Sleeps while the ring is full.
     fn send(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
         let mut tx = Producer::default();
         for n in 0..count {
@@ -220,7 +227,8 @@ mod tests {
         }
     }
 
-    /// Takes `count` messages and rings for returned credits. Sleeps while there is no message.
+    /// Takes `count` messages, and rings the doorbell of `other` when it returns credits. Sleeps while there
+    /// is no message.
     fn receive(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
         let mut rx = Consumer::default();
         for n in 0..count {
@@ -238,7 +246,8 @@ mod tests {
         builder.check(body);
     }
 
-    /// One rank sends to another through the ring. Both sleep whenever they can.
+    /// Runs one rank that sends `messages` messages through the ring to another rank. Both sleep whenever
+    /// they can.
     fn pair(messages: u64, fences: [bool; 2]) {
         let ranks = Arc::new([Slot::new(fences), Slot::new(fences)]);
         let ring = Arc::new(Ring::new());
@@ -248,34 +257,35 @@ mod tests {
         sender.join().expect("the sender ends");
     }
 
-    /// In every interleaving the receiver does not sleep while a published message waits.
+    /// Checks in every interleaving that the receiver does not sleep while a published message waits.
     #[test]
     fn loom_no_message_is_slept_on() {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// A sleeper cancels its announcement while another rank calls; at most 4 preemptions.
+    /// Checks that no message is lost if a sleeper cancels its announcement while another rank wakes it. The
+    /// model explores interleavings with at most 4 preemptions.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));
     }
 
-    /// The model of `loom_nor_is_the_next_one` in every interleaving.
+    /// Checks the model of `loom_nor_is_the_next_one` in every interleaving.
     #[test]
     #[ignore = "three minutes"]
     fn loom_nor_is_the_next_one_at_length() {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// More messages than the ring has slots: no rank sleeps while a message or a credit waits; at most 3
-    /// preemptions.
+    /// Checks that no rank sleeps while a message or a credit waits if there are more messages than slots in
+    /// the ring. The model explores interleavings with at most 3 preemptions.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));
     }
 
-    /// Two senders ring at the same time, and one of them may leave the call to the other; at most 2
-    /// preemptions.
+    /// Checks that no message is lost if two senders ring at the same time and only one of them wakes the
+    /// receiver. The model explores interleavings with at most 2 preemptions.
     #[test]
     fn loom_one_call_serves_two_wakers() {
         explore(2, || {
@@ -299,7 +309,7 @@ mod tests {
         });
     }
 
-    /// Without either fence the model finds a lost wake-up.
+    /// Checks that the model finds a lost wake-up if the waker's fence is left out.
     #[test]
     #[should_panic(expected = "deadlock")]
     fn loom_without_the_wakers_fence_a_message_is_slept_on() {

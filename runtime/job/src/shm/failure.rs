@@ -1,10 +1,10 @@
-//! The ending of a failed rank. This file converts it to text, to an exit code, and to and from a word in
-//! the header.
+//! The ending of a failed rank. This file converts an ending to text, to an exit code, and to and from a word
+//! of the segment's header.
 //!
 //! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending.
 //! Ranks read the ending when they find the failure epoch raised.
 //!
-//! Invariant: the job reports its first failure.
+//! Invariant: a job has one failure, the first one; later failures do not replace it.
 
 use std::fmt;
 
@@ -15,14 +15,15 @@ pub enum Ending {
     Exited(u8),
     /// A signal killed the rank.
     Killed(u8),
-    /// The rank had joined the job and ended without leaving it, with code 0 or in an unknown way.
+    /// The rank had joined the job and ended without leaving it. The rank exited with code 0, or the launcher
+    /// does not know how it ended.
     LeftEarly,
     /// The rank exited with code 0 without having joined the job, although other ranks had joined.
     NeverJoined,
 }
 
 impl Ending {
-    /// Returns the word for the header.
+    /// Returns the word that stores this ending in the header.
     pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
@@ -32,7 +33,7 @@ impl Ending {
         }
     }
 
-    /// Returns the ending for a word of the header.
+    /// Returns the ending that a word of the header stands for.
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {
@@ -43,7 +44,7 @@ impl Ending {
         }
     }
 
-    /// Returns the exit code for this ending: the code, 128 + signal, or 1.
+    /// Returns the exit code for this ending: the rank's own code, 128 + the signal's number, or 1.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
@@ -93,7 +94,7 @@ mod tests {
         {
             assert_eq!(Ending::from_word(ending.to_word()), ending);
         }
-        // A word that no launcher writes still has a meaning.
+        // A word that no launcher writes still converts to an ending.
         assert_eq!(Ending::from_word(u32::MAX), Ending::LeftEarly);
     }
 

@@ -1,18 +1,19 @@
 //! This rank's part of the shared heap: memory that other ranks can read and write in place.
 //!
-//! `mpiexec` makes the heaps as holes at the end of the segment (`layout.rs`), one for each rank, each as
-//! large as the machine's memory. `memory/` of the runtime allocates pieces of this rank's heap.
-//! `transport/` tells another rank the offset of a message in the heap, and the other rank maps the heap at
-//! the first use.
+//! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
+//! the machine's memory, and is a hole in the file until it is used. `memory/` of the runtime allocates
+//! pieces of this rank's heap. `transport/` tells another rank the offset of a message in the heap, and the
+//! other rank maps the heap when it uses the heap for the first time.
 //!
 //! Invariants:
-//! - Only this rank allocates and frees pieces of its heap. Another rank knows an offset only from a
+//! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
 //!   message.
 //! - A range has memory before it is allocated, so that a lack of memory is an error here and not a signal
-//!   later. A cgroup that is out of memory does not refuse an allocation: the kernel kills a process.
-//!   Therefore this file first checks how much memory is left (`sys/limits.rs`). If little is left, the
-//!   ranks check one at a time.
-//! - Freed memory returns to the system, except for 32 MiB (`KEEP`), which make the next allocation cheap.
+//!   later. A cgroup that is out of memory does not refuse an allocation: the kernel kills a process instead.
+//!   Therefore this file first checks how much memory is left (`sys/limits.rs`). If little is left, the ranks
+//!   check one at a time.
+//! - Freed memory returns to the system, except for 32 MiB (`KEEP`). The next allocations that fit in the
+//!   kept memory are cheap.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,14 +28,14 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Maximum total size in bytes of the free pieces that keep their memory.
+/// Maximum total size in bytes of the free pieces whose memory the heap keeps.
 const KEEP: u64 = 32 << 20;
 
-/// Memory is reserved in steps of at least this many bytes. Each step checks the limits, so steps of one page
-/// would cost too much.
+/// The heap reserves memory in steps of at least this many bytes. Before each step it checks the memory
+/// limits, so steps of one page would cost too much.
 const FILL: u64 = 64 << 10;
 
-/// Number of bytes below each memory limit that heaps leave free, for page tables, the kernel and other
+/// Number of bytes below each memory limit that the heaps leave free for page tables, the kernel and other
 /// programs.
 const MARGIN: u64 = 8 << 20;
 
@@ -50,20 +51,20 @@ pub struct Heap {
 #[derive(Debug)]
 struct State {
     free: Ranges,
-    /// Whole pages that have memory.
+    /// Ranges of whole pages that have memory.
     filled: Ranges,
-    /// Start and length of allocated pieces.
+    /// The allocated pieces: length of each piece, in bytes, by the offset of its start.
     pieces: HashMap<u64, u64>,
     /// Number of pieces allocated since the start.
     count: u64,
 }
 
 impl Heap {
-    /// Maps the heap of `rank`, which is this process, in the segment of its job.
+    /// Maps the heap of `rank` in the job's segment. This process must be rank `rank`.
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error from the mapping, and an error in a job without heaps.
+    /// Returns the kernel's error if the heap cannot be mapped, and `EINVAL` if the job has no heaps.
     pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
         let map = segment.map_heap(rank, Inherit::Yes)?;
         let mut free = Ranges::default();
@@ -73,35 +74,37 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic can leak memory, but cannot cause a range to be allocated twice: `alloc` takes a range
-        // out of the free ranges first, and `free` puts it back last.
+        // The state is usable even if a thread has panicked under the lock. `alloc` takes a range out of the
+        // free ranges first, and `free` puts the range back last. So a panic can leak memory, but no range
+        // can be allocated twice.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the heap's first byte.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.map.base()
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the heap in bytes.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a heap is never empty")]
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
-    /// zero if `zeroed`, and arbitrary otherwise.
+    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of the size of a cache line. If
+    /// `zeroed` is true, the bytes are zero; otherwise they are arbitrary.
     ///
-    /// Large pieces begin at different cache lines of a page, and each rank uses different lines. Two
-    /// pieces at equal offsets in their pages would use the same sets of a cache. In a copy between them,
-    /// the processor would take a load from one piece for a load of data that was just stored to the other.
+    /// Large pieces begin at different cache lines within a page, and different ranks use different lines. If
+    /// two pieces began at the same offset in a page, they would use the same sets of a cache. In a copy from
+    /// one piece to the other, the processor would also mistake a load from the source for a load of data
+    /// that it has just stored to the destination.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if the heap, the machine or a cgroup has too little memory left, and
-    /// [`ErrorKind::System`] in a forked child.
+    /// [`ErrorKind::System`] if this process is a forked child of the rank.
     pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
             let detail = "the forked child of a rank cannot allocate shared memory";
@@ -123,7 +126,8 @@ impl Heap {
         let page = PAGE as u64;
         let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
         let (step, shift) = if align > page {
-            // The address must be aligned, and the mapping begins at an arbitrary page.
+            // Shift the search so that the address, not only the offset, is aligned: the mapping may begin at
+            // any page.
             (align, (self.base().as_ptr() as u64).wrapping_neg() & (align - 1))
         } else if align == LINE as u64 && bytes >= page {
             (page, colour)
@@ -141,11 +145,12 @@ impl Heap {
         }
         state.pieces.insert(start, bytes);
         state.count += 1;
-        // SAFETY: `start..start + bytes` is a range of the heap, and the mapping is as long as the heap.
+        // SAFETY: `start..start + bytes` lies within the heap, and the mapping is as long as the heap.
         Ok(unsafe { self.base().add(start as usize) })
     }
 
-    /// Reserves memory for the pages of `range`, and clears the bytes that were used before if `zeroed`.
+    /// Reserves memory for the pages of `range` that have none. If `zeroed` is true, clears the bytes of
+    /// `range` that already had memory.
     fn fill(&self, state: &mut State, range: &Range<u64>, zeroed: bool) -> Result<(), Error> {
         let page = PAGE as u64;
         let end = range.end.next_multiple_of(page);
@@ -162,18 +167,18 @@ impl Heap {
         }
         for part in used {
             let start = self.base().as_ptr().wrapping_add(part.start as usize);
-            // SAFETY: the bytes lie within `range`, which was free, so that no one else uses them.
+            // SAFETY: the bytes lie within `range`. The range was free, so no one else uses them.
             unsafe { start.write_bytes(0, (part.end - part.start) as usize) };
         }
         Ok(())
     }
 
-    /// Reserves memory for holes if the limits allow it.
+    /// Reserves memory for the ranges `gaps` of the heap if the memory limits allow it.
     fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
-        // All ranks may check at once and all count on the same remaining bytes. If their allocations
-        // together could exceed the limit, the ranks check one after the other.
+        // Several ranks may check at the same time, and all may count on the same remaining bytes. If the
+        // allocations of all ranks together could exceed the limit, the ranks check one after the other.
         let ranks = self.segment.ranks() as u64;
         let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
             let turn = memory::exclusive(self.segment.fd());
@@ -188,7 +193,7 @@ impl Heap {
                     ),
                 ));
             }
-            // If the file system has no locks, the check alone must suffice.
+            // If the file system does not support locks, this rank relies on the check alone.
             turn.ok()
         } else {
             None
@@ -210,7 +215,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Returns memory to the system. If the kernel refuses, the pages keep their memory.
+    /// Returns the memory of a range of pages to the system. Returns false if the kernel refuses; the pages
+    /// then keep their memory.
     fn give_back(&self, range: &Range<u64>) -> bool {
         let at = self.segment.layout().heap_of(self.rank) as u64;
         let len = range.end - range.start;
@@ -218,8 +224,8 @@ impl Heap {
         memory::give_back(self.segment.fd(), at + range.start, len).is_ok()
     }
 
-    /// Frees the piece at `start`, which [`Heap::alloc`] returned. Returns false and does nothing if there
-    /// is no such piece, or in a forked child.
+    /// Frees the piece at `start`, an address that [`Heap::alloc`] returned. Does nothing and returns false
+    /// if there is no such piece, or if this process is a forked child of the rank.
     pub fn free(&self, start: *mut u8) -> bool {
         if fork::is_child() {
             return false;
@@ -242,7 +248,7 @@ impl Heap {
         true
     }
 
-    /// Returns the number of bytes that have memory.
+    /// Returns the number of bytes of the heap that have memory.
     pub fn filled(&self) -> u64 {
         self.lock().filled.total()
     }
@@ -260,10 +266,11 @@ mod tests {
 
     /// # Safety
     ///
-    /// - `start` is the address of an allocated piece of `len` bytes, and no other reference to it exists.
+    /// - `start` is the address of an allocated piece of at least `len` bytes, and no other reference to the
+    ///   bytes exists.
     unsafe fn bytes<'a>(start: NonNull<u8>, len: usize) -> &'a mut [u8] {
-        // SAFETY: the caller guarantees an allocated piece of `len` bytes at `start` (the only condition of
-        // `# Safety`).
+        // SAFETY: the caller guarantees that `start` is a piece of at least `len` bytes to which no other
+        // reference exists (the only condition of `# Safety`).
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
     }
 
@@ -288,21 +295,24 @@ mod tests {
         {
             let start = heap.alloc(len, align, i % 2 == 0).expect("room");
             assert_eq!(start.as_ptr() as usize % align.max(64), 0);
-            // SAFETY: `alloc` has just returned `start` with `len` bytes.
+            // SAFETY: `alloc` has just returned the piece of `len` bytes at `start`, so no other reference to
+            // it exists.
             let data = unsafe { bytes(start, len) };
             assert!(i % 2 != 0 || data.iter().all(|&b| b == 0));
             data.fill(i as u8 + 1);
             pieces.push((start, len, i as u8 + 1));
             if i % 3 == 2 {
                 let (start, len, mark) = pieces.swap_remove(i % pieces.len());
-                // SAFETY: the piece at `start` has `len` bytes and is freed only below.
+                // SAFETY: the piece at `start` has `len` bytes, is freed only below, and has no other live
+                // reference.
                 assert!(unsafe { bytes(start, len) }.iter().all(|&b| b == mark));
                 assert!(heap.free(start.as_ptr()));
                 assert!(!heap.free(start.as_ptr()));
             }
         }
         for (start, len, mark) in pieces {
-            // SAFETY: the piece of `len` bytes at `start` has not been freed.
+            // SAFETY: the piece of `len` bytes at `start` has not been freed, and no other reference to it is
+            // live.
             assert!(unsafe { bytes(start, len) }.iter().all(|&b| b == mark));
             assert!(!heap.free(start.as_ptr().wrapping_add(1)));
             assert!(heap.free(start.as_ptr()));
@@ -321,13 +331,13 @@ mod tests {
         assert!(heap.filled() < 2 << 20);
         assert!(heap.free(small.as_ptr()));
         assert!(heap.filled() >= 1 << 20);
-        // SAFETY: `alloc` returns a piece of `1 << 20` bytes that no one else uses.
+        // SAFETY: `alloc` has just returned a piece of `1 << 20` bytes that no one else uses.
         let again = unsafe { bytes(heap.alloc(1 << 20, 64, true).expect("room"), 1 << 20) };
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Freed pieces keep their memory up to the limit. A piece that is freed beyond the limit may be
-    /// smaller than a page.
+    /// Checks that a piece can be freed although it is smaller than a page and the free pieces already keep
+    /// as much memory as they may.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

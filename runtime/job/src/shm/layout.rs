@@ -1,8 +1,8 @@
-//! The layout of a job's segment.
+//! The layout of a job's segment: which parts the segment has, and at which offsets they begin.
 //!
-//! `segment.rs` maps the segment; `attach.rs` and the launcher access it through that file. The layout
-//! follows from the numbers of ranks, slots, areas and CPUs and the size of a heap. Every process computes
-//! the offsets itself and never reads one from shared memory.
+//! `segment.rs` maps the segment; `attach.rs` and the launcher access the segment through `segment.rs`. The
+//! layout is computed from the numbers of ranks, slots, areas and CPUs and from the size of a heap. Every
+//! process computes the offsets itself and never reads an offset from shared memory.
 //!
 //! ```text
 //!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure | areas taken
@@ -15,52 +15,54 @@
 //!    heaps  heap 0  heap 1 ...   one per slot, each of the same number of huge pages, all holes
 //! ```
 //!
-//! Invariants: all zeros is the valid initial state of everything. All words are atomics. Different processes
-//! write to different cache lines. Every change of the layout changes [`HASH`], by which launcher and
-//! library detect that they come from different builds.
+//! Invariants: a segment of zeros is valid, and is the initial state. All words are atomics. Words that
+//! different processes write often are in different cache lines. Every change of the layout changes [`HASH`].
+//! By this hash, the launcher and the library detect that they come from different builds.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::pair::{self, MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
 use super::topology::CpuEntry;
 
-/// `"typepack"` in ASCII, with the first byte lowest.
+/// The first word of a segment: `"typepack"` in ASCII, with the first character in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Version of this layout. Raise the version when the meaning of a word changes and its place does not.
+/// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
+/// not detect such a change by itself.
 pub const VERSION: u32 = 4;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 
-/// Number of slots of a job, each for one process: the ranks at the start, and processes that join later. The
-/// number is smaller if the size of files is limited.
+/// Maximum number of slots of a job. Each slot is for one process: a rank from the start, or a process that
+/// joins later. A job has fewer slots if the system limits the size of files.
 pub const MAX_SLOTS: usize = MAX_RANKS;
 
-/// Maximum number of CPUs in the topology table. Other CPUs count as unknown.
+/// Maximum number of CPUs in the topology table. Nothing is known about CPUs with higher numbers.
 pub const MAX_CPUS: usize = 1 << 16;
 
-/// Granularity of the areas, in bytes.
+/// Size of a page in bytes. Areas begin at multiples of this size and are multiples of it.
 pub const PAGE: usize = 4096;
 
-/// Granularity of the heaps in bytes: the size of a huge page that most machines have.
+/// Size in bytes of a huge page on most machines. Heaps begin at multiples of this size and are multiples of
+/// it.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Maximum total size of all heaps in bytes: an eighth of a process's address space on x86-64, so that each
-/// rank can map all heaps.
+/// Maximum total size of all heaps in bytes. This is an eighth of a process's address space on x86-64, so
+/// that each rank can map all heaps.
 pub const HEAPS_MAX: usize = 1 << 44;
 
-/// Bytes reserved for the package version in the header.
+/// Number of bytes that the header reserves for the package version.
 pub const VERSION_TEXT: usize = 24;
 
-/// The header, at offset 0; padded to a page.
+/// The header of the segment, at offset 0. The segment reserves a whole page for it.
 ///
-/// The first four fields never move in any version. A program of another build reads them to report the
-/// mismatch.
+/// The first four fields never move in any version of the layout. So a program of another build can read them
+/// and report the mismatch.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`]; stored last, with release ordering.
+    /// [`MAGIC`]. The launcher stores this word last, with release ordering.
     pub magic: AtomicU64,
     /// [`HASH`] of the launcher.
     pub hash: AtomicU64,
@@ -68,7 +70,7 @@ pub struct Header {
     pub version: AtomicU32,
     /// Unused, 0.
     pub reserved: AtomicU32,
-    /// Version of the launcher's package: ASCII, padded with zeros, eight bytes per word.
+    /// Version of the launcher's package, in ASCII, padded with zeros; eight characters per word.
     pub version_text: [AtomicU64; VERSION_TEXT / 8],
     /// Number of ranks.
     pub ranks: AtomicU32,
@@ -76,93 +78,94 @@ pub struct Header {
     pub cpus: AtomicU32,
     /// `FLAG_*` bits.
     pub flags: AtomicU32,
-    /// Process id of the launcher; 0 in a singleton.
+    /// Process id of the launcher; 0 in a singleton, a job of one process that no launcher started.
     pub launcher: AtomicU32,
-    /// Bytes of the heap of one rank, a multiple of [`HUGE_PAGE`].
+    /// Size of the heap of one slot in bytes; a multiple of [`HUGE_PAGE`].
     pub heap: AtomicU64,
-    /// Number of areas for which the file has room.
+    /// Number of areas for which the segment has room.
     pub areas: AtomicU64,
-    /// Number of slots, which is the number of processes for which the file has room. The ranks have the
-    /// first slots.
+    /// Number of slots. Each process of the job needs one slot, and the ranks have the first slots.
     pub slots: AtomicU32,
     /// Unused, 0.
     pub reserved2: AtomicU32,
-    /// Fills the header up to byte 128, so that words that change during the job have their own cache
-    /// lines.
+    /// Fills the header up to byte 128, so that the words below, which change during the job, do not share a
+    /// cache line with the words above.
     pub spare: [AtomicU64; 5],
     /// Number of failures so far. The launcher adds 1 for every failure.
     pub fail_epoch: AtomicU32,
-    /// The first rank that failed, plus 1.
+    /// Number of the first rank that failed, plus 1; 0 while no rank has failed.
     pub failed_rank: AtomicU32,
-    /// How the rank failed: `0x100 | code` for an exit, `0x200 | signal`, `0x300` for an end without
-    /// finalize, `0x400` for an end without joining.
+    /// How that rank failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed it, `0x300` if
+    /// it ended without finalizing, `0x400` if it ended without joining the job.
     pub failed_how: AtomicU32,
-    /// Fills the line.
+    /// Fills the cache line.
     pub spare2: [AtomicU32; 13],
-    /// Number of areas taken so far. A rank that writes to another rank for the first time adds one.
+    /// Number of areas taken so far. A process that writes to another process for the first time adds one.
     pub areas_taken: AtomicU64,
 }
 
-/// The job has more ranks than CPUs: no rank should spin.
+/// Flag: the job has more ranks than CPUs, so waiting ranks should not spin.
 pub const FLAG_OVERSUBSCRIBED: u32 = 1;
-/// The launcher's standard output, which receives rank 0's output, is a terminal.
+/// Flag: the launcher's standard output is a terminal. The output of rank 0 goes there.
 pub const FLAG_STDOUT_TERMINAL: u32 = 2;
-/// The launcher's standard error is a terminal.
+/// Flag: the launcher's standard error is a terminal.
 pub const FLAG_STDERR_TERMINAL: u32 = 4;
 
-/// The slot of one rank: two cache lines. All processes write the first line; the rank and the launcher
-/// write the second line.
+/// The slot of one rank: two cache lines. Any process may write the first line. The rank and the launcher
+/// write the second line; a process that contacts the rank changes only `connects` and `writers` there.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RankSlot {
-    /// Futex word, which changes with every call that wakes this rank.
+    /// Futex word of the doorbell. Every call that wakes this rank changes the word.
     pub doorbell: AtomicU32,
     /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: AtomicU32,
-    /// Fills the line.
+    /// Fills the cache line.
     pub spare: [AtomicU32; 14],
-    /// Process id of the rank as the launcher sees it; 0 before the rank registered. Written by the launcher.
+    /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
+    /// launcher.
     pub pid: AtomicU32,
-    /// Process group that the launcher made for this rank. Written by the launcher.
+    /// Number of the process group that the launcher made for this rank. Written by the launcher.
     pub group: AtomicU32,
-    /// A [`State`]. Written by the rank; the launcher writes [`State::Dead`].
+    /// The rank's [`State`] as a number. Written by the rank; the launcher writes only [`State::Dead`].
     pub state: AtomicU32,
     /// 1 once the launcher watches the registered process. Written by the launcher.
     pub watched: AtomicU32,
-    /// First CPU to which this rank is bound, plus 1; 0 if it is not bound. Written by the launcher.
+    /// Number of the first CPU to which this rank is bound, plus 1; 0 if it is not bound. Written by the
+    /// launcher.
     pub bound_cpu: AtomicU32,
-    /// Address of a number in the rank's memory, low half first; 0 if other ranks must not access this
-    /// memory. Another rank reads the number to find out whether it can access the memory. Written by the
-    /// rank.
+    /// Address of a test number in the rank's private memory, low half first; 0 if other ranks must not
+    /// access that memory. Another rank reads the test number to find out whether it can access the rank's
+    /// memory. Written by the rank.
     pub probe_at: [AtomicU32; 2],
-    /// The number at the address `probe_at`, low half first. Written by the rank.
+    /// The value of the test number at the address `probe_at`, low half first. Written by the rank.
     pub probe: [AtomicU32; 2],
-    /// Counter that changes whenever a process has begun to write to this rank. Written by any process.
+    /// Counter. A process that begins to write to this rank adds 1.
     pub connects: AtomicU32,
-    /// 1 more than the highest slot that has begun to write to this rank. Written by any process, before
-    /// `connects` changes.
+    /// 1 more than the highest slot whose process has begun to write to this rank. Each such process raises
+    /// this word if necessary, before it changes `connects`.
     pub writers: AtomicU32,
-    /// Fills the line.
+    /// Fills the cache line.
     pub spare2: [AtomicU32; 5],
 }
 
-/// The state of a rank. Shared memory stores it as a number; see [`State::from_word`].
+/// The state of a rank. Shared memory stores the state as a number; see [`State::from_word`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum State {
-    /// The rank's process (or a shell that will start it) exists or will exist. No process has joined the
-    /// job as this rank.
+    /// No process has joined the job as this rank yet. The rank's process (or a shell that will start it)
+    /// exists or will exist.
     Started = 0,
     /// A process has joined the job as this rank.
     Registered = 1,
-    /// The rank has left the job in order.
+    /// The rank has left the job as it should, by finalizing.
     Finalized = 2,
-    /// The rank is dead.
+    /// The rank's process has ended.
     Dead = 3,
 }
 
 impl State {
-    /// Returns the state for `word`. A word that is not a state counts as dead.
+    /// Returns the state that `word` stands for. A word that stands for no state counts as dead.
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Started,
@@ -192,7 +195,7 @@ const _: () = {
     assert!(PAIR_BYTES > 0 && PAIR_BYTES.is_multiple_of(PAGE));
 };
 
-/// Fingerprint of the layout and the build. Two processes with equal hashes agree on every offset.
+/// Hash over the layout and the build. Two processes with equal hashes agree on every offset.
 pub const HASH: u64 = {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let words = [
@@ -231,8 +234,8 @@ pub const HASH: u64 = {
     hash
 };
 
-/// The offsets of a segment, computed from the numbers of slots, areas and CPUs and the size of a heap. The
-/// number of ranks does not change any offset.
+/// The offsets of the parts of a segment, computed from the numbers of slots, areas and CPUs and from the
+/// size of a heap. The number of ranks does not change any offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -244,12 +247,12 @@ pub struct Layout {
     total: usize,
 }
 
-/// The numbers of objects for which the file of a segment has room.
+/// How many objects of each kind a segment has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Number of processes.
+    /// Number of slots, and so of processes.
     pub slots: usize,
-    /// Number of areas of ordered pairs.
+    /// Number of areas; each ordered pair of processes that communicates needs one.
     pub areas: usize,
     /// Number of rows of the CPU table.
     pub cpus: usize,
@@ -258,8 +261,8 @@ pub struct Room {
 }
 
 impl Layout {
-    /// Computes the layout for a job that begins with `ranks` ranks. Returns `None` if a number is out of
-    /// range or the address space is too small.
+    /// Computes the layout for a job that begins with `ranks` ranks. Returns `None` if one of the numbers is
+    /// not allowed or the segment would not fit in the address space.
     pub fn new(ranks: usize, room: Room) -> Option<Self> {
         let Room { slots, areas, cpus, heap } = room;
         let fits = (1..=MAX_SLOTS).contains(&slots) && (1..=slots).contains(&ranks);
@@ -282,14 +285,16 @@ impl Layout {
     }
 
     /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes of
-    /// memory. `file` is the maximum size of a file in bytes. Returns `None` if `ranks` is 0 or too large.
+    /// memory. `file` is the maximum size of a file in bytes. Returns `None` if `ranks` is 0 or above
+    /// [`MAX_RANKS`].
     ///
-    /// Holes cost nothing. So the layout has slots for as many processes as a job can ever have, areas for
-    /// all their pairs, and heaps as large as the machine's memory, up to a share of the address space.
+    /// Holes in the file cost nothing. So the layout has slots for as many processes as a job can ever have,
+    /// areas for all pairs of these processes, and heaps as large as the machine's memory. All heaps together
+    /// are limited to [`HEAPS_MAX`].
     ///
-    /// If the size of files is limited, the layout has room for the ranks at the start and their pairs, and
-    /// the heaps get the rest. If the pairs alone do not fit, the layout is larger than `file`, and the
-    /// caller refuses it.
+    /// If the system limits the size of files to less than that, the layout has room only for the ranks at
+    /// the start and their pairs, and the heaps share the rest of the file. If even the areas of the pairs do
+    /// not fit in the file, the layout is larger than `file`, and making the segment fails.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -303,19 +308,20 @@ impl Layout {
         if most.is_some() {
             return most;
         }
-        // With fewer areas than pairs some ranks could not contact each other later.
+        // The job needs an area for every pair: with fewer areas, some ranks could not contact each other
+        // later.
         let (slots, areas) = (ranks, ranks * ranks);
         let rest = Self::new(ranks, Room { slots, areas, heap: 0, ..all })?;
         let left = file.saturating_sub(rest.heaps as u64) / ranks as u64;
         Self::new(ranks, Room { heap: heap.min(whole(left)), ..rest.room })
     }
 
-    /// Returns the number of ranks at the start.
+    /// Returns the number of ranks with which the job begins.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// Returns the numbers of objects for which there is room.
+    /// Returns how many objects of each kind the segment has room for.
     pub fn room(&self) -> Room {
         self.room
     }
@@ -330,7 +336,7 @@ impl Layout {
         self.total
     }
 
-    /// Returns the number of bytes before the mailboxes, which every process maps at the start.
+    /// Returns the number of bytes before the mailboxes. Every process maps these bytes at the start.
     pub fn mapped(&self) -> usize {
         self.mailboxes
     }
@@ -340,7 +346,7 @@ impl Layout {
         self.room.heap
     }
 
-    /// Returns the offset of the heap of `slot`, which has [`Layout::heap`] bytes.
+    /// Returns the offset of the heap of `slot`. The heap has [`Layout::heap`] bytes.
     ///
     /// # Panics
     ///
@@ -350,8 +356,8 @@ impl Layout {
         self.heaps + slot * self.room.heap
     }
 
-    /// Returns the number of bytes at the start of the segment that all processes use: everything up to the
-    /// slot of the last rank.
+    /// Returns the number of bytes at the start of the segment that all processes use. The last of these
+    /// bytes belong to the slot of the last rank.
     pub fn common(&self) -> usize {
         self.slots + self.ranks * size_of::<RankSlot>()
     }
@@ -376,9 +382,9 @@ impl Layout {
         PAGE + cpu * size_of::<CpuEntry>()
     }
 
-    /// Returns the offset of the mailbox of `slot`, which has [`Layout::mailbox_bytes`] bytes. A mailbox
-    /// has a 32-bit word for each other slot: 0, or 1 plus the number of the area in which that other slot
-    /// writes to `slot`.
+    /// Returns the offset of the mailbox of `slot`. The mailbox has [`Layout::mailbox_bytes`] bytes, with a
+    /// 32-bit word for each other slot. The word is 0, or 1 plus the number of the area in which the process
+    /// of that other slot writes to `slot`.
     ///
     /// # Panics
     ///
@@ -388,17 +394,17 @@ impl Layout {
         self.mailboxes + slot * self.mailbox_bytes()
     }
 
-    /// Returns the size of a mailbox in bytes, a whole number of pages.
+    /// Returns the size of a mailbox in bytes. A mailbox takes up whole pages.
     pub fn mailbox_bytes(&self) -> usize {
         mailbox_bytes(self.room.slots)
     }
 
-    /// Returns the offset of an area; `None` if there is no such area.
+    /// Returns the offset of area `number`, or `None` if there is no such area.
     pub fn area(&self, number: usize) -> Option<usize> {
         (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
     }
 
-    /// Returns the number of bytes that a pair of this job uses in its area.
+    /// Returns the number of bytes of an area that a pair of this job uses.
     pub fn area_bytes(&self) -> usize {
         pair::bytes(self.ranks)
     }
@@ -454,7 +460,8 @@ mod tests {
         }
     }
 
-    /// A process that joins later does not move any part of the segment.
+    /// Checks that the offsets do not depend on the number of ranks, so that a process that joins later moves
+    /// no part of the segment.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(2, room(64, 8)).expect("in range");
@@ -506,11 +513,12 @@ mod tests {
     fn a_limited_file_has_room_for_the_ranks() {
         const GIB: u64 = 1 << 30;
         let job = |ranks, file| Layout::for_job(ranks, 8, 24 * GIB, file).expect("a job");
-        // Four areas of 2.1 MiB come before the heaps.
+        // The heaps get the rest of the file after four areas of 2.1 MiB.
         let small = job(2, GIB);
         assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
         assert!(small.total() as u64 <= GIB);
-        // Even if the file is too small, there are as many areas as pairs; the caller refuses the layout.
+        // Even if the file is too small, the layout has an area for every pair. Making the segment then
+        // fails.
         let crowded = job(64, GIB);
         assert_eq!((crowded.room().areas, crowded.heap()), (64 * 64, 0));
         assert!(crowded.total() as u64 > GIB);

@@ -1,7 +1,8 @@
 //! The layout of the shared area of one ordered pair of ranks.
 //!
-//! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps [`bytes`]
-//! bytes of it. `ring.rs` and `bulk.rs` use the parts. A rank's messages to itself never leave its process.
+//! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps the first
+//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use its parts. A
+//! rank's messages to itself need no area.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
@@ -20,17 +21,17 @@
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except the claims, which both ranks change by
-//! compare-and-swap while they copy one message together (`work_split.rs`). All zeros is the valid empty
-//! state, and the memfd provides zeros. No word is a pointer.
+//! Invariants: every word has exactly one writer, except for the words on the claims lines. Both ranks change
+//! those words by compare-and-swap while they copy one message together (`work_split.rs`). An area of zeros
+//! is valid and empty, and the kernel fills the segment with zeros. No word is a pointer.
 
-/// Bytes of a cache line, the unit that two cores exchange.
+/// Size of a cache line in bytes. Cores exchange data in units of one cache line.
 pub const LINE: usize = 64;
 
 /// Number of envelope slots of a ring; a power of two.
 pub const SLOTS: usize = 256;
 
-/// Bytes of one envelope slot: one cache line, so that a small message moves one line.
+/// Size of one envelope slot in bytes. A slot is one cache line, so that a small message moves only one line.
 pub const SLOT_BYTES: usize = LINE;
 
 /// Size of a ring's eager payload area in bytes; a power of two.
@@ -43,15 +44,15 @@ pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 /// Maximum number of chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
-/// Limit on the total size in bytes of the chunks from one rank to all others. A pair has at least eight
-/// chunks, even if the total is then larger.
+/// Limit on the total size in bytes of the chunks that one rank uses for its messages to all other ranks. A
+/// pair always has at least eight chunks, even if the total then exceeds this limit.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
-/// uses its chunks in turn. With many chunks, a cache line has left the caches of both cores before the
-/// sender writes it again, so the sender does not wait for the receiver's core to release the line.
-/// `typepack-bench pingpong`, user memory, Zen 5, contiguous 64 KiB, near: 2.11 us with 8 chunks, 1.88 us
-/// with 64.
+/// uses its chunks in turn. With many chunks, the cache lines of a chunk have left the caches of both cores
+/// before the sender writes the chunk again. Then the sender does not wait until the receiver's core releases
+/// the lines. Measured with `typepack-bench pingpong`, user memory, Zen 5, contiguous 64 KiB, near: 2.11 us
+/// with 8 chunks, 1.88 us with 64.
 pub const fn window(ranks: usize) -> usize {
     let others = if ranks > 1 { ranks - 1 } else { 1 };
     let each = WINDOWS_BYTES / CHUNK_BYTES / others;
@@ -67,30 +68,29 @@ pub const fn window(ranks: usize) -> usize {
 /// Size of one chunk buffer in bytes.
 pub const CHUNK_BYTES: usize = 32 << 10;
 
-/// Offset of the consumer's credit line, in bytes.
+/// Offset in bytes of the line with the consumer's credits: counts of freed slots and freed payload bytes.
 pub const CREDITS: usize = 0;
 
-/// Offset of the consumer's chunk line, in bytes.
+/// Offset in bytes of the line with the consumer's count of freed chunks.
 pub const CHUNK_CREDITS: usize = LINE;
 
-/// Offset of the line in which a receiver says that it reads the sender's memory, in bytes.
+/// Offset in bytes of the line with the word that is 1 while the receiver reads the sender's private memory.
 pub const READING: usize = 2 * LINE;
 
-/// Offset of the line in which a sender counts the messages whose memory it has withdrawn, in bytes.
+/// Offset in bytes of the line with the sender's count of messages whose memory it has withdrawn.
 pub const WITHDRAWN: usize = 3 * LINE;
 
-/// Offset of the line on which both ranks claim pieces of a copy between heaps, in bytes.
+/// Offset in bytes of the line on which both ranks claim pieces of a copy between heaps (`work_split.rs`).
 pub const HEAP_CLAIMS: usize = 4 * LINE;
 
-/// Offset of the line in which the sender counts the pieces that it has copied between heaps, in bytes.
+/// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset of the word on which both ranks claim pieces of a copy between private memories
-/// (`work_split.rs`), in bytes.
+/// Offset in bytes of the line on which both ranks claim pieces of a copy between private memories
+/// (`work_split.rs`).
 pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 
-/// Offset of the word in which the sender counts the pieces that it has copied between private memories, in
-/// bytes.
+/// Offset in bytes of the line with the sender's count of pieces that it has copied between private memories.
 pub const PRIVATE_PUSHED: usize = 7 * LINE;
 
 /// Offset of the envelope slots, in bytes.
@@ -108,8 +108,8 @@ pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 /// Maximum size in bytes of an ordered pair's area; a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
 
-/// Returns the size in bytes of an ordered pair's area in a job of `ranks` ranks, up to the last used
-/// chunk; a whole number of pages.
+/// Returns the number of bytes that an ordered pair uses of its area in a job of `ranks` ranks: everything up
+/// to the end of the last chunk that it uses. The result is a whole number of pages.
 pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }

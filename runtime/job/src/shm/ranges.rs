@@ -1,8 +1,8 @@
 //! A set of byte ranges, and the search for a free range.
 //!
-//! `heap.rs` keeps two sets: the free ranges, and the ranges that have memory. Ranges that touch are
-//! merged. The crate `range-alloc` is not used: it does not support alignment, and its search through a
-//! list is too slow for programs that allocate thousands of small pieces.
+//! `heap.rs` keeps two sets: the free ranges of the heap, and the ranges that have memory. The set merges
+//! ranges that touch each other. The crate `range-alloc` is not used, because it does not support alignment,
+//! and because its search through a list is too slow for programs that allocate thousands of small pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,9 +10,9 @@ use std::ops::Range;
 /// A set of byte ranges.
 #[derive(Debug, Default)]
 pub struct Ranges {
-    /// End of each range by its start.
+    /// End of each range, by the start of the range.
     places: BTreeMap<u64, u64>,
-    /// Length and start of each range.
+    /// Length and start of each range, ordered by length.
     sizes: BTreeSet<(u64, u64)>,
     total: u64,
 }
@@ -38,8 +38,8 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // `range` is empty: it was cut to whole pages and contains no whole page. The search in the
-            // tree would panic.
+            // The caller has cut `range` to whole pages, and it contains no whole page, so it is empty. The
+            // search in the tree would panic on such a range.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();
@@ -62,7 +62,7 @@ impl Ranges {
         whole
     }
 
-    /// Removes a range. Parts of the range may be missing from the set.
+    /// Removes the bytes of `range` from the set. Bytes of `range` that are not in the set are ignored.
     pub fn remove(&mut self, range: Range<u64>) {
         for (start, end) in self.touching(&range) {
             if end <= range.start || start >= range.end {
@@ -103,8 +103,8 @@ impl Ranges {
         gaps
     }
 
-    /// Finds a range of the set with room for `len` bytes that start at a multiple of `align` (a power of
-    /// two) plus `shift`, and returns this start. The search prefers small ranges.
+    /// Finds a range of the set with room for `len` bytes that begin at a multiple of `align` (a power of
+    /// two) plus `shift`. Returns the offset at which the bytes begin. The search prefers small ranges.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -112,8 +112,8 @@ impl Ranges {
             let at = first.checked_add(shift)?;
             (at >= start).then_some(at)
         };
-        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may have
-        // room; the search tries only the first few shorter ranges, so that it stays short.
+        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may have room,
+        // too. To keep the search short, try only the first few ranges, and then one that certainly has room.
         const TRIES: usize = 8;
         let fits = |&(size, start): &(u64, u64)| {
             let at = place(start)?;
@@ -140,8 +140,8 @@ mod tests {
         all
     }
 
-    /// A small piece is freed while much memory is free. The piece holds no whole page, so the range of its
-    /// pages ends before it begins.
+    /// Checks a range whose end is below its start. `heap.rs` passes such a range if it frees a small piece
+    /// that contains no whole page.
     #[test]
     fn a_range_that_ends_before_it_begins_holds_nothing() {
         let mut ranges = Ranges::default();
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // The search finds a well aligned range behind many ranges that are long enough but badly aligned.
+        // The search must find a well aligned range behind many ranges that are long enough but badly
+        // aligned.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

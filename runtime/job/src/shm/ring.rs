@@ -1,8 +1,9 @@
-//! The single-producer single-consumer ring of one ordered pair: envelopes and eager payloads.
+//! The ring of one ordered pair, with a single producer and a single consumer. It carries envelopes and the
+//! payloads of eager messages.
 //!
-//! `transport/link.rs` owns a [`Producer`] for every rank to which it writes, and a [`Consumer`] for every
-//! rank that writes to it. `pair.rs` has the offsets of the words. The indices are private to each side. The
-//! two sides share one stamp per slot and two words of credits:
+//! `transport/link.rs` owns a [`Producer`] for every rank to which this rank writes, and a [`Consumer`] for
+//! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Each side keeps its own
+//! position in private memory. The two sides share one stamp per slot and two words of credits:
 //!
 //! ```text
 //! slot (64 B)   stamp | 7 words of envelope, of which the last 4 may hold 32 B of inline payload
@@ -10,32 +11,36 @@
 //! credits       slots freed so far | payload bytes freed so far      (written by the consumer)
 //! ```
 //!
-//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and payload bytes in the same way. The
-//!    producer reads the credits only if its private copy of the credits shows no room.
-//! 2. The producer writes payload and envelope words, and then the stamp with release order.
+//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and takes payload bytes by the same rule.
+//!    The producer reads the credits from shared memory only if its private copy of the credits shows no
+//!    room.
+//! 2. The producer writes the payload and the words of the envelope, and then writes the stamp with release
+//!    order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
-//!    the copy. It never reads the producer's index.
-//! 4. After it has used the payload, the consumer advances. The consumer returns credits when it has used a
-//!    quarter of the ring since it last returned credits.
+//!    the copy. The consumer never reads the producer's position.
+//! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever it
+//!    has freed a quarter of the ring since it last returned credits.
 //!
-//! A payload occupies whole lines. Both sides compute its place from the lengths alone (`place`), and never
-//! read a place from shared memory.
+//! A payload occupies whole cache lines. Both sides compute the position of a payload from the lengths of the
+//! payloads (`place`), and never read a position from shared memory.
 //!
-//! Late credits cannot cause a deadlock. A producer without a slot has `SLOTS` messages outstanding, of
-//! which the consumer has used at most `SLOTS / 4`. As the consumer uses the remaining messages, it reaches
-//! a quarter of the ring and returns credits. A producer without payload room has more than `PAYLOAD - 2 *
-//! EAGER_MAX` bytes outstanding (it asks for at most `EAGER_MAX` bytes and skips fewer at the wrap). That
-//! is at least `PAYLOAD / 2`, which is more than the quarter for which the consumer may hold back credits.
+//! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
+//! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
+//! returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
+//! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
+//! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
+//! bytes at the end of the payload area. This is at least `PAYLOAD / 2`, and the consumer holds back credits
+//! for at most a quarter of the payload area.
 
 use super::pair::LINE;
 use crate::sync::Word;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Words of an envelope: a slot without its stamp.
+/// Number of words of an envelope: all words of a slot except the stamp.
 pub const ENVELOPE_WORDS: usize = 7;
 
-/// The shared words of one ring.
+/// The words of one ring in shared memory.
 pub trait RingMemory {
     /// The type of a word.
     type Word: Word;
@@ -44,11 +49,12 @@ pub trait RingMemory {
     /// Size of the payload area in bytes, a power of two.
     const PAYLOAD: usize;
 
-    /// Returns word `word` (0 is the stamp) of slot `slot`, which is below `SLOTS`.
+    /// Returns word `word` of slot `slot`. Word 0 is the stamp, and `slot` is below `SLOTS`.
     fn slot(&self, slot: usize, word: usize) -> &Self::Word;
-    /// Returns the number of slots that the consumer has freed since the start.
+    /// Returns the word with the number of slots that the consumer has freed since the start of the job.
     fn slots_freed(&self) -> &Self::Word;
-    /// Returns the number of payload bytes that the consumer has freed since the start.
+    /// Returns the word with the number of payload bytes that the consumer has freed since the start of the
+    /// job.
     fn bytes_freed(&self) -> &Self::Word;
 }
 
@@ -63,7 +69,8 @@ impl Violation {
         Self(text.into())
     }
 
-    /// Makes the violation that `what` has the value `value`, which is not in `allowed`.
+    /// Makes a violation whose text says that `what` has the value `value`, and that values in `allowed` are
+    /// allowed.
     #[cold]
     #[inline(never)]
     pub fn outside<T: Display>(what: &'static str, value: T, allowed: RangeInclusive<T>) -> Self {
@@ -72,9 +79,9 @@ impl Violation {
     }
 }
 
-/// Returns the place of a payload of `len` bytes after `position` used bytes, as absolute positions: the
-/// first byte, and one past the last byte. The place consists of whole cache lines and never crosses the
-/// end of the area.
+/// Returns the place of a payload of `len` bytes if `position` bytes of the payload area have been used since
+/// the start of the job: the position of its first byte, and the position one past its last byte. The place
+/// consists of whole cache lines and never crosses the end of the area, which has `area` bytes.
 #[inline]
 fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     let need = len.next_multiple_of(LINE) as u64;
@@ -84,11 +91,11 @@ fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     (start, start + need)
 }
 
-/// Room for one message, from [`Producer::reserve`].
+/// Room for one message in the ring, made by [`Producer::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub struct Room {
-    /// Offset of the payload in the payload area, in bytes.
+    /// Offset in bytes of the message's payload in the payload area.
     pub offset: usize,
     end: u64,
 }
@@ -103,11 +110,12 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Returns room for one message with `payload` bytes outside its slot (0 if all of it is inline), or
-    /// `None` while the ring is full.
+    /// Returns room for one message with `payload` bytes outside its slot, or `None` while the ring is full.
+    /// `payload` is 0 if the slot holds all data of the message.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the consumer returned more credits than it can have.
+    /// Returns a [`Violation`] if a count of credits is lower than before or higher than what the producer
+    /// has used.
     #[inline]
     pub fn reserve<M: RingMemory>(
         &mut self,
@@ -125,7 +133,8 @@ impl Producer {
         Ok(Some(Room { offset: (start as usize) & (M::PAYLOAD - 1), end }))
     }
 
-    /// Publishes the message whose payload the caller has written to `room`.
+    /// Publishes a message. The caller has written the payload at `room`. The first `used_words` words of
+    /// `envelope` are copied to the slot.
     #[inline]
     pub fn publish<M: RingMemory>(
         &mut self,
@@ -143,8 +152,8 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Returns the offset in the payload area at which the next payload will begin if the payload fits
-    /// there.
+    /// Returns the offset in the payload area at which the next payload begins if it fits before the end of
+    /// the area.
     #[inline]
     pub fn next_offset<M: RingMemory>(&self) -> usize {
         (self.bytes as usize) & (M::PAYLOAD - 1)
@@ -158,7 +167,7 @@ impl Producer {
 
     #[cold]
     fn refresh<M: RingMemory>(&mut self, memory: &M) -> Result<(), Violation> {
-        // Acquire: the consumer read the payload before it freed the bytes.
+        // The loads acquire, because the consumer read the payload before it freed the payload's bytes.
         let slots = memory.slots_freed().load_acquire();
         let bytes = memory.bytes_freed().load_acquire();
         if slots < self.slots_freed || slots > self.sent {
@@ -185,7 +194,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Returns a copy of the next envelope if one has been published. Does not advance.
+    /// Returns a copy of the next envelope if one has been published, and `None` otherwise. Does not free the
+    /// message.
     #[inline]
     pub fn peek<M: RingMemory>(&self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
         let slot = (self.taken as usize) & (M::SLOTS - 1);
@@ -199,15 +209,16 @@ impl Consumer {
         Some(envelope)
     }
 
-    /// Returns the offset in the payload area of the next message's payload of `len` bytes. The caller must
-    /// have checked that `len` is at most the eager maximum.
+    /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The
+    /// caller must have checked that `len` is at most the maximum for eager messages.
     #[inline]
     pub fn payload_offset<M: RingMemory>(&self, len: usize) -> usize {
         (place(self.bytes, len, M::PAYLOAD).0 as usize) & (M::PAYLOAD - 1)
     }
 
-    /// Frees the message and its `payload` bytes outside the slot. Returns true if it returned credits: the
-    /// producer may be asleep and waiting for credits.
+    /// Frees the next message and its `payload` bytes outside the slot. Returns true if the function has
+    /// returned credits. The caller must then ring the producer, because the producer may be asleep and
+    /// waiting for credits.
     #[inline]
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {
@@ -231,7 +242,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// A ring in private memory. `W` is a word of loom or of the machine.
+    /// A ring in private memory. `W` is an atomic of loom or of `std`.
     struct Heap<W, const SLOTS: usize, const PAYLOAD: usize> {
         slots: Vec<[W; 8]>,
         credits: [W; 2],
@@ -279,7 +290,7 @@ mod tests {
         let memory = Plain::new(AtomicU64::default);
         let (mut tx, mut rx) = (Producer::default(), Consumer::default());
         let (mut sent, mut received) = (0u64, 0u64);
-        // Bursts of varying length meet a consumer that sometimes leaves messages in the ring.
+        // Send bursts of varying length, and let the consumer sometimes leave messages in the ring.
         for round in 0..5000u64 {
             for _ in 0..round % 11 {
                 let payload = (sent * 37 % 257) as usize;
@@ -332,8 +343,8 @@ mod tests {
         }
     }
 
-    /// Sends three messages through two slots, in every interleaving. The test checks contents and order,
-    /// and loom checks that accesses to payload cells are exclusive.
+    /// Sends three messages through two slots, in every interleaving. The test checks the contents and the
+    /// order of the messages. Loom checks that the two sides never access a payload cell at the same time.
     #[test]
     fn loom_ring() {
         use loom::cell::UnsafeCell;
@@ -354,8 +365,8 @@ mod tests {
                             None => loom::thread::yield_now(),
                         }
                     };
-                    // SAFETY: only the producer uses the room before it publishes; loom reports any access by
-                    // the consumer.
+                    // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports
+                    // any access by the consumer.
                     theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
                     tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
                 }
@@ -370,7 +381,8 @@ mod tests {
                 };
                 assert_eq!(words[0], n);
                 let offset = rx.payload_offset::<Small>(64);
-                // SAFETY: only the consumer uses a published message before it advances.
+                // SAFETY: between the publication and `advance`, only the consumer uses the published
+                // message.
                 cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 let _ = rx.advance(&*memory, 64);
             }

@@ -1,17 +1,19 @@
-//! The mapped segment of a job. The launcher (or a singleton) makes it, and each rank opens it.
+//! The mapped segment of a job. The launcher (or a singleton, a process that no launcher started) makes the
+//! segment, and each rank opens it.
 //!
-//! `layout.rs` defines the layout; only this file turns offsets into pointers. `attach.rs` opens the
-//! segment in a rank, `heap.rs` divides this rank's heap, and `contacts.rs` finds the areas of pairs. The
-//! transports use [`Segment::ring`] and the waiting calls. The launcher writes the header, the slots and
-//! the failure.
+//! `layout.rs` defines the layout; only this file turns offsets into pointers. `attach.rs` opens the segment
+//! in a rank, `heap.rs` manages this rank's heap, and `contacts.rs` finds the areas of pairs. The transports
+//! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
+//! slots, and the first failure.
 //!
-//! Invariants: the code borrows only atomics from shared memory, never a plain `&T`. The sizes of the layout
-//! come from five numbers, which [`Segment::open`] checks against the sealed size of the file and keeps in
-//! private memory. [`Segment::reserve_area`] allocates the memory of a range before its first use, so that a
-//! lack of memory is an error and not a SIGBUS.
+//! Invariants: the code borrows only atomics from shared memory, never a plain `&T`. The offsets are computed
+//! from five numbers in the header. [`Segment::open`] checks these numbers against the sealed size of the
+//! file and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range before
+//! its first use, so that a lack of memory is an error and not a SIGBUS.
 //!
-//! The atomics are those of `core`, even in a loom build: loom's atomics have no defined layout and cannot
-//! live in a mapping. Loom checks the protocol (`pair.rs` and its users) over its own memory.
+//! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined layout
+//! and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`, `withdrawal.rs` and
+//! `work_split.rs` check the protocols in memory of their own.
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -30,18 +32,18 @@ use crate::sys::futex::Woken;
 use crate::sys::limits;
 use crate::sys::memory::{self, Inherit, Mapping};
 
-/// Properties of a job that the launcher passes to the ranks.
+/// Properties of a job that the launcher tells the ranks through the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFlags {
-    /// The job has more ranks than CPUs: waiting ranks must not spin.
+    /// True if the job has more ranks than CPUs; waiting ranks must then not spin.
     pub oversubscribed: bool,
-    /// The output of rank 0 goes to a terminal.
+    /// True if the output of rank 0 goes to a terminal.
     pub stdout_terminal: bool,
-    /// The error output of rank 0 goes to a terminal.
+    /// True if the error output of rank 0 goes to a terminal.
     pub stderr_terminal: bool,
 }
 
-/// The shared memory of a job, mapped.
+/// A mapping of the shared memory of a job.
 #[derive(Debug)]
 pub struct Segment {
     map: Mapping,
@@ -53,13 +55,13 @@ pub struct Segment {
 impl Segment {
     /// Makes the segment of a job of `ranks` ranks on a machine with the given CPUs.
     ///
-    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. The table has no rows for CPUs
-    /// beyond [`MAX_CPUS`].
+    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs with numbers from [`MAX_CPUS`]
+    /// on get no row in the topology table.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`] if
-    /// memory or address space has run out.
+    /// memory, address space or the maximum size of a file is too small.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
@@ -97,7 +99,7 @@ impl Segment {
     /// # Errors
     ///
     /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
-    /// typepack made it, and otherwise the errors of [`Segment::create`].
+    /// typepack made the segment, and [`ErrorKind::NoMemory`] if address space has run out.
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
         let foreign = || {
@@ -115,8 +117,8 @@ impl Segment {
             })
         };
         let first = map(size_of::<Header>())?;
-        // SAFETY: `first` begins at a page and is as long as a header. `Header` consists of atomics, for
-        // which any bits are valid and concurrent writes are no data race.
+        // SAFETY: `first` begins at a page and is as long as a header. `Header` consists of atomics, so all
+        // bit patterns are valid, and concurrent writes by other processes are no data race.
         let header = unsafe { first.base().cast::<Header>().as_ref() };
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(foreign());
@@ -174,7 +176,7 @@ impl Segment {
         }
         header.hash.store(HASH, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
-        // Both numbers fit in 32 bits, because the layout limits them.
+        // Both casts are exact, because the layout limits the number of ranks and the number of CPUs.
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
@@ -191,25 +193,26 @@ impl Segment {
         self.layout.ranks()
     }
 
-    /// Returns the launcher's flags. The segment reads them once, when it is opened.
+    /// Returns the launcher's flags. [`Segment::open`] reads them from the header once.
     pub fn flags(&self) -> JobFlags {
         self.flags
     }
 
-    /// Returns the offsets of the parts.
+    /// Returns the layout, which has the offsets of the segment's parts.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// Maps the heap of `rank`. The mapping may outlive `self`.
     ///
-    /// A child of `fork` inherits this rank's own heap, so that it can read its parent's data. It does not
-    /// inherit the heaps of other ranks.
+    /// With [`Inherit::Yes`], a forked child of this process inherits the mapping. A rank maps its own heap
+    /// in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
+    /// [`Inherit::No`].
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error (`ENOMEM` under a limit on the address space), and `EINVAL` in a job
-    /// without heaps.
+    /// Returns `ENOMEM` if the address space is limited and has run out, `EINVAL` if the job has no heaps,
+    /// and otherwise the kernel's error.
     ///
     /// # Panics
     ///
@@ -219,16 +222,16 @@ impl Segment {
         Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
     }
 
-    /// Returns the descriptor of the segment, which stays open for [`Segment::reserve_area`].
+    /// Returns the descriptor of the segment. The descriptor stays open as long as `self` lives.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Returns the header.
     pub fn header(&self) -> &Header {
-        // SAFETY: the mapping begins at a page, is longer than a header (checked in `open`, given by the
-        // layout in `create`) and lives as long as `self`. `Header` consists of atomics, for which any bits
-        // are valid and concurrent writes are no data race.
+        // SAFETY: the mapping begins at a page and lives as long as `self`. It is longer than a header:
+        // `open` has checked this, and in `create` the layout ensures it. `Header` consists of atomics, so
+        // all bit patterns are valid, and concurrent writes by other processes are no data race.
         unsafe { self.map.base().cast::<Header>().as_ref() }
     }
 
@@ -239,30 +242,31 @@ impl Segment {
     /// Panics if there is no such rank.
     pub fn slot(&self, rank: usize) -> &RankSlot {
         let at = self.layout.slot(rank);
-        // SAFETY: the layout's slots lie within the mapping, which lives as long as `self`. `at` is a
-        // multiple of 128 from a page, as `RankSlot` requires, and `RankSlot` consists of atomics.
+        // SAFETY: all slots of the layout lie within the mapping, and the mapping lives as long as `self`.
+        // The mapping begins at a page and `at` is a multiple of 128, as `RankSlot` requires. `RankSlot`
+        // consists of atomics.
         unsafe { self.map.base().byte_add(at).cast::<RankSlot>().as_ref() }
     }
 
     fn cpu_entry(&self, cpu: usize) -> &CpuEntry {
         let at = self.layout.cpu(cpu);
-        // SAFETY: the layout's rows lie within the mapping, which lives as long as `self`. The offset is a
-        // multiple of 32 from a page, and `CpuEntry` consists of atomics.
+        // SAFETY: all rows of the layout lie within the mapping, and the mapping lives as long as `self`. The
+        // mapping begins at a page and `at` is a multiple of 32. `CpuEntry` consists of atomics.
         unsafe { self.map.base().byte_add(at).cast::<CpuEntry>().as_ref() }
     }
 
-    /// Returns the table's row for `cpu`, the operating system's CPU number. A CPU beyond the table counts
-    /// as unknown.
+    /// Returns what the table says about `cpu`, the operating system's number of a CPU. If the table has no
+    /// row for `cpu`, the result says that nothing is known about the CPU.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
 
-    /// Returns the process id of the launcher, or `None` in a job without a launcher.
+    /// Returns the process id of the launcher, or `None` if the job has no launcher.
     pub fn launcher(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))
     }
 
-    /// Returns the CPU to which `rank` is bound (the first one of its core), or `None` if it is not bound.
+    /// Returns the first CPU of the core to which `rank` is bound, or `None` if `rank` is not bound.
     pub fn bound_cpu(&self, rank: usize) -> Option<usize> {
         let word = self.slot(rank).bound_cpu.load(Ordering::Relaxed);
         word.checked_sub(1).map(|cpu| cpu as usize)
@@ -273,26 +277,26 @@ impl Segment {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// Returns the count of connects of `rank` (the caller) if it differs from `seen`, that is, if another
-    /// process has begun to write to `rank` since the caller read `seen`.
+    /// Returns the word `connects` of `rank` (the caller's rank) if it differs from `seen`, and `None`
+    /// otherwise. The word changes when another process begins to write to `rank`.
     #[inline]
     pub fn connected(&self, rank: usize, seen: u32) -> Option<u32> {
         let connects = self.slot(rank).connects.load(Ordering::Acquire);
         (connects != seen).then_some(connects)
     }
 
-    /// Returns a number that is above every slot that has begun to write to `rank` (the caller), and at
-    /// most the number of all slots.
+    /// Returns a number that is above every slot whose process has begun to write to `rank` (the caller's
+    /// rank). The number is at most the number of slots.
     pub fn writers(&self, rank: usize) -> usize {
         let writers = self.slot(rank).writers.load(Ordering::Acquire) as usize;
         writers.min(self.layout.room().slots)
     }
 
-    /// Takes an area that no process has taken, and returns its number.
+    /// Takes an area that no process has taken yet, and returns the number of the area.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if the file has no room for another area.
+    /// Returns [`ErrorKind::NoMemory`] if all areas of the segment are taken.
     pub fn take_area(&self) -> Result<usize, Error> {
         let room = self.layout.room().areas;
         let next = |taken: u64| (taken < room as u64).then_some(taken + 1);
@@ -306,30 +310,33 @@ impl Segment {
         }
     }
 
-    /// Maps an area: [`Layout::area_bytes`] bytes, zero at the start of the job. The mapping may outlive
-    /// `self`.
+    /// Maps the first [`Layout::area_bytes`] bytes of area `number`. They are zero at the start of the job.
+    /// The mapping may outlive `self`.
     ///
-    /// Other processes write there at any time. All accesses must be atomics, or raw copies into private
-    /// memory that tolerate any content. The caller reserves the memory first ([`Segment::reserve_area`]).
+    /// Other processes may write to the area at any time. Therefore the caller may access it only by atomics,
+    /// or by raw copies into private memory, and must tolerate any content. The caller allocates the memory
+    /// first ([`Segment::reserve_area`]).
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if there is no such area, and [`ErrorKind::NoMemory`] if address space
-    /// has run out.
+    /// Returns [`ErrorKind::Argument`] if there is no area `number`, and [`ErrorKind::NoMemory`] if address
+    /// space has run out.
     pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
         let at = self.area(number)? as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No)
             .map_err(|error| Error::system(format!("cannot map area {number}"), error))
     }
 
-    /// Allocates the memory of `len` bytes at `offset` of an area, in whole pages, before their first use.
+    /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. The caller must do this
+    /// before the first use of the bytes.
     ///
-    /// The pages come from the NUMA node of the caller, so the rank that writes an area reserves it.
+    /// The pages come from the NUMA node of the caller. Therefore the rank that writes to an area allocates
+    /// the area's memory.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if the range is not within the area, and [`ErrorKind::NoMemory`] if
-    /// memory ran out.
+    /// memory has run out.
     pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
         let area = self.layout.area_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
@@ -357,33 +364,33 @@ impl Segment {
         Doorbell { word: &slot.doorbell, sleeping: &slot.sleeping, kernel: &Machine }
     }
 
-    /// Wakes `rank` if it sleeps. The caller must publish its data (release store) first. If the rank is
-    /// awake, the call costs a fence and a load.
+    /// Wakes `rank` if it sleeps. The caller must publish its data (by a release store) before it calls this
+    /// function. If the rank is awake, the function costs only a fence and a load.
     pub fn ring(&self, rank: usize) {
         self.doorbell(rank).ring();
     }
 
-    /// Wakes `rank` without checking whether it sleeps.
+    /// Wakes `rank` without first checking whether it sleeps.
     pub fn call(&self, rank: usize) {
         self.doorbell(rank).call();
     }
 
-    /// Announces that `rank` (the caller) is about to sleep. Returns the value for [`Segment::wait`].
-    /// Between the two calls the rank must check once more for every event that could wake it, including
-    /// [`Segment::fail_epoch`]. If it finds such an event, it calls [`Segment::cancel_wait`] instead of
-    /// `wait`.
+    /// Announces that `rank` (the caller's rank) is about to sleep. Returns the value to pass to
+    /// [`Segment::wait`]. Before it calls `wait`, the rank must check once more for every event that could
+    /// wake it, including a change of [`Segment::fail_epoch`]. If the rank finds such an event, it calls
+    /// [`Segment::cancel_wait`] instead of `wait`.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
         self.doorbell(rank).prepare()
     }
 
-    /// Cancels the announcement of [`Segment::prepare_wait`].
+    /// Cancels the announcement that [`Segment::prepare_wait`] made.
     pub fn cancel_wait(&self, rank: usize) {
         self.doorbell(rank).cancel();
     }
 
-    /// Sleeps until a process rings, the doorbell differs from `seen`, or the time runs out. The call may
-    /// also return for none of these reasons. The caller checks again, and prepares another wait if
-    /// necessary.
+    /// Sleeps until a process wakes `rank`, the doorbell's word differs from `seen`, or `timeout` has passed.
+    /// The function may also return early without any of these reasons. So the caller checks its events
+    /// again, and prepares another wait if necessary.
     ///
     /// # Errors
     ///
@@ -394,13 +401,13 @@ impl Segment {
             .map_err(|error| Error::system("cannot wait on the doorbell", error))
     }
 
-    /// Returns the failure epoch: 0 while no rank has failed. Ranks read it on slow paths and before
-    /// sleeping.
+    /// Returns the failure epoch: the number of failures so far, 0 while no rank has failed. Ranks read it on
+    /// slow paths and before they sleep.
     pub fn fail_epoch(&self) -> u32 {
         self.header().fail_epoch.load(Ordering::Acquire)
     }
 
-    /// Returns the first failure, once [`Segment::fail_epoch`] is not 0.
+    /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0.
     pub fn failure(&self) -> Option<Failure> {
         if self.fail_epoch() == 0 {
             return None;
@@ -411,7 +418,7 @@ impl Segment {
         (rank < self.ranks()).then_some(Failure { rank, ending })
     }
 
-    /// Records a failure and wakes every rank. Only the launcher calls this.
+    /// Records that a rank has failed, and wakes every rank. Only the launcher calls this function.
     pub fn declare_failure(&self, failure: Failure) {
         let header = self.header();
         if header.fail_epoch.load(Ordering::Relaxed) == 0 {
@@ -424,19 +431,20 @@ impl Segment {
         }
     }
 
-    /// Records that `rank` (the caller) has left the job in order. The end of its process is then not a
-    /// failure.
+    /// Records that `rank` (the caller's rank) has left the job as it should. When its process ends after
+    /// this, the launcher does not count the end as a failure.
     pub fn mark_finalized(&self, rank: usize) {
         self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
     }
 }
 
-/// Returns the error for a segment of another build. The function reads only header fields that never move.
+/// Returns the error for a segment that another build made. The function reads only header fields that never
+/// move.
 fn mismatch(header: &Header) -> Error {
     let mut text = String::new();
     for word in &header.version_text {
         for byte in word.load(Ordering::Relaxed).to_le_bytes() {
-            // The bytes are untrusted and go to a terminal.
+            // Take only printable characters: the bytes are untrusted, and the text goes to a terminal.
             if byte.is_ascii_graphic() {
                 text.push(char::from(byte));
             }
@@ -453,15 +461,16 @@ fn mismatch(header: &Header) -> Error {
     )
 }
 
-/// Returns a `u64` in an area as an atomic.
+/// Returns a reference to an atomic `u64` at the address `at` in an area.
 ///
 /// # Safety
 ///
 /// - `at` is a multiple of 8 and points into an area of a [`Segment`].
-/// - The area is mapped for `'a`.
+/// - The page at `at` has memory, and the area stays mapped for `'a`.
 pub unsafe fn atomic_u64<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: the caller guarantees that `at` is aligned and mapped for `'a` (both conditions of `# Safety`).
-    // Any bits are a valid `u64`, and processes access areas only by atomics or raw copies.
+    // SAFETY: the caller guarantees that `at` is aligned, and that it stays mapped for `'a` and has memory
+    // (both conditions of `# Safety`). Any bits are a valid `u64`, and processes access areas only by atomics
+    // or raw copies.
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
@@ -577,7 +586,7 @@ mod tests {
         made.ring(0);
         let woken = made.wait(0, seen, None).expect("futex");
         assert_eq!(woken, Woken::Changed);
-        // The rank is awake: a ring changes nothing.
+        // The rank is awake, so `ring` must not change the doorbell's word.
         let before = made.slot(0).doorbell.load(Ordering::Relaxed);
         made.ring(0);
         assert_eq!(made.slot(0).doorbell.load(Ordering::Relaxed), before);
@@ -585,14 +594,15 @@ mod tests {
 
     #[test]
     fn no_ring_is_lost_between_two_threads() {
-        // The published data is a counter in an area. After a lost wake-up the wait lasts until the
-        // timeout, which is much longer than a successful wait.
+        // The published data is a counter in an area. If a wake-up were lost, the sleeper would wait until
+        // its timeout, which is much longer than a normal wait. The test checks that no wait times out.
         const ROUNDS: u64 = 20_000;
         let made = small();
         let number = made.take_area().expect("room");
         made.reserve_area(number, 0, 8).expect("room");
         let area = made.map_area(number).expect("mapped");
-        // SAFETY: the first page of the area has memory, is aligned, and stays mapped as long as `area`.
+        // SAFETY: the first page of the area has memory, is aligned, and stays mapped as long as `area`
+        // lives.
         let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(area.base().as_ptr().cast()) };
         let started = Instant::now();
         std::thread::scope(|scope| {

@@ -1,35 +1,37 @@
 //! The topology of the machine: the core, caches, NUMA node and package of each CPU.
 //!
-//! The launcher reads the topology once (`launcher/src/topology.rs`), and `segment.rs` carries it as a plain
-//! table. Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose protocols.
+//! The launcher reads the topology once (`launcher/src/topology.rs`) and stores it as a plain table in the
+//! segment (`segment.rs`). Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose
+//! protocols.
 //!
-//! Invariant: an index is only a label: CPUs that share an object (a core, a cache, a node or a package)
-//! have equal labels. An unknown index is `None` here and 0 in the shared table, so that zeroed memory
+//! Invariant: an index is only a label. CPUs that share an object (a core, a cache, a node or a package) have
+//! equal labels for it. An unknown index is `None` here and 0 in the shared table, so that zeroed memory
 //! means "unknown". The table stores a known index `i` as `i + 1`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The known facts about one CPU (hardware thread). The operating system's CPU number identifies the CPU.
+/// What is known about one CPU (hardware thread). The position in the table is the operating system's number
+/// of the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
-    /// Physical core, numbered over the whole machine.
+    /// Index of the physical core. Cores are numbered over the whole machine.
     pub core: Option<u32>,
-    /// Level 2 cache.
+    /// Index of the level 2 cache.
     pub l2: Option<u32>,
-    /// Level 3 cache.
+    /// Index of the level 3 cache.
     pub l3: Option<u32>,
-    /// NUMA node.
+    /// Index of the NUMA node.
     pub numa: Option<u32>,
-    /// Package (socket).
+    /// Index of the package (socket).
     pub package: Option<u32>,
-    /// Whether this job may run on the CPU.
+    /// True if this job may run on the CPU.
     pub allowed: bool,
 }
 
-/// Distance between two CPUs. The nearest distance comes first.
+/// How far apart two CPUs are. The variants are ordered from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// The CPUs are hardware threads of one core, or equal.
+    /// The CPUs are hardware threads of one core, or are the same CPU.
     Core,
     /// The CPUs share a level 2 cache.
     L2,
@@ -43,7 +45,7 @@ pub enum Distance {
     Machine,
 }
 
-/// Returns the nearest object that `a` and `b` are known to share.
+/// Returns the distance of `a` and `b`: the innermost object that they are known to share.
 pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
     let same = |x: Option<u32>, y: Option<u32>| x.is_some() && x == y;
     if same(a.core, b.core) {
@@ -61,7 +63,7 @@ pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
     }
 }
 
-/// One row of the shared table.
+/// One row of the shared table. Each number is the offset of a word in bytes:
 ///
 /// ```text
 /// 0  core + 1   4  L2 + 1   8  L3 + 1   12  NUMA + 1   16  package + 1   20  allowed   24  spare
@@ -81,10 +83,12 @@ pub struct CpuEntry {
 const _: () = assert!(size_of::<CpuEntry>() == 32 && align_of::<CpuEntry>() == 4);
 
 impl CpuEntry {
-    /// Writes `cpu` into the row. The launcher calls this before any rank exists.
+    /// Writes what is known about `cpu` into the row. The launcher calls this function before any rank
+    /// exists.
     pub fn store(&self, cpu: &CpuInfo) {
         let put = |word: &AtomicU32, index: Option<u32>| {
-            // The index u32::MAX wraps to "unknown"; no machine has that many objects.
+            // `wrapping_add` would turn the index u32::MAX into "unknown", but no machine has that many
+            // objects.
             word.store(index.map_or(0, |i| i.wrapping_add(1)), Ordering::Relaxed);
         };
         put(&self.core, cpu.core);

@@ -1,47 +1,51 @@
-//! The protocol by which a sender takes back memory that its receiver may be reading. It uses two words of
-//! an ordered pair.
+//! The protocol by which a sender takes back memory that its receiver may be reading. The protocol uses two
+//! words of an ordered pair's area.
 //!
 //! `transport/offers.rs` is the receiver's side, and `transport/link.rs` is the sender's side. A sender may
-//! need its memory before the receiver has read it (a scope that panics). The sender counts the withdrawal in
-//! the word `withdrawn`, waits until `reading` is 0, and names the message in an envelope.
+//! need its memory back before the receiver has read it, for example if the scope that lent the memory
+//! panics. The sender then adds one to the word `withdrawn`, waits until the word `reading` is 0, and sends
+//! an envelope that names the withdrawn message.
 //!
-//! The receiver sets `reading` before it reads `withdrawn`, and both sides execute a full fence between
-//! their two accesses. So either the receiver sees the new count and reads nothing until the envelope has
-//! arrived, or the sender sees that the receiver is reading, and waits for the end of the piece.
+//! The receiver sets `reading` before it reads `withdrawn`. The sender writes `withdrawn` before it reads
+//! `reading`. Each side executes a full fence between its two accesses. So one of two things happens: the
+//! receiver sees the new count and reads nothing until the envelope has arrived, or the sender sees that the
+//! receiver is reading and waits until the receiver has finished its current piece.
 
 use super::ring::Violation;
 use crate::sync::Word;
 
-/// The two words, and a fence.
+/// The two words of a pair that this protocol uses, and a fence.
 pub trait ReadingMemory {
     /// The type of a word.
     type Word: Word;
     /// Returns the word that is 1 while the receiver reads memory of the sender. Written by the receiver.
     fn reading(&self) -> &Self::Word;
-    /// Returns the count of messages whose memory the sender has withdrawn. Written by the sender.
+    /// Returns the word that counts the messages whose memory the sender has withdrawn. Written by the
+    /// sender.
     fn withdrawn(&self) -> &Self::Word;
     /// Executes a full fence.
     fn fence(&self);
 }
 
-/// Publishes that the sender has withdrawn `count` messages so far. The sender then waits until [`is_read`]
-/// is false.
+/// Publishes that the sender has withdrawn `count` messages so far. Afterwards the sender waits until
+/// [`is_read`] returns false.
 pub fn count<M: ReadingMemory>(memory: &M, count: u64) {
     memory.withdrawn().store_release(count);
     memory.fence();
 }
 
-/// Returns whether the receiver reads memory of the sender.
+/// Returns true while the receiver reads memory of the sender.
 pub fn is_read<M: ReadingMemory>(memory: &M) -> bool {
     memory.reading().load_acquire() != 0
 }
 
-/// Begins to read memory of the sender. `known` is the number of Withdraw envelopes that have arrived.
-/// Returns false while the sender has withdrawn more messages than `known`. If the result is true, the
-/// caller must call [`end`] afterwards.
+/// Asks for permission to read memory of the sender. `known` is the number of Withdraw envelopes that have
+/// arrived from the sender. Returns true if the receiver may read; the caller must then call [`end`] when it
+/// has finished. Returns false if the sender has withdrawn more messages than `known`; the caller must not
+/// read.
 ///
 /// # Errors
-/// Returns a [`Violation`] if `known` is larger than the number of withdrawals that the sender has counted.
+/// Returns a [`Violation`] if `known` is larger than the sender's count of withdrawn messages.
 pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation> {
     memory.reading().store_relaxed(1);
     memory.fence();
@@ -61,7 +65,7 @@ fn uncounted(known: u64, withdrawn: u64) -> Violation {
     Violation::new(format!("{known} withdrawals have arrived, but only {withdrawn} were counted"))
 }
 
-/// Ends the reading that [`begin`] began.
+/// Ends the reading that a successful [`begin`] permitted.
 pub fn end<M: ReadingMemory>(memory: &M) {
     memory.reading().store_release(0);
 }
@@ -92,8 +96,8 @@ mod tests {
         }
     }
 
-    /// In every interleaving the sender changes its memory only while the receiver does not read it, or after
-    /// the receiver was told not to read.
+    /// Checks that in every interleaving the sender changes its memory only while the receiver does not read
+    /// the memory, or after [`begin`] has told the receiver not to read.
     #[test]
     fn loom_withdrawal() {
         loom::model(|| {
@@ -108,12 +112,14 @@ mod tests {
                 while is_read(&*theirs) {
                     loom::thread::yield_now();
                 }
-                // SAFETY: the receiver does not read any more; loom reports a concurrent access.
+                // SAFETY: `reading` is 0 and later calls of `begin` return false, so the receiver does not
+                // read. Loom reports a concurrent access.
                 theirs.memory.with_mut(|memory| unsafe { *memory = 9 });
             });
             for _ in 0..2 {
                 if begin(&*pair, 0).expect("no lie") {
-                    // SAFETY: the sender waits while `reading` is 1; loom reports a concurrent access.
+                    // SAFETY: the sender does not write while `reading` is 1. Loom reports a concurrent
+                    // access.
                     pair.memory.with(|memory| assert_eq!(unsafe { *memory }, 7));
                     end(&*pair);
                 }
