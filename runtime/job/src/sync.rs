@@ -1,10 +1,10 @@
 //! The atomics that two processes share, behind traits that loom can implement.
 //!
 //! `shm/ring.rs` and `shm/bulk.rs` use [`Word`]; `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the
-//! library a word is a `std` atomic inside the mapped segment. In the model checker's tests (at the end of
-//! those files) a word is an atomic of loom. The traits have only the operations that the protocol needs.
-//! They have no read-modify-write for data, because a process that dies in the middle of an operation must
-//! not stop another process.
+//! library a word is a `std` atomic inside the mapped segment. In the loom tests at the end of those files a
+//! word is an atomic of loom. The traits have only the operations that the protocols need. [`Word`], which
+//! carries the data, has no read-modify-write operation, because a process that dies in the middle of an
+//! operation must not stop another process.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -15,35 +15,37 @@ use std::time::Duration;
 pub trait Word {
     /// Reads without ordering.
     fn load_relaxed(&self) -> u64;
-    /// Reads. Everything that the writer did before its [`Word::store_release`] is visible afterwards.
+    /// Reads with acquire ordering: if the value comes from a [`Word::store_release`], everything that the
+    /// writer did before that store is visible afterwards.
     fn load_acquire(&self) -> u64;
     /// Writes without ordering.
     fn store_relaxed(&self, value: u64);
-    /// Writes. Publishes everything that the writer did before.
+    /// Writes with release ordering: publishes everything that the writer did before.
     fn store_release(&self, value: u64);
 }
 
-/// A 32-bit word that several ranks write: half of a doorbell.
+/// A 32-bit word that several ranks write. A doorbell consists of two such words.
 pub trait Flag {
     /// Reads without ordering.
     fn load_relaxed(&self) -> u32;
-    /// Reads. Everything that the writer did before its [`Flag::add_release`] is visible afterwards.
+    /// Reads with acquire ordering: if the value comes from a [`Flag::add_release`], everything that the
+    /// writer did before that call is visible afterwards.
     fn load_acquire(&self) -> u32;
     /// Writes without ordering.
     fn store_relaxed(&self, value: u32);
-    /// Writes, and returns the old value; ordered in both directions.
+    /// Writes `value`, and returns the old value, with acquire and release ordering.
     fn swap(&self, value: u32) -> u32;
-    /// Adds `value`. Publishes everything that the caller did before.
+    /// Adds `value` with release ordering: publishes everything that the caller did before.
     fn add_release(&self, value: u32);
 }
 
-/// The sleep and wake operations of the machine, or a model of them.
+/// The fence, sleep and wake operations of the machine, or a model of them.
 pub trait Kernel {
     /// The type of a word on which a rank can sleep.
     type Flag: Flag;
     /// Executes a full fence.
     fn fence(&self);
-    /// Sleeps while the word is `seen`, for at most the given time.
+    /// Sleeps while the word has the value `seen`, for at most `timeout`.
     ///
     /// # Errors
     /// Returns the kernel's error.

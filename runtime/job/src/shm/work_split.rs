@@ -1,20 +1,22 @@
-//! The division of one message between two ranks that copy it together: the receiver takes pieces from the
-//! start and the sender takes pieces from the end, until they meet.
+//! How two ranks share the copying of one message: the receiver takes pieces from the start and the sender
+//! takes pieces from the end, until they meet.
 //!
-//! `transport/single_copy.rs` copies the pieces, from heap to heap or between private memories. Each
-//! ordered pair has, for each of the two kinds of memory, one word that both ranks change by
-//! compare-and-swap. A piece belongs to the rank that claims it. If a rank comes late or never, the other
-//! rank copies its pieces. A receiver that wants its memory back claims all remaining pieces, and then
-//! waits only for the piece that the sender is copying.
+//! `transport/single_copy.rs` copies the pieces, either between heaps or between private memories. For each
+//! of these two kinds of copy, an ordered pair of ranks has one word on which both ranks claim pieces by
+//! compare-and-swap. Only the rank that has claimed a piece copies it. If one rank comes late or never, the
+//! other rank claims and copies the remaining pieces. A receiver that wants its memory back claims all
+//! remaining pieces, and then waits only for the pieces that the sender has already claimed.
 //!
 //! ```text
 //! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
-//! pushed   number of the split (24) | 1: the sender has given up (1) | pieces it has finished (39)
+//! pushed   number of the split (24) | 1: the sender has given up (1) | pieces the sender has finished (39)
 //! ```
 //!
-//! Invariants: a number is used for one split at a time, in the order in which the receiver opens the splits.
-//! `pushed` has one writer, the sender. Whatever value the words have, a claim is below the number of pieces
-//! that its caller passes.
+//! The numbers in parentheses are numbers of bits. Every shared copy of a message is one split.
+//!
+//! Invariants: the receiver opens one split at a time, and numbers the splits in order. Only the sender
+//! writes `pushed`. Whatever value the words have, the index that a claim returns is below the number of
+//! pieces that the caller passes.
 
 use crate::sync::Word;
 use std::ops::Range;
@@ -22,56 +24,57 @@ use std::ops::Range;
 /// Maximum number of pieces of a split.
 pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
 
-/// All numbers of splits are below this.
+/// Bound on the numbers of splits: every number is below this value, and then the numbers start again.
 pub const NUMBERS: u32 = 1 << 24;
 
-/// Number of pieces of a message, unless the limits on the size of a piece require another number.
+/// Number of pieces into which a message is cut, unless the limits on the size of a piece require another
+/// number.
 const PIECES: u64 = 8;
 
 const COUNT_BITS: u32 = 20;
 const NUMBER_AT: u32 = 40;
 const GIVEN_UP: u64 = 1 << (NUMBER_AT - 1);
 
-/// The division of a message into pieces.
+/// How a message is cut into pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     total: u64,
     piece: u64,
-    /// Number of pieces.
+    /// Number of pieces of the message.
     pub pieces: u64,
 }
 
 impl Cut {
-    /// Cuts a message of `total` bytes into pieces of `min` to `max` bytes. Pieces are longer only if there
-    /// would be more than [`PIECES_MAX`].
+    /// Cuts a message of `total` bytes into pieces of `min` to `max` bytes; the last piece may be shorter.
+    /// The pieces are longer than `max` only if there would otherwise be more than [`PIECES_MAX`] pieces.
     pub fn new(total: u64, min: u64, max: u64) -> Self {
         let least = total.div_ceil(PIECES_MAX).max(min);
         let piece = (total / PIECES).next_multiple_of(4096).clamp(least, max.max(least));
         Self { total, piece, pieces: total.div_ceil(piece) }
     }
 
-    /// Returns the bytes of piece `index`.
+    /// Returns the range of bytes of the message that belong to piece `index`.
     pub fn range(&self, index: u64) -> Range<u64> {
         let start = index * self.piece;
         start..self.total.min(start + self.piece)
     }
 }
 
-/// A word that two processes change.
+/// A word that both processes of a pair change.
 pub trait Contended: Word {
-    /// Changes the word from `seen` to `new` if it still is `seen`; acquires and releases.
+    /// If the word is `seen`, changes it to `new`, with acquire and release ordering.
     ///
     /// # Errors
     /// Returns the current value if the word is not `seen`.
     fn exchange(&self, seen: u64, new: u64) -> Result<(), u64>;
 }
 
-/// The two words of a pair for one kind of memory.
+/// The two words that a pair uses for one kind of copy.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkSplit<'a, W> {
-    /// Changed by both ranks.
+    /// The pieces that both ranks have claimed. Both ranks change this word.
     pub claims: &'a W,
-    /// Written by the sender.
+    /// The pieces that the sender has finished. Only the sender writes this word.
     pub pushed: &'a W,
 }
 
@@ -79,20 +82,21 @@ fn pack(number: u32, theirs: u64, ours: u64) -> u64 {
     u64::from(number) << NUMBER_AT | theirs << COUNT_BITS | ours
 }
 
-/// Returns the parts of the word: the split's number, the sender's pieces, the receiver's pieces.
+/// Returns the three parts of a `claims` word: the number of the split, the number of pieces that the sender
+/// has claimed, and the number of pieces that the receiver has claimed.
 fn parts(word: u64) -> (u32, u64, u64) {
     ((word >> NUMBER_AT) as u32, word >> COUNT_BITS & PIECES_MAX, word & PIECES_MAX)
 }
 
 impl<W: Contended> WorkSplit<'_, W> {
-    /// Begins split `number`. The receiver calls this before it tells the sender.
+    /// Opens split `number`. The receiver calls this function before it tells the sender about the split.
     pub fn open(&self, number: u32) {
         self.claims.store_release(pack(number, 0, 0));
     }
 
-    /// Begins the split after `last`, and returns its number. Skips the number of the split for which the
-    /// sender last published a count: the sender may have missed so many splits that the numbers have
-    /// wrapped.
+    /// Opens the split after split `last`, and returns its number. Skips the number of the split for which
+    /// the sender last published a count. Such an old count could otherwise pass for a count of the new
+    /// split, if the sender took part in no split while the numbers went once round.
     pub fn open_next(&self, last: u32) -> u32 {
         let after = |number: u32| (number + 1) % NUMBERS;
         let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
@@ -102,27 +106,32 @@ impl<W: Contended> WorkSplit<'_, W> {
         number
     }
 
-    /// Claims the receiver's next piece from the start. Returns `None` if no piece is left.
+    /// Claims the next piece for the receiver, from the start of the message. Returns the index of the piece,
+    /// or `None` if no piece is left.
     #[inline]
     pub fn claim_front(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
     }
 
-    /// Claims the sender's next piece. The sender counts from the end: 0 is the last piece of the message.
-    /// Returns `None` if no piece is left, or if the receiver has another split open.
+    /// Claims the next piece for the sender, from the end of the message. Returns the number of the piece
+    /// counted from the end, so that 0 is the last piece. Returns `None` if no piece is left, or if the
+    /// receiver has opened another split.
     #[inline]
     pub fn claim_back(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs + 1, ours)).map(|(theirs, _)| theirs)
     }
 
-    /// Claims all remaining pieces for the receiver, and returns how many pieces the sender has claimed.
+    /// Claims all remaining pieces for the receiver, and returns the number of pieces that the sender has
+    /// claimed.
     pub fn close(&self, number: u32, pieces: u64) -> u64 {
         let _left = self.change(number, pieces, |theirs, _| (theirs, pieces - theirs));
-        // An honest sender cannot claim any more; `min` limits what a hostile sender writes.
+        // An honest sender can claim no more pieces now. A hostile sender may still write any value; `min`
+        // limits it.
         parts(self.claims.load_acquire()).1.min(pieces)
     }
 
-    /// Changes the two counts, and returns their old values.
+    /// If split `number` is open and a piece is left, replaces the two counts by the result of `new`, and
+    /// returns their old values.
     fn change(
         &self,
         number: u32,
@@ -144,14 +153,15 @@ impl<W: Contended> WorkSplit<'_, W> {
         }
     }
 
-    /// Publishes that the sender has finished `count` pieces of the split, and whether it gives up after
-    /// them.
+    /// Publishes that the sender has finished `count` pieces of split `number`. If `gives_up` is true, the
+    /// sender finishes no more pieces, not even a piece that it has claimed.
     pub fn push(&self, number: u32, count: u64, gives_up: bool) {
         let end = if gives_up { GIVEN_UP } else { 0 };
         self.pushed.store_release(u64::from(number) << NUMBER_AT | end | count);
     }
 
-    /// Returns how many pieces the sender has finished, and whether it has given up.
+    /// Returns the number of pieces of split `number` that the sender has finished, and true if the sender
+    /// has given up.
     pub fn pushed(&self, number: u32) -> (u64, bool) {
         let word = self.pushed.load_acquire();
         if (word >> NUMBER_AT) as u32 != number {
@@ -190,20 +200,20 @@ mod tests {
         }
     }
 
-    /// The way in which the copy of a loom model ends.
+    /// How the shared copy in a loom model ends.
     #[derive(Clone, Copy, PartialEq)]
     enum End {
-        /// The receiver gets all pieces.
+        /// Both ranks copy until no piece is left, and the sender finishes all pieces that it claims.
         Whole,
-        /// The receiver takes its memory back after one piece.
+        /// The receiver takes its memory back after it has copied one piece.
         Closed,
-        /// The receiver gets all pieces; the sender gives up the second piece that it claims.
+        /// The sender gives up at the second piece that it claims, and the receiver copies that piece itself.
         Mended,
     }
 
-    /// Both ranks copy three pieces, in every interleaving. No rank touches a piece that the other has
-    /// claimed (loom reports such an access), every piece is copied once, and at the end only the receiver
-    /// uses the memory.
+    /// Checks in every interleaving that two ranks can share the copying of three pieces. No rank touches a
+    /// piece that the other rank has claimed (loom reports such an access), every piece is copied once, and
+    /// at the end only the receiver uses the memory.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;
@@ -219,7 +229,7 @@ mod tests {
                         split.push(1, count, true);
                         break;
                     }
-                    // SAFETY: the sender has claimed piece `k` from the end; loom reports a concurrent
+                    // SAFETY: the sender has claimed this piece, `k` from the end. Loom reports a concurrent
                     // access.
                     theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
                     count += 1;
@@ -228,7 +238,7 @@ mod tests {
             });
             let split = words.split();
             while let Some(k) = split.claim_front(1, PIECES) {
-                // SAFETY: the receiver has claimed piece `k`; loom reports a concurrent access.
+                // SAFETY: the receiver has claimed piece `k`. Loom reports a concurrent access.
                 cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                 if end == End::Closed {
                     break;
@@ -242,7 +252,8 @@ mod tests {
                 }
                 if given_up {
                     let k = PIECES - 1 - (count + mended);
-                    // SAFETY: the sender has claimed this piece and has said that it does not touch it.
+                    // SAFETY: the sender had claimed this piece and has given it up, so the sender does not
+                    // touch it.
                     cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                     mended += 1;
                 } else {
@@ -250,10 +261,11 @@ mod tests {
                 }
             }
             for cell in &*cells {
-                // SAFETY: the split is closed and the sender's pieces are counted, so the sender is done.
+                // SAFETY: the split is closed, and all pieces of the sender are finished, so the sender uses
+                // no piece.
                 cell.with_mut(|cell| unsafe { *cell += 1 });
                 if end != End::Closed {
-                    // SAFETY: the sender is done, and the write above has ended.
+                    // SAFETY: the sender uses no piece any more, and the write above has ended.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, 2));
                 }
             }
@@ -276,8 +288,8 @@ mod tests {
         both(End::Mended);
     }
 
-    /// A sender comes late, perhaps while the next split is open. Its claims and counts for the old split
-    /// never count for the new split.
+    /// Checks that a late sender does no harm, even if it comes when the next split is open: its claims and
+    /// counts for the old split do not count for the new split.
     #[test]
     fn loom_split_late_sender() {
         loom::model(|| {
@@ -290,7 +302,8 @@ mod tests {
             let sender = loom::thread::spawn(move || {
                 let split = shared.split();
                 if let Some(k) = split.claim_back(1, PIECES) {
-                    // SAFETY: the late sender has claimed this piece; loom reports a concurrent access.
+                    // SAFETY: the late sender has claimed this piece of split 1. Loom reports a concurrent
+                    // access.
                     theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
                     split.push(1, 1, false);
                 }
@@ -298,7 +311,8 @@ mod tests {
             let (split, mut number) = (words.split(), 1);
             for round in 1..=2 {
                 while let Some(k) = split.claim_front(number, PIECES) {
-                    // SAFETY: the receiver has claimed this piece; loom reports a concurrent access.
+                    // SAFETY: the receiver has claimed piece `k` of the open split. Loom reports a concurrent
+                    // access.
                     cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                 }
                 let back = split.close(number, PIECES);
@@ -307,7 +321,8 @@ mod tests {
                     loom::thread::yield_now();
                 }
                 for cell in &*cells {
-                    // SAFETY: the split is closed, and the sender's pieces are counted.
+                    // SAFETY: the split is closed, and the sender has finished all the pieces that it
+                    // claimed.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, round));
                 }
                 number = split.open_next(number);
@@ -339,8 +354,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// When numbers repeat, the receiver skips the number for which the sender last published a count, even
-    /// after the numbers wrap.
+    /// Checks that the receiver skips the number for which the sender last published a count, even if the
+    /// next number is at the point where the numbers start again.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

@@ -1,9 +1,9 @@
 //! The control socket between `mpiexec` and one rank.
 //!
 //! The launcher makes a socket pair (`launcher/src/start.rs`), and the rank inherits one end
-//! (`shm/attach.rs`). The socket carries one kind of message, "this process is the rank". The launcher's
-//! end closes when the launcher dies, in whatever way it dies. The kernel then sends SIGKILL to the rank's
-//! process group ([`arm`]); no thread and no handler is involved.
+//! (`shm/attach.rs`). The socket carries only one message: the rank's process tells the launcher that it is
+//! the rank. When the launcher dies, for whatever reason, the kernel closes the launcher's end and sends
+//! SIGKILL to the rank's process group ([`arm`]). No thread and no signal handler is involved.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,13 +18,14 @@ use rustix::net::{
 
 use super::poll::{self, PollFd, PollFlags};
 
-/// `F_SETSIG` of `<fcntl.h>`, which has the same value on every Linux. The libc crate does not define it.
+/// `F_SETSIG` of `<fcntl.h>`. It has the same value on all Linux platforms, but the libc crate does not
+/// define it.
 const F_SETSIG: i32 = 10;
 
-/// The only message: one byte. The kernel adds the identity of the sender.
+/// The content of the only message: one byte. The kernel adds the identity of the sender.
 const REGISTER: u8 = b'R';
 
-/// Makes a control socket: the launcher's end and the rank's end, both close-on-exec.
+/// Makes a control socket. Returns the launcher's end and the rank's end; both are close-on-exec.
 ///
 /// # Errors
 ///
@@ -41,7 +42,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// Returns whether `fd` is a socket of the kind that [`pair`] makes.
+/// Returns true if `fd` is a socket of the type that [`pair`] makes.
 pub fn is_control(fd: BorrowedFd<'_>) -> bool {
     sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
         && sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
@@ -49,17 +50,17 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 
 /// Makes the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
 ///
-/// `target` is a process id, or the negated id of a process group. The setting belongs to the open file. So
-/// the launcher makes the setting on its copy of the rank's end, and the setting holds for every process
-/// that inherits that end. The launcher never writes to the socket after this call, because data would
-/// raise the signal as well.
+/// `target` is a process id, or the negated id of a process group. The setting belongs to the open file, not
+/// to the descriptor. So the launcher makes the setting on its own copy of the rank's end, and every process
+/// that inherits that end inherits the setting. The launcher never writes to the socket after this call,
+/// because data would make the kernel send the signal as well.
 ///
 /// # Errors
 ///
-/// Returns `ESRCH` if there is no such process or group.
+/// Returns `ESRCH` if there is no such process or process group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
-    // This uses libc, because rustix has neither F_SETOWN nor F_SETSIG. SAFETY: `fd` is open, and fcntl
-    // with these commands takes integers and touches no memory.
+    // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG. SAFETY: `fd` is open. With these
+    // commands, fcntl takes integers and touches no memory of this process.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1
@@ -70,17 +71,17 @@ pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
     set_async(fd, true)
 }
 
-/// Reverts [`arm`]: the group then survives the end of the launcher.
+/// Reverts [`arm`], so that the process or the group survives when the launcher ends.
 ///
 /// # Errors
 ///
-/// Returns `EBADF` if `fd` is not open.
+/// Returns the kernel's error; there is none for an open socket.
 pub fn disarm(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_async(fd, false)
 }
 
 fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    // This uses libc, because rustix's OFlags has no ASYNC on Linux. SAFETY: `fd` is open, and F_GETFL
+    // This code uses libc, because rustix's OFlags has no ASYNC on Linux. SAFETY: `fd` is open, and F_GETFL
     // takes no further argument.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags == -1 {
@@ -98,7 +99,7 @@ fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns `EPIPE` or `ECONNRESET` if the launcher is gone.
+/// Returns `EPIPE` or `ECONNRESET` if the launcher has ended.
 pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     loop {
         match net::send(fd, &[REGISTER], SendFlags::NOSIGNAL) {
@@ -108,12 +109,12 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns the process that has registered through `fd` since the last call, or `None` if no process has.
-/// The id is that of the launcher's PID namespace.
+/// Returns the id of a process that has registered through `fd` since the last call of this function, or
+/// `None` if no process has. The id is valid in the launcher's PID namespace.
 ///
 /// # Errors
 ///
-/// Returns `InvalidData` if a message arrives that no rank of this build sends.
+/// Returns `InvalidData` if the message is not one that a rank of this build sends.
 pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
     let mut byte = [0_u8; 2];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
@@ -139,20 +140,20 @@ pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>
     }
 }
 
-/// Returns whether the other end of `fd` is closed.
+/// Returns true if the other end of `fd` is closed.
 pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
     poll::wait(&mut fds, Some(Duration::ZERO)).is_ok()
         && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
-/// Borrows an inherited descriptor by its number; `None` if it is not open.
+/// Borrows an inherited descriptor by its number. Returns `None` if no descriptor with this number is open.
 ///
 /// # Safety
 ///
-/// - If the descriptor is open, nothing in this process closes it during `'a`.
+/// - If the descriptor is open, nothing in this process closes it as long as the result is used (`'a`).
 pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
-    // SAFETY: F_GETFD takes any number, and fails with EBADF if no descriptor with this number is open.
+    // SAFETY: F_GETFD accepts any number. It fails with EBADF if no descriptor with this number is open.
     if raw < 0 || unsafe { libc::fcntl(raw, libc::F_GETFD) } == -1 {
         return None;
     }
@@ -168,9 +169,10 @@ pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error, which is impossible for an open descriptor.
+/// Returns the kernel's error; there is none for an open descriptor.
 pub unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the caller guarantees that `raw` is open and has no other owner (the condition of `# Safety`).
+    // SAFETY: the caller guarantees that `raw` is open and that nothing else owns it (the condition of `#
+    // Safety`).
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     rustix::io::fcntl_setfd(fd.as_fd(), FdFlags::CLOEXEC)?;
     Ok(fd)

@@ -1,25 +1,26 @@
-//! Copies between the memories of two processes: `process_vm_readv` and `process_vm_writev`.
+//! Copies data between the memories of two processes, with `process_vm_readv` and `process_vm_writev`.
 //!
-//! `transport/private.rs` moves long messages with these calls if a probe has shown that the system allows
-//! them. User ids, namespaces, filters and Yama decide whether the system allows the calls. A process can
-//! query none of these reliably, so the probe is a read. This file guarantees to safe callers that
-//! [`permit`] gives access to this process only to the named process and its descendants. On systems where
-//! processes of one user may access each other anyway, [`permit`] has no effect.
+//! `transport/private.rs` moves long messages with these calls if a test read, the probe, has shown that the
+//! system allows them. User ids, namespaces, system-call filters and Yama decide whether the system allows
+//! the calls. A process cannot reliably ask for any of these, so it has to try. This file guarantees to safe
+//! callers that [`permit`] gives access to this process only to the process that it names and to the
+//! descendants of that process. On systems where processes of one user may access each other anyway,
+//! [`permit`] has no effect.
 //!
-//! The calls name the other process by its id alone. The id of a rank is valid as long as the launcher holds
-//! its pidfd and has not declared its death. Data that a rank reads after that belongs to a message that
-//! fails.
+//! The system calls identify the other process only by its id. The id of a rank is valid as long as the
+//! launcher holds the rank's pidfd and has not declared the rank dead. If a rank reads data after that, the
+//! data belongs to a message that fails.
 
 use std::io;
 use std::num::NonZeroU32;
 
-/// Maximum number of ranges on one side of a call (`UIO_MAXIOV`).
+/// Maximum number of ranges on each side of one system call (`UIO_MAXIOV`).
 pub const RANGES: usize = 1024;
 
-/// Maximum number of bytes that the kernel moves in one call (`MAX_RW_COUNT`, with pages of 4 KiB).
+/// Maximum number of bytes that the kernel moves in one system call (`MAX_RW_COUNT`, with pages of 4 KiB).
 const CALL: usize = 0x7fff_f000;
 
-/// A range of memory.
+/// A range of memory in this process or in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// Address of the first byte.
@@ -28,7 +29,7 @@ pub struct Range {
     pub len: usize,
 }
 
-/// The direction of a copy.
+/// The direction of a copy between this process and another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From the other process.
@@ -37,30 +38,31 @@ pub enum Way {
     Write,
 }
 
-/// Permits `process` and its descendants to access the memory of this process, where Yama restricts the
-/// access to a process's parents. `process` is the launcher, and the ranks are its descendants.
+/// Permits `process` and its descendants to access the memory of this process. This is needed where Yama
+/// allows such access only to a process's ancestors. `process` is the launcher, and the other ranks are its
+/// descendants.
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
-    // SAFETY: PR_SET_PTRACER takes integers and touches no memory. The call fails on a system without Yama,
-    // where no permission is needed.
+    // SAFETY: PR_SET_PTRACER takes integers and touches no memory. On a system without Yama the call fails,
+    // and no permission is needed there.
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
 }
 
-/// Copies all bytes between `ours`, in this process, and `theirs`, in the memory of `process`. Both sides
-/// have the same number of bytes, but may divide them into ranges differently.
+/// Copies all bytes between the ranges `ours` of this process and the ranges `theirs` of `process`. Both
+/// sides have the same total number of bytes, but may divide the bytes into ranges differently.
 ///
 /// # Safety
 ///
-/// - This process's ranges are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing
-///   else in this process uses them during the call.
-/// - For [`Way::Write`] the other process expects writes to its ranges. For [`Way::Read`] the other
-///   process's ranges may be arbitrary.
+/// - The ranges `ours` are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing else
+///   in this process uses them during the call.
+/// - For [`Way::Write`], the other process expects that its ranges are written to. For [`Way::Read`], the
+///   ranges `theirs` may be arbitrary.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no
-/// such process), or `EFAULT` (no such memory on either side). After an error, any part of the bytes may
-/// have been copied.
+/// Returns the kernel's error: `EPERM` (the system does not allow the access), `ENOSYS` (the kernel does not
+/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range on either
+/// side is not mapped). After an error, any part of the bytes may have been copied.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -77,9 +79,9 @@ pub unsafe fn copy(
         }
         let (near_len, far_len) = (near.len() as libc::c_ulong, far.len() as libc::c_ulong);
         let pid = libc::pid_t::try_from(process.get()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: `near` and `far` are vectors, and each call gets their true lengths. The caller guarantees
-        // that the kernel may access this process's ranges (first condition) and write the other process's
-        // ranges (second condition).
+        // SAFETY: `near` and `far` are vectors, and each system call gets their true lengths. The caller
+        // guarantees that the kernel may access the ranges of this process (first condition of `# Safety`)
+        // and write to the ranges of the other process (second condition).
         let moved = unsafe {
             let (near, far) = (near.as_ptr(), far.as_ptr());
             match way {
@@ -102,10 +104,10 @@ pub unsafe fn copy(
     }
 }
 
-/// The progress through a list of ranges.
+/// How far a copy has advanced through the list of ranges of one side.
 struct Cursor<'a> {
     ranges: &'a [Range],
-    /// Bytes of the first range that are done.
+    /// Number of bytes of the first remaining range that have been copied.
     done: usize,
 }
 
@@ -116,7 +118,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// Fills `vectors` with the ranges of this side for the next call.
+    /// Fills `vectors` with the ranges of this side for the next system call.
     fn fill(&self, vectors: &mut Vec<libc::iovec>) {
         vectors.clear();
         let (mut done, mut left) = (self.done, CALL);
@@ -158,8 +160,8 @@ mod tests {
         cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
     }
 
-    /// Copies within this process, which may always access its own memory. The lists of ranges have
-    /// different lengths, some longer than one call accepts.
+    /// Checks copies within this process, which may always access its own memory. The two sides divide the
+    /// bytes into different numbers of ranges, in one case more ranges than one system call accepts.
     #[test]
     fn lists_of_different_cuts_fit_together() {
         let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();
@@ -167,7 +169,8 @@ mod tests {
         let single: Vec<_> = (0..3000).map(|i| (3 * i, 1)).collect();
         let theirs = ranges(&from, &single);
         let ours = ranges(&to, &[(10, 0), (10, 2000), (3000, 1), (4000, 999), (0, 0)]);
-        // SAFETY: `ours` lies in the vector `to` and `theirs` in the vector `from`; nothing else uses them.
+        // SAFETY: `ours` lies in the vector `to` and `theirs` in the vector `from`. Nothing else uses the
+        // vectors during the call.
         unsafe { copy(me(), Way::Read, &ours, &theirs) }.expect("a read");
         let mut expected = vec![0u8; 9000];
         let places = (10..2010).chain([3000]).chain(4000..4999);
@@ -177,7 +180,8 @@ mod tests {
         assert!(to == expected);
         let ours = ranges(&from, &[(0, 5)]);
         let theirs = ranges(&to, &[(7, 3), (20, 2)]);
-        // SAFETY: `ours` lies in the vector `from`, which is read, and `theirs` in `to`, which is written.
+        // SAFETY: `ours` lies in the vector `from`, which the call reads, and `theirs` in `to`, which the
+        // call writes.
         unsafe { copy(me(), Way::Write, &ours, &theirs) }.expect("a write");
         assert_eq!((&to[7..10], &to[20..22]), (&from[..3], &from[3..5]));
         to.clear();
@@ -188,7 +192,7 @@ mod tests {
         let mut to = [0u8; 16];
         let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
         for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
-            // SAFETY: `ours` is a local array. A read may name any address on the other side.
+            // SAFETY: `ours` is a local array. For a read, the other side's ranges may have any address.
             let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
             assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
         }

@@ -1,13 +1,14 @@
 //! Detects that this process is a forked child of the process that joined the job.
 //!
-//! `endpoint/progress.rs` asks before every use of the endpoint. A child does not have the job's memory
-//! mapped (`memory.rs` excludes it), and a thread that the child does not have may hold a lock. A static
-//! that the child's `pthread_atfork` handler sets costs one load; `getpid` would be a system call in every
-//! message.
+//! `endpoint/progress.rs` calls [`is_child`] before every use of the endpoint. A forked child must not use
+//! the endpoint: the job's memory is not mapped in the child (`memory.rs` excludes the mappings from forks),
+//! and a lock may be held by a thread that does not exist in the child. The check costs one load of a static
+//! that a `pthread_atfork` handler sets in the child. A check with `getpid` would cost a system call for
+//! every message.
 //!
-//! This file guarantees to safe callers that after a call of [`watch`], [`is_child`] is true in every
-//! process made by `fork` and false in the process that called. A child made by a raw `clone` or by `vfork`
-//! may only exec, as the standards say.
+//! This file guarantees to safe callers that after a call of [`watch`], [`is_child`] returns true in every
+//! process made by `fork` and false in the process that called `watch`. A child made by a raw `clone` or by
+//! `vfork` does not run the handler; according to the standards, such a child may only exec.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,19 +19,19 @@ extern "C" fn in_child() {
     CHILD.store(true, Ordering::Relaxed);
 }
 
-/// Begins to watch. Later calls do nothing.
+/// Begins to watch for forks. Later calls do nothing.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler is async-signal-safe (one atomic store), never unwinds, and lives as long as
-        // the program. The call allows null for the two absent handlers. The call fails only if there is no
-        // memory for one list entry. In that case a child that communicates dies on the unmapped segment
-        // instead of getting an error.
+        // the program. `pthread_atfork` allows null for the two absent handlers. It fails only if there is no
+        // memory for one list entry. In that case, a child that communicates dies on the unmapped segment and
+        // gets no error.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
 
-/// Returns whether this process is a forked child of the process that called [`watch`].
+/// Returns true if this process is a forked child of the process that called [`watch`].
 #[inline]
 pub fn is_child() -> bool {
     CHILD.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Sleeps on a word of shared memory, and wakes the sleepers.
 //!
-//! `shm/doorbell.rs` uses this file. The futexes are shared, not private. `FUTEX_PRIVATE_FLAG` identifies a
-//! futex by its address space, so a private wait in one process never receives a wake from another process.
-//! The `atomic-wait` crate sets this flag, and is therefore not used.
+//! `shm/doorbell.rs` uses this file. The futexes here are shared, not private. With `FUTEX_PRIVATE_FLAG`, the
+//! kernel identifies a futex within one address space, so a private wait in one process would never receive a
+//! wake from another process. The `atomic-wait` crate sets that flag. Therefore it is not used.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -14,11 +14,12 @@ use rustix::thread::futex::{self, Flags, Timespec};
 /// The reason why [`wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// A process called [`wake`], or the kernel woke the thread without a reason. The caller looks again.
+    /// A process called [`wake`], or the kernel woke the thread for no reason. The caller must check its
+    /// condition.
     Called,
-    /// The word was not `expected` when the kernel read it.
+    /// The word did not have the value `expected` when the kernel read it.
     Changed,
-    /// The time ran out.
+    /// The timeout has passed.
     TimedOut,
     /// A signal handler of the program ran.
     Interrupted,
@@ -49,7 +50,8 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::R
 ///
 /// Returns the kernel's error, for example on a system without futexes.
 pub fn wake(word: &AtomicU32) -> io::Result<()> {
-    // The kernel takes the count as a signed number, so this is the largest count.
+    // The kernel takes the number of sleepers to wake as a signed number, so `i32::MAX` is the largest
+    // possible one.
     futex::wake(word, Flags::empty(), i32::MAX as u32)?;
     Ok(())
 }

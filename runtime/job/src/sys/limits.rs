@@ -1,12 +1,12 @@
 //! Estimates how much memory this process can still get from the machine and from its cgroups.
 //!
-//! `shm/segment.rs` sizes the heaps by the machine's memory and by the largest allowed file. `shm/heap.rs`
-//! calls this file before it allocates memory, because a cgroup that is out of memory does not refuse an
-//! allocation: the kernel kills a process. The numbers come from `/proc` and from the mounted cgroup file
-//! systems, of the old and of the new hierarchy. The limits of a group and of all groups above it hold
-//! together.
+//! `shm/segment.rs` derives the size of the heaps from the machine's memory and from the largest allowed
+//! file. `shm/heap.rs` calls this file before it allocates memory, because a cgroup that is out of memory
+//! does not refuse an allocation: the kernel kills a process instead. The numbers come from `/proc` and from
+//! the mounted cgroup file systems, both of the old hierarchy (cgroup v1) and of the new one (cgroup v2). A
+//! process is subject to the limits of its group and of all groups above that group.
 //!
-//! This file promises to safe callers only that each answer is an estimate that was right a moment ago. If
+//! This file promises to safe callers only that each result is an estimate that was right a moment ago. If
 //! this file cannot read a limit, it assumes that there is no such limit.
 
 use std::fs;
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Returns the bytes of memory that the machine has.
+/// Returns the size of the machine's memory in bytes.
 pub fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();
-    // `c_ulong` is `u64` on this machine, but not on every machine.
+    // `c_ulong` is `u64` on this platform, but not on every platform.
     #[expect(clippy::useless_conversion, reason = "the type differs between machines")]
     u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit))
 }
 
-/// Returns the largest length in bytes of a file of this process (`ulimit -f`). A process that makes a longer
-/// file gets a signal.
+/// Returns the maximum size in bytes of a file that this process may make (`ulimit -f`). If the process makes
+/// a larger file, the kernel sends it a signal.
 pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Returns the bytes that this process can still get before the system or one of its cgroups runs out: free
-/// memory, caches that the kernel can drop, and swap.
+/// Returns the number of bytes that this process can still get before the machine or one of the process's
+/// cgroups runs out of memory. The number includes free memory, caches that the kernel can drop, and swap.
 pub fn available_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo(&text);
@@ -47,7 +47,8 @@ impl Machine {
     }
 }
 
-/// Returns `MemAvailable` and `SwapFree`. If the kernel does not report them, they limit nothing.
+/// Returns the values of `MemAvailable` and `SwapFree` in `text`, in bytes. If `MemAvailable` is missing, the
+/// memory counts as unlimited; if `SwapFree` is missing, the free swap counts as 0.
 fn meminfo(text: &str) -> Machine {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -60,28 +61,29 @@ fn meminfo(text: &str) -> Machine {
     }
 }
 
-/// A cgroup, and the folder of its files.
+/// A cgroup of this process: the folder of the group's files, and the names of these files.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
     folder: PathBuf,
     names: &'static Names,
 }
 
-/// The names of the files of a hierarchy.
+/// The names of the files of a group in one of the two hierarchies.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     limits: &'static [&'static str],
     usage: &'static str,
     swap: &'static str,
     swap_usage: &'static str,
-    /// Whether the limit on swap includes memory. It does in the old hierarchy.
+    /// True if the limit on swap limits the sum of memory and swap, as in the old hierarchy.
     swap_has_memory: bool,
-    /// The fields of `memory.stat` that the kernel can reclaim.
+    /// Names of the fields of `memory.stat` that count memory which the kernel can reclaim.
     caches: &'static [&'static str],
 }
 
 const NEW: Names = Names {
-    // The kernel slows processes beyond `high` until they almost stop.
+    // `memory.high` counts as a limit, because beyond it the kernel slows processes down until they almost
+    // stop.
     limits: &["memory.max", "memory.high"],
     usage: "memory.current",
     swap: "memory.swap.max",
@@ -101,11 +103,12 @@ const OLD: Names = Names {
 
 impl Group {
     fn number(&self, name: &str) -> Option<u64> {
-        // The text "max" is not a number and means that there is no limit.
+        // If there is no limit, the file has the text "max", which is not a number.
         fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
     }
 
-    /// Returns the bytes that the group has left if the machine has `swap` bytes of free swap.
+    /// Returns the number of bytes that the group can still get if the machine has `swap` bytes of free swap.
+    /// Returns `None` if the group has no limit on memory.
     fn left(&self, swap: u64) -> Option<u64> {
         let names = self.names;
         let limit = names.limits.iter().filter_map(|name| self.number(name)).min()?;
@@ -128,7 +131,8 @@ impl Group {
     }
 }
 
-/// Returns the groups of this process that have limits of memory, innermost first.
+/// Returns the groups of this process in the hierarchies that limit memory. Inner groups come before outer
+/// groups.
 fn groups() -> Vec<Group> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     groups_of(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
@@ -150,7 +154,7 @@ fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
         let Some((root, point)) = mounts.lines().find_map(|line| mounted(line, names)) else {
             continue;
         };
-        // A container may see only its own part of the hierarchy, under a path from outside.
+        // In a container, only a part of the hierarchy may be mounted, while `path` begins outside that part.
         let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
         let folder = point.join(below);
         let up = folder.ancestors().take_while(|folder| folder.starts_with(&point));
@@ -159,7 +163,8 @@ fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
     groups
 }
 
-/// Returns root and mount point of a line of `mountinfo` if the line mounts the hierarchy with these names.
+/// If `line` of `mountinfo` mounts the hierarchy whose files have these names, returns the root and the mount
+/// point of the mount.
 fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut system = system.split(' ');
@@ -175,7 +180,7 @@ fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     wanted.then(|| (unescaped(root), unescaped(point)))
 }
 
-/// Replaces octal escapes, which `mountinfo` uses for blanks and some other bytes.
+/// Replaces the octal escapes that `mountinfo` uses for blanks and some other bytes by these bytes.
 fn unescaped(text: &str) -> PathBuf {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -231,7 +236,8 @@ mod tests {
         let expected = old.map(|f| (f.into(), false)).into_iter();
         let expected: Vec<_> = expected.chain(new.map(|f| (f.into(), true))).collect();
         assert_eq!(folders, expected);
-        // First no hierarchy is mounted; then the path lies outside the mounted part.
+        // The first check has no mounted hierarchy. In the second check the path lies outside the mounted
+        // part.
         assert_eq!(groups_of(own, ""), []);
         assert_eq!(groups_of("0::/elsewhere\n", mounts)[0].folder, Path::new("/a b"));
     }

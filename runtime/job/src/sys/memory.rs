@@ -1,9 +1,10 @@
-//! Memory that processes share: a sealed memfd, its mapping, and the reservation of its memory.
+//! Memory that processes share: a sealed memfd (an anonymous file in memory), mappings of it, and the
+//! allocation of its memory.
 //!
-//! `shm/segment.rs` uses this file. A memfd has no name in a file system, so no other program can take its
-//! name, nothing is left after SIGKILL, and the size of `/dev/shm` is no limit. This file guarantees to
-//! safe callers that a [`Mapping`] stays mapped, readable and writable as long as it lives, and that its
-//! file cannot become shorter than the mapping.
+//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So no other program can take its
+//! name, nothing is left over after a SIGKILL, and the size of `/dev/shm` does not limit it. This file
+//! guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as it lives, and
+//! that its file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,19 +15,21 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// The seals that keep every process from resizing the file and from removing these seals.
+/// The seals on the file. With them no process can change the size of the file or remove the seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
-/// Creates an anonymous file of `len` bytes, all holes, and seals its size.
+/// Creates an anonymous file of `len` bytes, and seals its size. The whole file is a hole, so it uses no
+/// memory yet.
 ///
-/// The descriptor is close-on-exec. `name` appears only in `/proc/PID/maps`.
+/// The descriptor is close-on-exec. `name` appears only in files of `/proc`, such as `/proc/PID/maps`.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error, for example for a `len` that it cannot address.
+/// Returns the kernel's error, for example if the kernel does not support files of `len` bytes.
 pub fn create_sealed(name: &str, len: u64) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Systems with vm.memfd_noexec=2 require NOEXEC_SEAL, which kernels before 6.3 do not know.
+    // Systems with vm.memfd_noexec=2 require the flag NOEXEC_SEAL, and kernels before 6.3 do not know the
+    // flag.
     let fd = match fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => fs::memfd_create(name, flags)?,
         other => other?,
@@ -36,7 +39,7 @@ pub fn create_sealed(name: &str, len: u64) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Returns the size in bytes of a file made by [`create_sealed`], or `None` for any other descriptor.
+/// Returns the size in bytes of a file made by [`create_sealed`], or `None` if `fd` is any other file.
 ///
 /// # Errors
 ///
@@ -52,15 +55,15 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     }
 }
 
-/// Reserves memory for `len` bytes at `offset` of a memfd.
+/// Allocates memory for `len` bytes at `offset` of a memfd.
 ///
-/// If the system cannot fill a hole at its first use, the process gets a SIGBUS in the middle of a copy.
-/// This call returns an error instead. If the range already has memory, the call costs one page-cache
-/// lookup per page.
+/// If a process uses a hole without this call and the system has no memory for the hole, the process gets a
+/// SIGBUS in the middle of a copy. This call returns an error instead. If the range already has memory, the
+/// call costs one lookup in the page cache per page.
 ///
 /// # Errors
 ///
-/// Returns `ENOSPC` or `ENOMEM` if memory has run out (often at a container's limit).
+/// Returns `ENOSPC` or `ENOMEM` if memory has run out, often because of a container's limit.
 pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     loop {
         match fs::fallocate(fd, FallocateFlags::empty(), offset, len) {
@@ -70,12 +73,11 @@ pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Returns the memory of `len` bytes at `offset` of a memfd to the system. The bytes read as zeros
-/// afterwards.
+/// Returns the memory of `len` bytes at `offset` of a memfd to the system. Afterwards these bytes are zero.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; a range within the file causes none.
+/// Returns the kernel's error; there is none for a range within the file.
 pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     loop {
@@ -86,7 +88,7 @@ pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Returns whether the kernel gives huge pages of shared memory only to mappings that ask for them.
+/// Returns true if the kernel uses huge pages for shared memory only in mappings that ask for them.
 fn asks_for_huge_pages() -> bool {
     static ASKS: OnceLock<bool> = OnceLock::new();
     *ASKS.get_or_init(|| {
@@ -95,8 +97,8 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// An exclusive lock on a file, which excludes only processes that also ask for the lock. The lock ends
-/// when this value is dropped or the process ends.
+/// An exclusive lock on a file. The lock excludes only processes that also ask for it. It ends when this
+/// value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
@@ -105,7 +107,7 @@ pub struct Turn<'a>(BorrowedFd<'a>);
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; a memfd causes none.
+/// Returns the kernel's error; there is none for a memfd.
 pub fn exclusive(fd: BorrowedFd<'_>) -> io::Result<Turn<'_>> {
     loop {
         match fs::fcntl_lock(fd, FlockOperation::LockExclusive) {
@@ -122,100 +124,104 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Whether the child of a `fork` inherits the mapping.
+/// Says whether the child of a `fork` inherits a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// The child does not have the mapping, because the child of a rank must not touch memory of the job.
+    /// The child does not have the mapping. This is for memory of the job that the child of a rank must not
+    /// touch.
     No,
-    /// The child has the mapping, and shares its memory with the parent: the memory holds the rank's own
-    /// data.
+    /// The child has the mapping and shares the memory with the parent. This is for memory that holds the
+    /// rank's own data.
     Yes,
 }
 
-/// A shared, writable mapping of a part of a sealed file. It is unmapped on drop.
+/// A shared, writable mapping of a part of a sealed file. Dropping the value unmaps the memory.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to the thread that made it. All access to its bytes goes
-// through atomics, or through raw pointers whose users are responsible for races.
+// SAFETY: a mapping belongs to the process, not to the thread that made it. The bytes are accessed only by
+// atomics, or through raw pointers whose users are responsible for races.
 unsafe impl Send for Mapping {}
 // SAFETY: the methods only read `base` and `len`, which never change.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes at `offset` of `fd`, a multiple of the page size, with huge pages if the system
-    /// grants them. Core files of the process leave the mapping out, because dumping a mapping that is
-    /// mostly holes would fill the holes ([`Mapping::dump`] changes this for a part).
+    /// Maps `len` bytes at `offset` of `fd`, with huge pages if the system grants them. `offset` is a
+    /// multiple of the page size. Core files of the process do not contain the mapping, because the mapping
+    /// is mostly holes, and dumping it would fill the holes; [`Mapping::dump`] changes this for a part of the
+    /// mapping.
     ///
     /// # Errors
     ///
-    /// Returns `EINVAL` if the file is not sealed or too short, or if `len` is 0, and otherwise the kernel's
-    /// error (`ENOMEM` under an address-space limit).
+    /// Returns `EINVAL` if the file is not sealed or is too short, or if `len` is 0. Returns the kernel's
+    /// error if the kernel refuses the mapping, for example `ENOMEM` if the address space is limited and has
+    /// run out.
     pub fn shared(
         fd: BorrowedFd<'_>,
         offset: u64,
         len: usize,
         inherit: Inherit,
     ) -> io::Result<Self> {
-        // The code below is sound only if the file can never become shorter than the mapping. So this
-        // function checks the seals itself and does not rely on its caller.
+        // The safe methods of `Mapping` are sound only if the file can never become shorter than the mapping.
+        // So this function checks the seals itself and does not rely on its caller.
         let sealed = sealed_len(fd)?.unwrap_or(0);
         if len == 0 || offset.checked_add(len as u64).is_none_or(|end| sealed < end) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: with a null hint the kernel chooses the address, so no existing mapping is replaced. The
-        // `Mapping` below owns the result.
+        // SAFETY: with a null hint the kernel chooses the address, so the call replaces no existing mapping.
+        // The `Mapping` below owns the new mapping.
         let base = unsafe { mm::mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let mapping = Self { base, len };
-        // SAFETY: the range is exactly the mapping made above. The advice changes the content of core files
-        // and forks and the size of pages, but no byte that a program can see.
+        // SAFETY: the range is exactly the mapping made above. The advice changes what core files and forks
+        // contain and how large the pages are, but it changes no byte that the program can see.
         let advise = |advice| unsafe { mm::madvise(mapping.base.as_ptr().cast(), len, advice) };
         if inherit == Inherit::No {
             advise(Advice::LinuxDontFork)?;
         }
-        // Both pieces of advice are best effort: a kernel may be built without support for either.
+        // A kernel may be built without support for one or both of these, so errors are ignored.
         let _ = advise(Advice::LinuxDontDump);
         let _ = advise(Advice::LinuxHugepage);
         Ok(mapping)
     }
 
-    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. The call is
-    /// best effort, and does nothing for a range outside the mapping.
+    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. Errors are
+    /// ignored, and the function does nothing if the range is not within the mapping.
     pub fn dump(&self, offset: usize, len: usize, wanted: bool) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return;
         }
         let advice = if wanted { Advice::LinuxDoDump } else { Advice::LinuxDontDump };
         let start = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range lies within the mapping (checked above), and the advice changes only core files.
+        // SAFETY: the range lies within the mapping (checked above), and the advice only changes what core
+        // files contain.
         let _ = unsafe { mm::madvise(start.cast(), len, advice) };
     }
 
-    /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. The call does nothing
-    /// unless this kernel grants huge pages only to mappings that ask for them ([`Mapping::shared`] asks),
-    /// and therefore not to [`reserve`]. The call is best effort; the caller has to call [`reserve`]
-    /// afterwards. The content does not change.
+    /// Allocates memory for `len` bytes at `offset`, in whole pages, and uses huge pages for it. The content
+    /// of the memory does not change. The function does nothing unless this kernel uses huge pages only in
+    /// mappings that ask for them. [`Mapping::shared`] asks for them, but [`reserve`] works on the file and
+    /// would get small pages. Errors are ignored, so the caller must call [`reserve`] afterwards.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;
         }
         let start = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range lies within the mapping (checked above), and the advice changes no byte. Without
-        // memory the call returns an error and raises no signal.
+        // SAFETY: the range lies within the mapping (checked above), and the advice changes no byte. If there
+        // is no memory, the call returns an error; it sends no signal.
         let _ = unsafe { mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
     }
 
-    /// Returns the address of the first byte, which is aligned to a page.
+    /// Returns the address of the mapping's first byte. The address is a multiple of the page size.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the mapping in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a mapping is never empty")]
     pub fn len(&self) -> usize {
         self.len
@@ -225,8 +231,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: `base` and `len` come from mmap, and only this value unmaps them. All users of the pointers
-        // borrow from the owner of this value. The call cannot fail for such a range; the worst effect would
-        // be a loss of address space.
+        // borrow from the owner of this value. The call cannot fail for such a range; if it did, only address
+        // space would be lost.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

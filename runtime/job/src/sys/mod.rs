@@ -1,13 +1,15 @@
-//! Every system call of the runtime and of the launcher, one file per facility of the kernel.
+//! All system calls of the runtime and of the launcher. Each file contains the calls for one facility of the
+//! kernel.
 //!
-//! `../shm/segment.rs` (memory, futex, channel) and the launcher (process, signal, stream, poll, channel)
-//! use this folder. It calls rustix if rustix has the call, and libc otherwise. It does not know ranks or
-//! messages; callers turn the `io::Error`s of this folder into sentences.
+//! `../shm/` (memory, futex, channel, process, limits, fork), the runtime and the launcher (process, signal,
+//! stream, poll, channel) use this folder. The folder uses rustix if rustix has the call, and libc otherwise.
+//! It contains nothing about ranks or messages; its functions return `io::Error`s, and the callers turn them
+//! into sentences.
 //!
 //! # Safety
 //!
-//! All `unsafe` code of this folder is a system call, or an access to memory from a system call. The header
-//! of each file says what the file promises to safe callers.
+//! All `unsafe` code of this folder makes a system call, or accesses memory that a system call has returned
+//! or filled. The header of each file says what the file guarantees to safe callers.
 
 pub mod channel;
 pub mod clock;

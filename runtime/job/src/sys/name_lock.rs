@@ -1,8 +1,8 @@
 //! Locks a resource of the machine by a name. The kernel frees the name when its holder ends.
 //!
-//! `launcher/src/core_reservation.rs` uses this file. The lock is a socket bound to a name in Linux's
-//! abstract namespace. It needs no file and no port, and the kernel frees the name when the descriptor
-//! closes, however the process ends. A name is visible within one network namespace.
+//! `launcher/src/core_reservation.rs` uses this file. The lock is a socket that is bound to a name in Linux's
+//! abstract namespace. Such a lock needs no file and no port, and the kernel frees the name when the
+//! descriptor closes, however the process ends. A name is visible only within one network namespace.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,17 +10,17 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// A locked name. It is freed on drop.
+/// A locked name. Dropping the value frees the name.
 #[derive(Debug)]
 pub struct NameLock {
     _socket: OwnedFd,
 }
 
-/// Locks `name`; `None` if another process holds it.
+/// Locks `name`. Returns `None` if another socket, usually of another process, holds the name.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error if there are no sockets, and an error for a name of more than 100 bytes.
+/// Returns the kernel's error if no socket can be made, and an error if `name` has more than about 100 bytes.
 pub fn lock(name: &str) -> io::Result<Option<NameLock>> {
     let socket =
         net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

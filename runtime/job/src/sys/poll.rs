@@ -1,7 +1,7 @@
 //! Waits until one of several descriptors is ready.
 //!
-//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and `channel.rs` uses it to
-//! look without waiting.
+//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`). `channel.rs` uses it with a
+//! timeout of 0, to check without waiting.
 
 use std::io;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use rustix::io::Errno;
 
 pub use rustix::event::{PollFd, PollFlags};
 
-/// Waits until one of `fds` is ready or the time is over, and notes the ready events in each of them. With
-/// `None` the wait has no time limit. A signal handler of the program ends the wait early, with no events.
+/// Waits until one of `fds` is ready or `timeout` has passed, and stores the ready events in each of `fds`.
+/// With `None` the wait has no time limit. If a signal handler of the program runs, the wait ends early
+/// without any events.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Signals as data: the launcher reads its signals from a descriptor and installs no handler.
-//!
-//! `launcher/src/watch.rs` uses this file, and all texts about killed ranks use [`name`]. No function here
+//! Signals as data: the launcher reads the signals that it receives from a descriptor. No function here
 //! installs a handler.
+//!
+//! `launcher/src/watch.rs` uses this file, and all texts about killed ranks use [`name`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,33 +18,35 @@ impl std::fmt::Debug for SignalSet {
 }
 
 impl SignalSet {
-    /// Makes the set of the given signals. The set leaves out numbers that are not signals.
+    /// Makes the set of the given signals. Numbers that are not signals are ignored.
     pub fn new(signals: &[i32]) -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the whole set at the pointer, which has room for it.
+        // SAFETY: sigemptyset initialises the whole set behind the pointer, and `set` has room for it.
         let mut set = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             set.assume_init()
         };
         for &signal in signals {
-            // SAFETY: `set` is initialised. A bad number returns EINVAL and changes nothing.
+            // SAFETY: `set` is initialised. For a number that is not a signal, the call returns an error and
+            // changes nothing.
             unsafe { libc::sigaddset(&mut set, signal) };
         }
         Self(set)
     }
 
-    /// Returns whether `signal` is in the set.
+    /// Returns true if `signal` is in the set.
     pub fn contains(&self, signal: i32) -> bool {
-        // SAFETY: the set is initialised. A bad number returns -1.
+        // SAFETY: the set is initialised. For a number that is not a signal, the call returns -1.
         unsafe { libc::sigismember(&self.0, signal) == 1 }
     }
 }
 
-/// Blocks `set` in this thread in addition to the blocked signals, and returns the signals that were blocked.
+/// Blocks the signals of `set` in this thread, and returns the set of signals that were blocked before.
+/// Signals that were blocked before stay blocked.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; a valid set causes none.
+/// Returns the kernel's error; there is none for a valid set.
 pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     let mut old = SignalSet::new(&[]);
     // SAFETY: both sets are initialised and outlive the call.
@@ -52,11 +54,12 @@ pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     if code == 0 { Ok(old) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Returns whether the program was started with `signal` ignored, as `nohup` does with SIGHUP.
+/// Returns true if this program was started with `signal` ignored, as `nohup` does with SIGHUP.
 pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with a null new action the call only writes the old action to `action`, which has room for it.
-    // If the call fails, `action` is still zeroed, which is the default action.
+    // SAFETY: with a null pointer for the new action, the call only writes the current action to `action`,
+    // which has room for it. If the call fails, `action` stays zeroed, and zeros are a valid `sigaction` (the
+    // default action).
     let action = unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -66,11 +69,13 @@ pub fn is_ignored(signal: i32) -> bool {
 
 /// Restores the default action of `signal`.
 pub fn restore(signal: i32) {
-    // SAFETY: the default action runs no code of this process. A bad number returns SIG_ERR.
+    // SAFETY: the default action runs no code of this process. For a number that is not a signal, the call
+    // returns SIG_ERR.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// Returns a descriptor from which the blocked signals of `set` can be read; close-on-exec, non-blocking.
+/// Returns a descriptor from which the blocked signals of `set` can be read. The descriptor is close-on-exec
+/// and non-blocking.
 ///
 /// # Errors
 ///
@@ -85,7 +90,7 @@ pub fn descriptor(set: &SignalSet) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Returns the next signal that waits in `fd`, or `None` if there is none.
+/// Reads the next pending signal from `fd`. Returns `None` if no signal is pending.
 ///
 /// # Errors
 ///
@@ -97,7 +102,7 @@ pub fn next(fd: BorrowedFd<'_>) -> io::Result<Option<i32>> {
         // SAFETY: `info` has room for `len` bytes, and `fd` is open.
         let got = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), len) };
         if usize::try_from(got) == Ok(len) {
-            // SAFETY: `info` was zeroed, and the kernel has filled it. It consists of integers only.
+            // SAFETY: `info` was zeroed and then filled by the kernel, and it consists only of integers.
             let signal = unsafe { info.assume_init() }.ssi_signo;
             return Ok(i32::try_from(signal).ok());
         }

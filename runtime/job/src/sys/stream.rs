@@ -1,4 +1,4 @@
-//! Byte streams that never block the caller: pipes to and from ranks, and this process's output.
+//! Reads and writes that never block the caller, on pipes to and from ranks and on this process's output.
 //!
 //! The launcher uses this file (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
 
@@ -12,14 +12,14 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
 
-/// The result of a read or write that does not block.
+/// The result of a read or a write that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// This number of bytes moved; it is not 0.
+    /// This number of bytes was read or written; it is not 0.
     Moved(usize),
-    /// Nothing can move at the moment.
+    /// Nothing can be read or written at the moment.
     Later,
-    /// Nothing can move any more: end of file, or no reader.
+    /// Nothing can be read or written any more: the input has ended, or the output has no reader.
     Closed,
 }
 
@@ -32,8 +32,8 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Makes reads and writes through `fd` return at once. No other code or process may use the open file
-/// behind `fd`, because the mode belongs to the open file and not to the descriptor.
+/// Makes reads and writes through `fd` return at once. The mode belongs to the open file and not to the
+/// descriptor, so no other code or process may use the open file behind `fd`.
 ///
 /// # Errors
 ///
@@ -43,12 +43,12 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// Reads the available bytes, up to the length of `buffer`.
+/// Reads the bytes that are available, up to the length of `buffer`.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error, for example `EIO` if `fd` is a terminal and this process is in its
-/// background.
+/// Returns the kernel's error, for example `EIO` if `fd` is a terminal and this process is in a background
+/// process group of that terminal.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
     loop {
         match rustix::io::read(fd, &mut *buffer) {
@@ -61,7 +61,7 @@ pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
     }
 }
 
-/// Writes as many bytes as fit.
+/// Writes as many of the bytes as the descriptor accepts at once.
 ///
 /// # Errors
 ///
@@ -82,8 +82,8 @@ fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Res
     }
 }
 
-/// Opens the pipe or terminal behind `fd` again, as a private open file that never blocks. Returns `None`
-/// for other kinds of files, and if the system refuses to open the file.
+/// Opens the pipe or terminal behind `fd` again, as an open file that only this process uses and that never
+/// blocks. Returns `None` if `fd` is another kind of file, or if the system refuses to open the file.
 fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Option<OwnedFd> {
     if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
         return None;
@@ -92,8 +92,9 @@ fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Optio
     how.open(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(OwnedFd::from)
 }
 
-/// Returns a descriptor that reads the stream behind `fd`, without blocking if possible. Another reader of
-/// the pipe may take the bytes between the poll and the read of this process.
+/// Returns a descriptor that reads the stream behind `fd`, if possible without blocking. Blocking is a danger
+/// if the pipe has another reader: that reader may take the bytes after this process has polled and before it
+/// reads.
 ///
 /// # Errors
 ///
@@ -108,10 +109,11 @@ pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 /// A standard output stream of this process. Writes to it never block on a slow reader.
 ///
-/// The standard descriptors share their open file with the shell and other programs, so setting them
-/// non-blocking would change the file for those programs too. This type opens a pipe or a terminal again
-/// through `/proc/self/fd`, and writes to a socket with `MSG_DONTWAIT`; a file does not block. If the system
-/// refuses to open the stream again, the type makes small writes after a poll.
+/// The standard descriptors share their open file with the shell and other programs. Making the file
+/// non-blocking would also make it non-blocking for those programs. Therefore this type opens a pipe or a
+/// terminal again through `/proc/self/fd`, and writes to a socket with `MSG_DONTWAIT`; a regular file does
+/// not block. If the system refuses to open the stream again, this type polls the stream and makes only small
+/// writes.
 #[derive(Debug)]
 pub struct Output {
     fd: OwnedFd,
@@ -122,19 +124,20 @@ pub struct Output {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputKind {
-    /// A whole write returns at once (a private open file, or a regular file).
+    /// A write of any size returns at once: the stream is an open file that only this process uses, or a
+    /// regular file.
     Direct,
     Socket,
-    /// Writes may block, so each write has at most the number of bytes that a writable pipe certainly
-    /// takes.
+    /// A write may block. So each write has at most as many bytes as a pipe certainly accepts if it polls as
+    /// writable.
     Careful,
 }
 
-/// Bytes that a pipe takes without blocking if it polls as writable.
+/// Number of bytes that a pipe accepts without blocking if it polls as writable.
 const CAREFUL: usize = 4096;
 
 impl Output {
-    /// Opens the stream behind `fd` (1 or 2).
+    /// Opens the standard output stream behind `fd` (1 or 2).
     ///
     /// # Errors
     ///
@@ -142,9 +145,9 @@ impl Output {
     pub fn new(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let stat = rustix::fs::fstat(fd)?;
         let terminal = fd.is_terminal();
-        // A terminal that is open under two names (tty and pts) still has two identities. In this case,
-        // only the terminal's handling of whole-line writes keeps lines of standard output and standard
-        // error apart.
+        // The identity shows whether two streams lead to the same place. A terminal that is open under two
+        // names (tty and pts) has two identities. In this case, only the terminal's own handling of
+        // whole-line writes keeps lines of standard output and standard error apart.
         let identity =
             if stat.st_rdev != 0 { (stat.st_rdev, 0) } else { (stat.st_dev, stat.st_ino) };
         let file = FileType::from_raw_mode(stat.st_mode);
@@ -162,27 +165,28 @@ impl Output {
         Ok(Self { fd, kind, identity, terminal })
     }
 
-    /// Returns whether the stream is a terminal.
+    /// Returns true if the stream is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Returns whether both streams lead to the same file, pipe or terminal.
+    /// Returns true if both streams lead to the same file, pipe or terminal.
     pub fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Returns whether a second write may block before the next poll.
+    /// Returns true if the caller must poll the stream again before each further write, because the write
+    /// could block.
     pub fn must_poll(&self) -> bool {
         self.kind == OutputKind::Careful
     }
 
-    /// Returns the descriptor for polling.
+    /// Returns the descriptor to poll.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Writes as many bytes as fit. The caller has polled the stream as writable.
+    /// Writes as many of the bytes as the stream accepts. The caller has polled the stream as writable.
     ///
     /// # Errors
     ///
@@ -198,13 +202,14 @@ impl Output {
     }
 }
 
-/// Returns whether this process is in the foreground of the terminal behind `fd`; true if `fd` is not a
-/// terminal. A read in the background would stop this process.
+/// Returns true if this process is in the foreground of the terminal behind `fd`, and also if `fd` is not a
+/// terminal. If this process read from the terminal in the background, the terminal would stop it.
 pub fn may_read_terminal(fd: BorrowedFd<'_>) -> bool {
     if !fd.is_terminal() {
         return true;
     }
-    // SAFETY: tcgetpgrp takes an open descriptor, and returns -1 if it is not a terminal.
+    // SAFETY: tcgetpgrp takes an open descriptor and touches no memory. It returns -1 if the descriptor is
+    // not a terminal.
     let foreground = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
     foreground == super::process::own_group()
 }
@@ -227,7 +232,7 @@ mod tests {
             }
         }
         assert!(sent > 0);
-        // The mode of the original open file has not changed.
+        // The open file behind the original descriptor must not have become non-blocking.
         let flags = rustix::fs::fcntl_getfl(&writer).expect("flags");
         assert!(!flags.contains(OFlags::NONBLOCK));
         drop(reader);
