@@ -1,6 +1,6 @@
-//! The texts of `--version` and `-info`: version, paths, machine.
+//! The texts that `--version` and `-info` print: version, paths, machine.
 //!
-//! `main.rs` prints these texts. It also uses `list` in its reports of bindings.
+//! `main.rs` prints these texts. It also uses [`list`] when it reports the bindings of ranks.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -52,15 +52,16 @@ usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packa
     )
 }
 
-/// Returns the path of the C library of the same installation or build.
+/// Returns the path of the C library that belongs to the program `exe`: the library of the same installation
+/// or of the same build. Returns `None` if there is no such library.
 fn library(exe: &Path) -> Option<PathBuf> {
     let folder = exe.parent()?;
     let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns the folder that has the library of this installation, under the name that programs ask for. Returns
-/// `None` if there is no such library, or if the dynamic linker searches the folder anyway.
+/// Returns the folder that has the library of this installation, under the name by which programs load the
+/// library. Returns `None` if there is no such library, or if the dynamic linker searches the folder anyway.
 pub fn library_folder() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let folder = exe.parent()?;
@@ -72,16 +73,19 @@ pub fn library_folder() -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Adds `folder` at the end of `list`, the value of `LD_LIBRARY_PATH`: the folders of the user come first.
+/// Adds `folder` at the end of `list`, the value of `LD_LIBRARY_PATH`, if it is not in the list yet. The
+/// folder comes last, so that folders given by the user have precedence.
 pub fn with_folder(list: Option<OsString>, folder: &Path) -> OsString {
     let mut list = list.unwrap_or_default();
     let known = list
         .as_bytes()
         .split(|&byte| byte == b':')
         .any(|part| part == folder.as_os_str().as_bytes());
-    // A name with a colon cannot be an entry: the linker takes each colon for a separator.
+    // A folder with a colon in its name cannot be in the list, because the dynamic linker separates the
+    // folders at colons.
     if !known && !folder.as_os_str().as_bytes().contains(&b':') {
-        // The linker takes an empty entry for the current directory.
+        // Put a colon only between two folders, because the dynamic linker takes an empty entry for the
+        // current directory.
         if !list.is_empty() {
             list.push(OsStr::new(":"));
         }
@@ -90,7 +94,7 @@ pub fn with_folder(list: Option<OsString>, folder: &Path) -> OsString {
     list
 }
 
-/// Writes ascending numbers as ranges: `0-3,8`.
+/// Returns the ascending `numbers` as text with ranges, such as `0-3,8`.
 pub fn list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let parts: Vec<String> = runs

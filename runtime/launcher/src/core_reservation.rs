@@ -1,39 +1,41 @@
 //! Reserves cores for this job, so that two typepack jobs on one machine do not bind ranks to the same core.
 //!
-//! `placement.rs` chooses cores, this file reserves them, and `start.rs` binds the ranks. Without a
-//! reservation, two jobs would both bind their first rank to the first core and share it while other cores
-//! are idle. A reservation is a lock on a name, which the kernel releases when the job ends
-//! (`sys/name_lock.rs`).
+//! `placement.rs` chooses cores, this file reserves them, and `start.rs` binds the ranks to them. Without
+//! reservations, two jobs would both bind their first rank to the first core, and the two ranks would share
+//! that core while other cores are idle. A reservation is a lock on a name (`sys/name_lock.rs`). The kernel
+//! releases the lock when mpiexec ends.
 
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::name_lock::{self, NameLock};
 
 use crate::placement::{Core, Plan, place, widened};
 
-/// The cores of a job's ranks. They are reserved until this value is dropped.
+/// The cores of a job's ranks. They stay reserved until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// The core that each rank is bound to, or `None` if the ranks are not bound.
+    /// The cores to which the ranks are bound, by rank, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
-    /// Whether other jobs have reserved cores that this job needs.
+    /// True if this job needs cores that other jobs have reserved.
     pub crowded: bool,
-    /// Whether each rank has a core that no other job has reserved.
+    /// True if each rank has a core that no other job has reserved.
     pub exclusive: bool,
     locks: Vec<(usize, NameLock)>,
 }
 
-/// Places `ranks` ranks on cores that no job has reserved, and reserves these cores.
+/// Places `ranks` ranks on cores that no other job has reserved, and reserves these cores.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(lock)) => Answer::Ours(Some(lock)),
         Ok(None) => Answer::Taken,
-        // Without name locks other jobs are unknown, so this job binds as if it were alone.
+        // If the system has no name locks, this job cannot see other jobs. So it binds its ranks as if it
+        // were alone.
         Err(_) => Answer::Ours(None),
     })
 }
 
-/// Widens the binding of each rank to a larger part of the machine. If there are too few free cores, the
-/// ranks are placed on all cores, because several ranks may share a part.
+/// Widens the binding of each rank from a core to the larger part of the machine that the plan asks for. If
+/// there were too few free cores, this function places the ranks on all cores, because several ranks may
+/// share a larger part.
 fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation) -> Reservation {
     let cores = reserved.cores.take().or_else(|| place(table, ranks, plan));
     reserved.cores =
@@ -46,7 +48,7 @@ enum Answer<C> {
     Taken,
 }
 
-/// Does the work of [`place_and_reserve`] with the function `lock`, which reserves a core.
+/// Does the work of [`place_and_reserve`]. The function `lock` reserves the core with the given number.
 fn place_with(
     table: &[CpuInfo],
     ranks: usize,
@@ -57,8 +59,9 @@ fn place_with(
     if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
-/// Places and reserves. If another job holds a chosen core, the loop removes the core from the table and
-/// places all ranks again on the remaining cores. Each turn removes a core, so the loop ends.
+/// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the loop
+/// removes that core from its copy of the table and places all ranks again on the remaining cores. The loop
+/// ends, because each turn that does not succeed removes a core.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
@@ -68,7 +71,8 @@ fn reserve_cores(
     let mut free = table.to_vec();
     let mut reserved = Reservation::default();
     while let Some(cores) = place(&free, ranks, plan) {
-        // There are more ranks than cores, so no rank can have a core alone.
+        // Stop if the ranks may share parts and there are fewer free cores than ranks: not every rank can
+        // have its own core, so the job reserves none.
         if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
             break;
         }
@@ -94,7 +98,7 @@ fn reserve_cores(
         };
         let name = core_name(table, taken);
         for (cpu, info) in free.iter_mut().enumerate() {
-            // Removes the whole core, even if only one of its threads was chosen.
+            // Remove the whole core, even if only one of its threads was chosen.
             info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
         }
         reserved.crowded = true;
@@ -103,8 +107,8 @@ fn reserve_cores(
     reserved
 }
 
-/// Returns the lowest CPU of a core, whether this job may use that CPU or not. So all jobs get the same
-/// number, even if they may use different CPUs.
+/// Returns the number under which all jobs reserve this core: its lowest CPU. The function counts CPUs that
+/// this job may not use, too, so that jobs with different allowed CPUs get the same number.
 fn core_name(table: &[CpuInfo], core: &Core) -> usize {
     name_of(table, core.cpus[0])
 }

@@ -1,27 +1,27 @@
 //! Cuts a rank's output into lines.
 //!
-//! `forward.rs` passes the bytes of a pipe to this file and gets the complete lines back. A newline completes
-//! a line. A carriage return completes a line too, so that progress displays appear at once. At the end of
-//! the stream, the unfinished line is returned too.
+//! `forward.rs` passes the bytes of a pipe to this file, and gets the complete lines back. A newline
+//! completes a line. A carriage return also completes a line, so that progress displays appear at once. At
+//! the end of the stream, this file also returns the unfinished line.
 //!
-//! Invariant: all bytes come out once, in order, and only labels are added.
+//! Invariant: all bytes come out once and in order, and nothing but labels is added.
 
 use memchr::{memchr2, memrchr2};
 
-/// The longest line in bytes that stays in one piece. A longer line is cut, because a rank that never ends
-/// its line must not fill the memory of mpiexec.
+/// Maximum length in bytes of a line that stays in one piece. A longer line is cut, because otherwise a rank
+/// that never ends its line would fill the memory of mpiexec.
 const MAX_LINE: usize = 16 << 20;
 
-/// The position of the next byte in a line.
+/// The place in a line at which the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// After a carriage return; a newline here still belongs to the previous line.
+    /// Directly after a carriage return. A newline here still belongs to the line before.
     AfterReturn,
     Middle,
 }
 
-/// The unfinished line of one stream.
+/// The state of one stream: its unfinished line.
 #[derive(Debug)]
 pub struct Lines {
     partial: Vec<u8>,
@@ -30,12 +30,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Makes an empty stream, whose lines come out after `label`.
+    /// Makes the state of a new stream. `label` is put before each line.
     pub fn new(label: Option<String>) -> Self {
         Self { partial: Vec::new(), label, at: At::Start }
     }
 
-    /// Takes `bytes` and appends the complete lines to `out`.
+    /// Takes the next bytes of the stream, and appends the complete lines to `out`.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let complete = memrchr2(b'\n', b'\r', bytes).map_or(0, |i| i + 1);
         let (whole, rest) = bytes.split_at(complete);
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Appends the unfinished line to `out`.
+    /// Ends the stream: appends the unfinished line to `out`.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let partial = std::mem::take(&mut self.partial);
         self.emit(&partial, out);
@@ -88,7 +88,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Feeds the pieces and ends the stream. Returns the output after each piece and after the end.
+    /// Feeds the pieces to a stream and ends the stream. Returns the output after each piece and the output
+    /// at the end.
     fn run(label: Option<&str>, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(label.map(str::to_owned));
         let mut seen = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! The launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) uses this file, and `shm/attach.rs` uses
 //! [`die_with_parent`]. Between `fork` and `execve`, the child makes only raw system calls on data that was
-//! prepared before the fork: a thread that does not exist in the child may hold a lock of another library.
+//! prepared before the fork. Other functions could wait for ever for a lock of another library, held by a
+//! thread that does not exist in the child.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -13,7 +14,7 @@ use rustix::process::{self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, W
 
 use super::signal::SignalSet;
 
-/// A set of CPUs of any size, by the operating system's numbers.
+/// A set of CPUs, identified by the operating system's numbers. The numbers may be of any size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
@@ -35,7 +36,7 @@ impl CpuSet {
         set
     }
 
-    /// Returns whether `cpu` is in the set.
+    /// Returns true if `cpu` is in the set.
     pub fn contains(&self, cpu: usize) -> bool {
         self.words.get(cpu / WORD_BITS).is_some_and(|word| word >> (cpu % WORD_BITS) & 1 != 0)
     }
@@ -56,11 +57,12 @@ impl CpuSet {
 ///
 /// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
-    // The kernel refuses a mask that is shorter than its own. 2^18 CPUs are more than Linux can have.
+    // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to 2^18
+    // CPUs, which is more than Linux supports.
     let mut words = vec![0; 16];
     loop {
         let bytes = words.len() * size_of::<libc::c_ulong>();
-        // SAFETY: the kernel writes at most `bytes` bytes, which is the size of `words`.
+        // SAFETY: the kernel writes at most `bytes` bytes, and `words` has `bytes` bytes.
         let code = unsafe { libc::sched_getaffinity(0, bytes, words.as_mut_ptr().cast()) };
         if code == 0 {
             return Ok(CpuSet { words });
@@ -73,22 +75,22 @@ pub fn allowed_cpus() -> io::Result<CpuSet> {
     }
 }
 
-/// Everything a child needs, prepared before the fork.
+/// Everything that a child needs to execute a program, prepared before the fork.
 #[derive(Debug)]
 pub struct Command {
-    /// File to execute.
+    /// Path of the file to execute.
     pub path: CString,
-    /// Arguments, the program's name first.
+    /// Arguments of the program. The first one is the program's name.
     pub arguments: Vec<CString>,
-    /// Environment as `NAME=value`.
+    /// Environment of the program, one string `NAME=value` for each variable.
     pub environment: Vec<CString>,
-    /// Working directory; `None` for this process's directory.
+    /// Working directory of the child, or `None` for the working directory of this process.
     pub directory: Option<CString>,
-    /// CPUs to which the child is bound; `None` for this process's CPUs.
+    /// CPUs to which the child is bound, or `None` if the child may use the same CPUs as this process.
     pub cpus: Option<CpuSet>,
-    /// Signals that are blocked in the child.
+    /// Signals that are blocked when the program starts.
     pub signals: SignalSet,
-    /// Limit on open descriptors in the child.
+    /// Limits on the number of open descriptors of the child.
     pub descriptors: Rlimit,
 }
 
@@ -99,31 +101,33 @@ pub struct Descriptors<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// The descriptors that stay open across the exec under the same numbers.
     pub kept: [BorrowedFd<'a>; 2],
-    /// The child waits for one byte from this descriptor before it continues. If the file ends, the child
-    /// exits.
+    /// The child waits for one byte from this descriptor before it continues. If the descriptor reaches the
+    /// end of the file instead, the child exits.
     pub gate: BorrowedFd<'a>,
-    /// The other end of the gate. The child closes this end; otherwise it would never see the end of the
-    /// file.
+    /// The other end of the gate. The child closes this end; otherwise its gate could never reach the end of
+    /// the file.
     pub gate_writer: BorrowedFd<'a>,
-    /// A child whose exec fails writes an [`ExecFailure`] to this descriptor, which is close-on-exec.
+    /// If the child cannot execute the program, it writes an [`ExecFailure`] to this descriptor. The
+    /// descriptor is close-on-exec.
     pub report: BorrowedFd<'a>,
 }
 
-/// The record that a child writes to `report` if it cannot become the program: its number and the error, in
-/// native byte order.
+/// The record that a child writes to `report` if it cannot execute the program. In the pipe, the record
+/// consists of the two numbers in native byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecFailure {
-    /// The number given to [`spawn`].
+    /// The number of the child, as given to [`spawn`].
     pub number: u32,
-    /// The error number.
+    /// The error number (`errno`).
     pub errno: i32,
 }
 
 impl ExecFailure {
-    /// Number of bytes of a record. A pipe writes a record of this size in one piece.
+    /// Size of a record in bytes. A write of this size to a pipe is atomic, so records of several children do
+    /// not mix.
     pub const BYTES: usize = 8;
 
-    /// Parses the record in `bytes`.
+    /// Converts the bytes of a record to the record.
     pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h] = bytes;
         Self { number: u32::from_ne_bytes([a, b, c, d]), errno: i32::from_ne_bytes([e, f, g, h]) }
@@ -137,22 +141,23 @@ impl ExecFailure {
     }
 }
 
-/// Returns pointers to C strings, with a null pointer at the end.
+/// Returns pointers to the C strings, followed by a null pointer.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// Forks a child that waits at its gate and then executes the command.
 ///
-/// The child is the leader of its own process group. It dies with the calling *thread*, so the thread that
-/// lives longest must make this call. No other thread may touch the standard descriptors during the call.
+/// The child is the leader of its own process group. The kernel kills the child when the calling *thread*
+/// ends, so the caller must be the thread that lives longest. No other thread may change the standard
+/// descriptors during the call.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error from fork, for example if there are too many processes. Errors in the child
-/// come through `report`.
+/// Returns the kernel's error if the fork fails, for example because there are too many processes. The child
+/// reports its own errors through `report`.
 pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
-    // The shell runs a script without "#!", as in execvp.
+    // If the file is a script without "#!", the shell runs it, as with `execvp`.
     const SHELL: &CStr = c"/bin/sh";
     let arguments = pointers(&command.arguments);
     let mut script = vec![SHELL.as_ptr(), command.path.as_ptr()];
@@ -180,19 +185,19 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
         // SAFETY: getpid has no conditions.
         parent: unsafe { libc::getpid() },
     };
-    // SAFETY: the child runs only `ChildPlan::run`, which never returns and calls only async-signal-safe
-    // functions on memory that the fork has copied.
+    // SAFETY: the child runs only `ChildPlan::run`. That function never returns, and calls only
+    // async-signal-safe functions on memory that the fork has copied.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: this is the child of a fork, and all pointers of `plan` point to live data of this
-        // function.
+        // SAFETY: this process is the child just forked. All pointers of `plan` point to live data of this
+        // function, and the lists end with null.
         unsafe { plan.run() }
     }
     let Some(pid) = (pid > 0).then(|| Pid::from_raw(pid)).flatten() else {
         return Err(io::Error::last_os_error());
     };
-    // Parent and child both set the group, so that neither depends on the other. EACCES means that the child
-    // has executed the program already, after it set the group itself.
+    // The parent and the child both set the group, so that neither has to wait for the other. EACCES means
+    // that the child has already executed the program; before that, the child set the group itself.
     match process::setpgid(Some(pid), Some(pid)) {
         Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => {}
         Err(error) => {
@@ -200,7 +205,7 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
             return Err(error.into());
         }
     }
-    // No one has reaped the child, so the number still belongs to it.
+    // No one has reaped the child yet, so `pid` cannot belong to another process.
     match process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Ok(pidfd) => Ok(Child { pid, pidfd }),
         Err(error) => {
@@ -210,14 +215,14 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
     }
 }
 
-/// The data of [`spawn`] for the child, as plain numbers and pointers.
+/// The data that [`spawn`] passes to the child, as plain numbers and pointers.
 struct ChildPlan {
     path: *const c_char,
     arguments: *const *const c_char,
     shell: *const c_char,
     script: *const *const c_char,
     environment: *const *const c_char,
-    /// Null for the current directory.
+    /// Null if the child keeps the current directory.
     directory: *const c_char,
     cpus: Option<(*const libc::c_ulong, usize)>,
     signals: *const libc::sigset_t,
@@ -232,20 +237,22 @@ struct ChildPlan {
 }
 
 impl ChildPlan {
-    /// Runs in the child and never returns. It makes only async-signal-safe calls, allocates nothing and
-    /// never panics.
+    /// Turns the child into the program. Never returns: if a step fails, the child exits. The function makes
+    /// only async-signal-safe calls, allocates nothing and never panics.
     ///
     /// # Safety
     ///
-    /// - The caller is a child just made by fork.
-    /// - All pointers are valid, and the lists end with null.
+    /// - The calling process is a child that has just been forked.
+    /// - All pointers of `self` are valid, and the lists end with null.
     unsafe fn run(&self) -> ! {
-        // SAFETY: the calls use descriptors and memory of this process, the pointers are valid (second
-        // condition of `# Safety`), and `_exit` ends the process without running any code of the parent.
+        // SAFETY: the calls use descriptors and memory of this process, and the caller guarantees that the
+        // pointers are valid (second condition of `# Safety`). `_exit` ends the process without running any
+        // code of the parent.
         unsafe {
             libc::setpgid(0, 0);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // If the parent died before the line above, the kernel sends no signal.
+            // If the parent died before the line above, the kernel will not send the signal, so check for
+            // that here.
             if libc::getppid() != self.parent {
                 libc::_exit(127);
             }
@@ -260,7 +267,8 @@ impl ChildPlan {
             if !passed {
                 libc::_exit(127);
             }
-            // All of the launcher's descriptors are above 2, so no dup2 overwrites a later source.
+            // All sources are the launcher's descriptors, and they are above 2. So no dup2 overwrites the
+            // source of a later dup2.
             for (target, &source) in (0..).zip(&self.stdio) {
                 if libc::dup2(source, target) == -1 {
                     self.fail();
@@ -276,10 +284,11 @@ impl ChildPlan {
             }
             libc::setrlimit(libc::RLIMIT_NOFILE, &self.descriptors);
             if let Some((words, bytes)) = self.cpus {
-                // Best effort: if a CPU has gone offline in the meantime, the job still starts.
+                // Ignore errors: if a CPU has gone offline in the meantime, the job still starts.
                 libc::sched_setaffinity(0, bytes, words.cast());
             }
-            // Rust ignores SIGPIPE at its start; the rank gets the default action again.
+            // Rust makes a program ignore SIGPIPE when it starts. Set the default action again for the rank's
+            // program.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::sigprocmask(libc::SIG_SETMASK, self.signals, std::ptr::null_mut());
             libc::execve(self.path, self.arguments, self.environment);
@@ -290,14 +299,14 @@ impl ChildPlan {
         }
     }
 
-    /// Reports the error of the last call and ends the child.
+    /// Writes the error of the last system call to `report`, and ends the child.
     ///
     /// # Safety
     ///
-    /// - The caller is [`ChildPlan::run`], in a child just made by fork.
+    /// - The caller is [`ChildPlan::run`], in a child that has just been forked.
     unsafe fn fail(&self) -> ! {
-        // SAFETY: `report` is open in the child, the record is a local array of `BYTES` bytes, and `_exit`
-        // runs no code of the parent.
+        // SAFETY: `report` is open in the child, and the record is a local array whose true length is passed.
+        // `_exit` runs no code of the parent.
         unsafe {
             let errno = *libc::__errno_location();
             let record = ExecFailure { number: self.number, errno }.to_bytes();
@@ -307,7 +316,7 @@ impl ChildPlan {
     }
 }
 
-/// The end of a process.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The process exited with this code.
@@ -316,7 +325,7 @@ pub enum Exit {
     Signal(u8),
 }
 
-/// A child of this process. It is not reaped on drop.
+/// A child of this process. Dropping the value does not reap the child.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -324,7 +333,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Returns the process id, which is also the id of its process group.
+    /// Returns the child's process id. It is also the id of the child's process group.
     pub fn pid(&self) -> Pid {
         self.pid
     }
@@ -334,8 +343,8 @@ impl Child {
         std::os::fd::AsFd::as_fd(&self.pidfd)
     }
 
-    /// Returns how the child ended, or `None` while it runs. The child stays unreaped, so that the kernel
-    /// reuses neither its process id nor the id of its group.
+    /// Returns how the child ended, or `None` while it runs. The child is not reaped, so the kernel does not
+    /// reuse its process id or the id of its group.
     ///
     /// # Errors
     ///
@@ -344,11 +353,12 @@ impl Child {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }
 
-    /// Removes the ended child from the process table.
+    /// Reaps the child if it has ended: removes it from the process table, and returns how it ended. Returns
+    /// `None` while the child runs.
     ///
     /// # Errors
     ///
-    /// Returns `ECHILD` if the child has been reaped.
+    /// Returns `ECHILD` if the child has been reaped already.
     pub fn reap(&self) -> io::Result<Option<Exit>> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
@@ -368,19 +378,19 @@ impl Child {
     }
 }
 
-/// Returns a descriptor that becomes readable when `pid`, a process that is not a child, has ended.
+/// Returns a descriptor that becomes readable when process `pid` has ended. The process need not be a child.
 ///
 /// # Errors
 ///
-/// Returns `ESRCH` if the process is gone already.
+/// Returns `ESRCH` if the process has ended and was reaped.
 pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
     Ok(process::pidfd_open(pid, PidfdFlags::NONBLOCK)?)
 }
 
-/// Returns how a process that is not a child ended, if the kernel reports it (Linux 6.15, after the parent of
-/// the process has reaped it), and `None` otherwise.
+/// Returns how a process that is not a child ended, and `None` if the kernel does not tell. Linux tells it
+/// from version 6.15 on, once the parent of the process has reaped the process.
 pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
-    /// The first version of `struct pidfd_info`.
+    /// The first version of the kernel's `struct pidfd_info`.
     #[repr(C)]
     struct Info {
         mask: u64,
@@ -392,7 +402,7 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
     const { assert!(size_of::<Info>() == 64) };
     let request = libc::_IOWR::<Info>(0xff, 11);
     let mut info = Info { mask: WANT_EXIT, cgroup: 0, ids: [0; 11], exit_code: 0 };
-    // SAFETY: `request` encodes the size of `Info`, and the kernel writes at most as many bytes to `info`.
+    // SAFETY: `request` encodes the size of `Info`, and the kernel writes at most that many bytes to `info`.
     let code = unsafe { libc::ioctl(pidfd.as_raw_fd(), request, &raw mut info) };
     if code != 0 || info.mask & WANT_EXIT == 0 {
         return None;
@@ -405,39 +415,39 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
     }
 }
 
-/// Sends `signal` to the process of a descriptor. An ended process is no error.
+/// Sends `signal` to the process that `pidfd` refers to. It is not an error if the process has ended.
 ///
 /// # Errors
 ///
 /// Returns `EPERM` if the process runs as another user.
 pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
-    // This uses libc, because rustix's `Signal` has neither real-time signals nor 0.
+    // This code uses libc, because rustix's `Signal` has neither real-time signals nor 0.
     let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: a null siginfo is allowed and asks for an ordinary signal.
+    // SAFETY: a null pointer for the siginfo is allowed, and asks for an ordinary signal.
     let code = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0_u32)
     };
     gone_is_fine(code == 0)
 }
 
-/// Sends `signal` (0 to check only) to a process group. An empty group is no error.
-///
-/// Returns whether the group had any process.
+/// Sends `signal` to a process group, or only checks the group if `signal` is 0. Returns true if the group
+/// has any process; an empty group is not an error.
 ///
 /// # Errors
 ///
-/// Returns `EPERM` if all its processes run as another user.
+/// Returns `EPERM` if all processes of the group run as another user.
 pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
-    // SAFETY: kill touches no memory. A `Pid` is positive, so `-group` is one group and never all processes.
+    // SAFETY: kill touches no memory of this process. A `Pid` is positive, so `-group` names one group and
+    // never all processes.
     if unsafe { libc::kill(-group.as_raw_nonzero().get(), signal) } == 0 {
         return Ok(true);
     }
     gone_is_fine(false).map(|()| false)
 }
 
-/// Returns whether a process of any of `groups` runs. A process that has ended but was not reaped does not
-/// count. A check with signal 0 is not enough: in a container whose first process reaps nothing, orphans
-/// stay unreaped for ever, and signal 0 still finds their group.
+/// Returns true if a process of any of `groups` runs. A process that has ended but was not reaped does not
+/// count as running. Therefore a check with signal 0 is not enough: in a container whose first process reaps
+/// nothing, orphans stay unreaped for ever, and signal 0 still finds their group.
 ///
 /// If `/proc` cannot be read, every process that has not been reaped counts as running.
 pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
@@ -448,7 +458,7 @@ pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
     }
     let Ok(entries) = std::fs::read_dir("/proc") else { return true };
     let runs = |entry: std::fs::DirEntry| {
-        // If the read fails, the entry is not a process, or the process has gone.
+        // Skip the entry if the read fails: the entry is not a process, or the process has been reaped.
         let stat = std::fs::read(entry.path().join("stat")).ok()?;
         // The format is "pid (name) state parent group ...", and the name may contain any byte.
         let after = memchr::memrchr(b')', &stat)? + 1;
@@ -468,25 +478,25 @@ fn gone_is_fine(done: bool) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
 }
 
-/// Stops this process until another process continues it.
+/// Stops this process until another process sends it SIGCONT.
 pub fn stop_self() {
-    // SAFETY: kill touches no memory, and SIGSTOP to the own process cannot fail.
+    // SAFETY: kill touches no memory. A process may always send SIGSTOP to itself.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
-/// Makes the kernel kill this process when the thread that forked it ends.
+/// Makes the kernel kill this process when the thread that forked this process ends.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; none is known.
+/// Returns the kernel's error; no cause of an error is known.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Ends this process at once with this exit code. Only the C library's buffers are flushed first; no other
-/// code runs.
+/// Ends this process at once with the exit code `code`. The function flushes the C library's buffers first,
+/// but runs no other code at exit.
 pub fn end(code: i32) -> ! {
-    // SAFETY: fflush allows a null stream, which means all streams.
+    // SAFETY: fflush accepts a null pointer, which stands for all streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     // SAFETY: `_exit` has no conditions.
     unsafe { libc::_exit(code) }
@@ -505,7 +515,7 @@ pub fn own_group() -> i32 {
 /// Raises the soft limit on open descriptors to the hard limit, and returns the old limits.
 pub fn raise_descriptor_limit() -> Rlimit {
     let old = process::getrlimit(Resource::Nofile);
-    // Best effort: without the higher limit a large job fails with EMFILE.
+    // Ignore errors: without the higher limit, only large jobs fail, with EMFILE.
     let _ =
         process::setrlimit(Resource::Nofile, Rlimit { current: old.maximum, maximum: old.maximum });
     old

@@ -1,13 +1,15 @@
 //! Checks the names of machines on the command line or in a host file: only this machine is allowed.
 //!
-//! `mod.rs` calls this file. A script for a cluster may pass `-host localhost`, or the host file of its
-//! scheduler with the name of this machine. The name of another machine must be an error.
+//! `mod.rs` calls this file. A script that was written for a cluster may pass `-host localhost`, or its
+//! scheduler's host file with the name of this machine, so these must be accepted. The name of another
+//! machine must be an error.
 
-/// Checks the list of names of `-host`, such as `localhost:4,this-machine`.
+/// Checks `list`, the list of names given to `-host`, such as `localhost:4,this-machine`. `here` is the name
+/// of this machine.
 ///
 /// # Errors
 ///
-/// Returns one line that begins with `flag`.
+/// Returns a one-line message that begins with `flag` if the list is empty or names another machine.
 pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
     let mut names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).peekable();
     if names.peek().is_none() {
@@ -16,12 +18,12 @@ pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
     names.try_for_each(|name| check(flag, name, here))
 }
 
-/// Checks the text of a host file. The first word of each line is a machine; words such as `slots=…` may
-/// follow. `#` begins a comment.
+/// Checks the text of a host file. The first word of each line is the name of a machine; other words such as
+/// `slots=…` may follow. `#` begins a comment.
 ///
 /// # Errors
 ///
-/// Returns one line that begins with `flag`.
+/// Returns a one-line message that begins with `flag` if the file names no machine or another machine.
 pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
     let mut lines = text
         .lines()
@@ -34,7 +36,8 @@ pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
 }
 
 fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
-    // A colon and a number of slots may follow the name. The name `::1` contains colons too.
+    // A colon and a number of slots may follow the name. Do not cut the name `::1`, which contains colons
+    // itself.
     let bare = match name.rsplit_once(':') {
         Some((bare, slots)) if slots == "*" || slots.parse::<u32>().is_ok() && bare != ":" => bare,
         _ => name,
@@ -42,7 +45,7 @@ fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let known = ["localhost", "127.0.0.1", "::1"].contains(&bare)
         || bare.eq_ignore_ascii_case(here)
-        // The name may have a domain or not.
+        // Compare only the parts before the first dot, because either name may or may not include a domain.
         || !here.is_empty() && bare.parse::<std::net::Ipv4Addr>().is_err()
             && short(bare) == short(here);
     if known {

@@ -1,12 +1,12 @@
 //! The table of `mpiexec`'s options: their names, values and help texts.
 //!
-//! `mod.rs` finds options in this table and implements them. The help text comes from the table, and a test
-//! compares the manual page with the table. Because users of MPICH and of Open MPI write different forms, an
-//! option may have one dash or two, and `--name=value` means `--name value`.
+//! `mod.rs` finds options in this table and stores their effects. `help` makes the help text from the table,
+//! and a test compares the manual page with the table. Users of MPICH and of Open MPI write options in
+//! different forms. Therefore every option may have one dash or two, and `--name=value` means `--name value`.
 
 use std::fmt::Write;
 
-/// An option.
+/// Identifies an option, under all of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
     Ranks,
@@ -34,31 +34,31 @@ pub enum Id {
     Bind,
     Map,
     ReportBindings,
-    /// An option with a number that has no effect on one machine.
+    /// An option with a number as its value. It has no effect on one machine.
     IgnoredNumber,
-    /// An option with a word that has no effect on one machine.
+    /// An option with a word as its value. It has no effect on one machine.
     IgnoredWord,
-    /// An option that has no effect on one machine.
+    /// An option without a value that has no effect on one machine.
     Ignored,
     Help,
     Version,
     Info,
 }
 
-/// A row of the table.
+/// One option: a row of the table.
 #[derive(Debug)]
 pub struct Entry {
-    /// The option.
+    /// Which option this is.
     pub id: Id,
-    /// The names of the option without dashes.
+    /// The names of the option, without dashes.
     pub names: &'static [&'static str],
-    /// The names of the values that must follow, for the help text.
+    /// The names of the values that must follow the option, as the help text shows them.
     pub values: &'static [&'static str],
-    /// The help text.
+    /// The option's description in the help text.
     pub help: &'static str,
 }
 
-/// A group of options with a heading.
+/// A group of options that have a common heading in the help text.
 #[derive(Debug)]
 pub struct Group {
     /// The heading.
@@ -213,7 +213,8 @@ pub const GROUPS: [Group; 5] = [
     },
 ];
 
-/// Returns the option that `text` names and the value after its `=`, or `None` if the option is unknown.
+/// Finds the option that `text` names. Returns the option and the value after a `=` in `text`, if there is
+/// one. Returns `None` if there is no such option.
 pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
     let entries = || GROUPS.iter().flat_map(|group| group.entries);
@@ -240,7 +241,7 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
             let names: Vec<String> = entry.names.iter().map(|name| dashed(name)).collect();
             let values = entry.values.iter().map(|value| format!(" {value}")).collect::<String>();
             let left = format!("{}{values}", names.join(", "));
-            // The help of an option with long names starts on the next line.
+            // If the names are long, the description starts on the next line.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
             let _infallible =
@@ -265,8 +266,8 @@ examples:
     text
 }
 
-/// Returns the name with its usual dashes: one dash for options of MPICH and the standard, two for the
-/// others.
+/// Returns the name with its usual dashes. Options of MPICH and of the MPI standard have one dash, and
+/// options of Open MPI with more than one letter have two.
 fn dashed(name: &str) -> String {
     let two = name.len() > 1
         && [
@@ -285,7 +286,7 @@ fn dashed(name: &str) -> String {
     format!("{}{name}", if two { "--" } else { "-" })
 }
 
-/// Breaks `text` into lines of at most `width`, with `separator` between them.
+/// Breaks `text` into lines of at most `width` letters, and puts `separator` between the lines.
 fn wrapped(text: &str, width: usize, separator: &str) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Tests of the parser. The folder `tests/` tests the effects of the options.
+//! Tests of the parser. The tests in the folder `tests/` check what the options do.
 
 use super::*;
 

@@ -1,16 +1,17 @@
 //! Splits the file of `-configfile` into the words of a command line (MPI-5.0 section 11.5).
 //!
-//! `mod.rs` calls this file. Each line is one program with its options, like the text between two colons of a
-//! command line. `#` begins a comment line, and a backslash at the end continues a line. Words may be quoted
-//! like in a shell, so that names can contain blanks. There is no expansion.
+//! `mod.rs` calls this file. Each line of the file describes one program with its options, like the text
+//! between two colons of a command line. A line that begins with `#` is a comment, and a backslash at the end
+//! of a line continues the line. As in a shell, quotes allow blanks in words. Unlike a shell, this file
+//! expands no variables or patterns.
 
 use std::ffi::OsString;
 
-/// Returns the words of the file, with `:` between the lines.
+/// Returns the words of the file's text. The words of different lines are separated by the word `:`.
 ///
 /// # Errors
 ///
-/// Returns one clause if a quote is not closed or if the file contains no program.
+/// Returns a short text without the file's name if a quote is not closed or if the file contains no program.
 pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut lines = text.lines().enumerate();

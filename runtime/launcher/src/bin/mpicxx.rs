@@ -1,5 +1,5 @@
-//! `mpicxx`: compiles and links C++ programs that call the C functions of the MPI ABI (MPI-3.0 removed the
-//! C++ bindings). The code is in `../wrapper/`.
+//! `mpicxx`: compiles and links C++ programs that call the C functions of the MPI ABI. (MPI-3.0 removed MPI's
+//! own C++ interface.) The code is in `../wrapper/`.
 
 #[path = "../wrapper/mod.rs"]
 mod wrapper;
