@@ -1,6 +1,6 @@
 //! The texts that `--version` and `-info` print: version, paths, machine.
 //!
-//! `main.rs` prints these texts. It also uses [`list`] when it reports the bindings of ranks.
+//! `main.rs` prints these texts. It also uses `list` when it reports the bindings of ranks.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

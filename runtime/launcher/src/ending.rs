@@ -1,7 +1,7 @@
-//! Decides how a job ends: its exit code, and the signals that mpiexec sends.
+//! Decides how a job ends: which exit code mpiexec returns, and which signals it sends.
 //!
-//! This file is a pure state machine. `watch.rs` passes events with their times to it and carries out its
-//! actions.
+//! This file is a state machine without side effects. `watch.rs` passes each event and its time to the state
+//! machine, and carries out the actions that the state machine returns.
 //!
 //! ```text
 //! Running --orderly failure--> Settling --100 ms--> Terminating --grace--> Killing
@@ -10,8 +10,9 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
-//! Invariants: the first event decides the outcome, and later events do not change it. Every path that leaves
-//! Running reaches Killing within the grace time.
+//! Invariants: the first event decides the outcome, and later events do not change it. After a job has left
+//! the state Running, all its ranks have ended or are killed at the latest after the time to settle and the
+//! grace time.
 
 use std::time::{Duration, Instant};
 
@@ -24,33 +25,33 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 /// The time between SIGTERM and SIGKILL after Ctrl-C.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long mpiexec waits after a rank has left in order with a code other than 0. Often all ranks leave in
-/// this way, because all have found the same bad argument, and the rank that prints the reason needs time to
-/// print it.
+/// How long mpiexec waits for the other ranks after a rank has ended by itself with a code other than 0.
+/// Often all ranks end in this way because all have found the same bad argument. Then the rank that prints
+/// the reason needs time to print it.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
-/// The exit code of a job that exceeds its time limit. timeout(1) uses the same code.
+/// The exit code if the job exceeds its time limit. The command `timeout` uses the same code.
 const TIMED_OUT: u8 = 124;
 
-/// The event that decided the exit code.
+/// The event that decided how the job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A rank failed; the number is its process id.
+    /// A rank failed. The number is the process id of the rank.
     Failed(Failure, i32),
-    /// The launcher got a signal.
+    /// mpiexec received this signal.
     Signalled(i32),
-    /// The job exceeded its time limit.
+    /// The job exceeded this time limit.
     TimedOut(Duration),
-    /// The reader of mpiexec's output has closed it.
+    /// The reader of mpiexec's output has closed the pipe.
     OutputClosed,
     /// mpiexec cannot write its output or cannot continue, for this reason.
     Broken(String),
-    /// The program could not be executed, for this reason; the number is the exit code.
+    /// The program could not be executed. The text is the reason, and the number is the exit code.
     NotStarted(String, u8),
 }
 
 impl Outcome {
-    /// Returns the exit code of the job.
+    /// Returns the exit code of mpiexec for this outcome.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(failure, _) => failure.ending.exit_code(),
@@ -62,8 +63,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the line that reports the outcome. There is no line if the user has pressed Ctrl-C or closed
-    /// the pipe.
+    /// Returns the line that reports this outcome. Returns `None` if a signal or a closed output ended the
+    /// job, because the user knows about both.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Failed(Failure { rank, ending }, pid) => {
@@ -78,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// The action that `watch.rs` has to carry out.
+/// What `watch.rs` has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send this signal to all ranks.
@@ -95,7 +96,7 @@ enum Phase {
     Killing,
 }
 
-/// The state of the end of a job.
+/// The state machine that decides how one job ends.
 #[derive(Debug)]
 pub struct End {
     phase: Phase,
@@ -103,28 +104,28 @@ pub struct End {
 }
 
 impl End {
-    /// Returns the state of a job that runs.
+    /// Returns the state of a job that is running.
     pub fn new() -> Self {
         Self { phase: Phase::Running, outcome: None }
     }
 
-    /// Returns the outcome, if an event has decided it.
+    /// Returns the outcome, or `None` while no event has decided it.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// Returns whether the ranks have been told to end.
+    /// Returns true if mpiexec has told the ranks to end.
     pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Terminating(_) | Phase::Killing)
     }
 
-    /// Returns whether SIGKILL has been sent.
+    /// Returns true if mpiexec has decided to send SIGKILL to the ranks.
     pub fn is_killing(&self) -> bool {
         self.phase == Phase::Killing
     }
 
-    /// Handles the failure of a rank. `orderly` says that the rank exited by itself, either before it joined
-    /// the job or after it left the job.
+    /// Handles the failure of a rank. `orderly` is true if the rank exited by itself, and did so either
+    /// before it joined the job or after it left the job.
     pub fn failed(
         &mut self,
         failure: Failure,
@@ -144,12 +145,13 @@ impl End {
         }
     }
 
-    /// Handles a signal that asks mpiexec to end.
+    /// Handles a signal to mpiexec that asks mpiexec to end.
     pub fn signalled(&mut self, signal: i32, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
                 self.outcome.get_or_insert(Outcome::Signalled(signal));
-                // Ctrl-\ asks for core dumps. All other signals ask for an orderly end.
+                // `Ctrl-\` (SIGQUIT) asks for core dumps, so the ranks get SIGQUIT. For other signals the
+                // ranks get SIGTERM.
                 let passed = if signal == QUIT { QUIT } else { TERM };
                 Some(self.terminate(now, SIGNAL_GRACE, passed))
             }
@@ -158,8 +160,8 @@ impl End {
         }
     }
 
-    /// Handles the expiry of the job's time limit like a first Ctrl-C. If the job is already ending, the
-    /// expiry has no effect.
+    /// Handles the end of the job's time limit in the same way as a first Ctrl-C. If the job is already
+    /// ending, this has no effect.
     pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
         self.outcome.get_or_insert(Outcome::TimedOut(limit));
         match self.phase {
@@ -168,20 +170,20 @@ impl End {
         }
     }
 
-    /// Handles the loss of mpiexec's output.
+    /// Handles an event after which mpiexec cannot write output any more.
     pub fn output_lost(&mut self, outcome: Outcome, now: Instant) -> Option<Action> {
         let first = self.outcome.is_none();
         self.outcome.get_or_insert(outcome);
         (first && self.phase == Phase::Running).then(|| self.terminate(now, FAILURE_GRACE, TERM))
     }
 
-    /// Handles a job that cannot be started or watched.
+    /// Handles an error because of which mpiexec cannot start or watch the job.
     pub fn broken(&mut self, outcome: Outcome) -> Option<Action> {
         self.outcome.get_or_insert(outcome);
         (self.phase != Phase::Killing).then(|| self.kill())
     }
 
-    /// Returns the time at which to call [`End::tick`].
+    /// Returns the time at which the caller has to call [`End::tick`], or `None` if it does not have to.
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Settling(at) | Phase::Terminating(at) => Some(at),
@@ -189,7 +191,7 @@ impl End {
         }
     }
 
-    /// Handles the passing of time.
+    /// Moves to the next state if the time of the current state has passed at `now`.
     pub fn tick(&mut self, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Settling(at) if at <= now => Some(self.terminate(now, FAILURE_GRACE, TERM)),
@@ -212,8 +214,8 @@ impl End {
 const TERM: i32 = libc::SIGTERM;
 const QUIT: i32 = libc::SIGQUIT;
 
-/// Returns how a rank failed, or `None` if it ended well. `unfinished` says that the rank had joined the job
-/// and not left it.
+/// Returns how a rank failed, or `None` if it ended without a failure. `unfinished` is true if the rank had
+/// joined the job and had not left it.
 pub fn judge(exit: Exit, unfinished: bool) -> Option<Ending> {
     match exit {
         Exit::Signal(signal) => Some(Ending::Killed(signal)),

@@ -1,14 +1,15 @@
 //! Forwards the output of the ranks to mpiexec's standard output and standard error.
 //!
-//! `watch.rs` polls the pipes of the ranks and the two outputs of mpiexec, and calls this file. `lines.rs`
-//! cuts the output into lines. If the reader of mpiexec's output is slow, the pipes of the ranks become full
-//! and the ranks wait. The launcher never waits, so it still handles signals and deaths.
+//! `watch.rs` polls the pipes from the ranks and the two outputs of mpiexec, and calls this file. `lines.rs`
+//! cuts the ranks' output into lines. If the reader of mpiexec's output is slow, the pipes from the ranks
+//! become full, and the ranks wait. mpiexec itself never waits, so it can still handle signals and the deaths
+//! of ranks.
 //!
 //! Invariants:
-//! - A line enters a queue in one piece, so lines of different ranks never mix.
-//! - If standard output and standard error are the same file, they share one queue, so that after a partial
-//!   write the rest of the line comes next.
-//! - If the last line of a rank has no newline, this file adds the newline before other output follows.
+//! - A whole line enters a queue at once, so lines of different ranks never mix.
+//! - If standard output and standard error are the same file, they share one queue. So after a partial write,
+//!   the rest of the same line is written next.
+//! - If the last line of a rank has no newline, this file adds a newline before other output follows.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,13 +18,14 @@ use typepack_job::sys::stream::{self, Output, Transfer};
 
 use crate::lines::Lines;
 
-/// Bytes that may wait in a queue. Above this limit mpiexec does not read from the ranks' pipes.
+/// Maximum number of bytes that wait in a queue. While a queue has more, mpiexec does not read from the pipes
+/// that feed it.
 const QUEUE_LIMIT: usize = 1 << 20;
 
-/// Bytes read from a rank at a time: the capacity of a pipe.
+/// Number of bytes that mpiexec reads from a rank at a time: the capacity of a pipe.
 const READ: usize = 64 << 10;
 
-/// An output of mpiexec.
+/// One of the two outputs of mpiexec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -32,7 +34,7 @@ pub enum Stream {
     Err,
 }
 
-/// The reading end of a rank's pipe, and its unfinished line.
+/// The reading end of a pipe from a rank, and the line that the rank has not finished yet.
 #[derive(Debug)]
 pub struct Source {
     fd: Option<OwnedFd>,
@@ -41,7 +43,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Makes a source whose lines go to `stream`, each after `label`.
+    /// Makes a source that reads from `fd`. Its lines go to `stream`, and `label` is put before each line.
     ///
     /// # Errors
     ///
@@ -51,17 +53,17 @@ impl Source {
         Ok(Self { fd: Some(fd), stream, lines: Lines::new(label) })
     }
 
-    /// Returns the descriptor to poll, or `None` after the end of the stream.
+    /// Returns the descriptor to poll, or `None` if the rank's output has ended.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns the output that the lines go to.
+    /// Returns the output of mpiexec to which the lines go.
     pub fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// Reads once and queues the complete lines. Returns whether there may be more to read.
+    /// Reads once from the pipe, and queues the complete lines. Returns true if there may be more to read.
     pub fn pump(&mut self, outputs: &mut Outputs) -> bool {
         let Some(fd) = &self.fd else { return false };
         let mut buffer = [0_u8; READ];
@@ -75,7 +77,7 @@ impl Source {
                 true
             }
             Ok(Transfer::Later) => false,
-            // A pipe that fails to read is treated as ended.
+            // If the pipe cannot be read, treat its output as ended.
             Ok(Transfer::Closed) | Err(_) => {
                 self.finish(outputs);
                 false
@@ -83,7 +85,7 @@ impl Source {
         }
     }
 
-    /// Ends the stream: queues the unfinished line.
+    /// Ends the rank's output: queues the unfinished line, and closes the pipe.
     pub fn finish(&mut self, outputs: &mut Outputs) {
         let mut last = Vec::new();
         self.lines.finish(&mut last);
@@ -95,12 +97,12 @@ impl Source {
     }
 }
 
-/// A failure to write to standard output.
+/// The reason why mpiexec cannot write to its standard output.
 #[derive(Debug)]
 pub enum Trouble {
     /// The reader of standard output has closed it.
     Closed,
-    /// Writing failed with this error.
+    /// A write failed with this error.
     Failed(io::Error),
 }
 
@@ -108,9 +110,9 @@ pub enum Trouble {
 struct Sink {
     output: Option<Output>,
     queue: Vec<u8>,
-    /// Bytes of `queue` that are already written.
+    /// Number of bytes of `queue` that have been written.
     done: usize,
-    /// The last queued line has no newline, and its rank will not continue it.
+    /// True if the last line in the queue has no newline and its rank will not continue the line.
     unended: bool,
 }
 
@@ -123,7 +125,7 @@ impl Sink {
         self.queue.len() - self.done
     }
 
-    /// Writes until the queue is empty or the output takes no more.
+    /// Writes until the queue is empty or the output accepts no more bytes.
     fn flush(&mut self) -> Result<(), Trouble> {
         let Some(output) = &self.output else {
             self.queue.clear();
@@ -134,12 +136,13 @@ impl Sink {
             let trouble = match output.write(&self.queue[self.done..]) {
                 Ok(Transfer::Moved(n)) => {
                     self.done += n;
-                    // A queue that never becomes empty must not grow without limit.
+                    // Remove written bytes now and then, because a queue that never becomes empty would
+                    // otherwise grow without limit.
                     if self.done > QUEUE_LIMIT {
                         self.queue.drain(..self.done);
                         self.done = 0;
                     }
-                    // A second write could block, so there is one write per poll.
+                    // Write only once per poll, because a second write could block.
                     if output.must_poll() && self.waiting() > 0 {
                         return Ok(());
                     }
@@ -163,13 +166,15 @@ impl Sink {
 /// The standard output and standard error of mpiexec, with their queues.
 #[derive(Debug)]
 pub struct Outputs {
-    /// One sink if both are the same file, else two sinks, standard output first.
+    /// One sink if both outputs are the same file, otherwise two sinks: for standard output and for standard
+    /// error.
     sinks: Vec<Sink>,
     terminals: [bool; 2],
 }
 
 impl Outputs {
-    /// Opens the standard streams of mpiexec. Output to a closed stream is discarded.
+    /// Opens the standard output and standard error of mpiexec. Output to a stream that is closed is
+    /// discarded.
     pub fn standard() -> Self {
         let out = Output::new(io::stdout().as_fd());
         let err = Output::new(io::stderr().as_fd());
@@ -182,7 +187,7 @@ impl Outputs {
         Self { sinks, terminals }
     }
 
-    /// Returns whether the output is a terminal.
+    /// Returns true if `stream` is a terminal.
     pub fn is_terminal(&self, stream: Stream) -> bool {
         self.terminals[stream as usize]
     }
@@ -192,7 +197,8 @@ impl Outputs {
         &mut self.sinks[last.min(stream as usize)]
     }
 
-    /// Ends the last line in the queue of `stream` if it is unfinished, and returns the queue.
+    /// Returns the queue of `stream`. If the last line in the queue will not be continued, adds a newline
+    /// first.
     fn queue(&mut self, stream: Stream) -> &mut Vec<u8> {
         let sink = self.sink(stream);
         if std::mem::take(&mut sink.unended) {
@@ -201,7 +207,7 @@ impl Outputs {
         &mut sink.queue
     }
 
-    /// Queues a line of mpiexec for standard error.
+    /// Queues a line from mpiexec itself for standard error.
     pub fn tell(&mut self, line: &str) {
         let queue = self.queue(Stream::Err);
         queue.extend_from_slice(b"mpiexec: ");
@@ -209,23 +215,23 @@ impl Outputs {
         queue.push(b'\n');
     }
 
-    /// Queues text of mpiexec for standard output.
+    /// Queues text from mpiexec itself for standard output.
     pub fn show(&mut self, text: &str) {
         self.queue(Stream::Out).extend_from_slice(text.as_bytes());
     }
 
-    /// Returns whether the queue of `stream` has room for more output.
+    /// Returns true if the queue of `stream` has room for more output.
     pub fn has_room(&self, stream: Stream) -> bool {
         let last = self.sinks.len() - 1;
         self.sinks[last.min(stream as usize)].waiting() < QUEUE_LIMIT
     }
 
-    /// Returns whether all queues are empty.
+    /// Returns true if all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.sinks.iter().all(|sink| sink.waiting() == 0)
     }
 
-    /// Returns the outputs whose queues are not empty, for polling.
+    /// Returns the descriptors of the outputs whose queues are not empty, to poll them.
     pub fn waiting(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sinks
             .iter()
@@ -233,12 +239,13 @@ impl Outputs {
             .filter_map(|sink| sink.output.as_ref().map(Output::fd))
     }
 
-    /// Writes as much as the outputs take. A failure of standard error is ignored, because there is no other
-    /// place to report it; the job continues.
+    /// Writes as many bytes as the outputs accept. A failure of standard error is ignored, and the job
+    /// continues, because there is no other place to report the failure.
     ///
     /// # Errors
     ///
-    /// Returns [`Trouble`] if writing to standard output fails. Later calls succeed and write nothing.
+    /// Returns [`Trouble`] if a write to standard output fails. Later calls discard the output and return no
+    /// error.
     pub fn flush(&mut self) -> Result<(), Trouble> {
         let mut sinks = self.sinks.iter_mut();
         let result = sinks.next().map_or(Ok(()), Sink::flush);

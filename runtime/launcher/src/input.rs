@@ -1,8 +1,8 @@
 //! Forwards mpiexec's standard input to rank 0.
 //!
-//! `watch.rs` polls and calls this file. Each rank is a separate process group in the background of the
-//! terminal, so SIGTTIN would stop rank 0 if it read the terminal itself. So rank 0 reads a pipe, and this
-//! file fills the pipe.
+//! `watch.rs` polls the descriptors of this file and calls its functions. Each rank has its own process
+//! group, in the background of the terminal. If rank 0 read from the terminal, SIGTTIN would stop it. So rank
+//! 0 reads from a pipe, and this file fills the pipe.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use typepack_job::sys::stream::{self, Transfer};
 
-/// How long mpiexec waits before it tries again to read a terminal while it is in the background.
+/// While mpiexec is in the background of a terminal, it waits this long before it tries again to read the
+/// terminal.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(200);
 
 /// The connection from mpiexec's standard input to rank 0.
@@ -35,23 +36,24 @@ impl Input {
         Ok(Self { from, to: Some(to), waiting: Vec::new(), at_end: false, paused_until: None })
     }
 
-    /// Returns the descriptor to poll for more input, or `None` while no input is needed.
+    /// Returns the descriptor to poll for more input, or `None` if mpiexec should not read now.
     pub fn source(&self, now: Instant) -> Option<BorrowedFd<'_>> {
         let wanted = self.to.is_some() && self.waiting.is_empty() && !self.at_end;
         (wanted && self.paused_until.is_none_or(|until| until <= now)).then(|| self.from.as_fd())
     }
 
-    /// Returns rank 0's pipe, to poll for room, or `None` if no input waits to be written.
+    /// Returns the pipe to rank 0, to poll for room in it, or `None` if no input waits to be written.
     pub fn target(&self) -> Option<BorrowedFd<'_>> {
         self.to.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Returns the time to try again to read a terminal, if mpiexec is in the background.
+    /// If mpiexec is in the background, returns the time at which to try again to read the terminal;
+    /// otherwise `None`.
     pub fn deadline(&self) -> Option<Instant> {
         self.paused_until.filter(|_| self.to.is_some() && !self.at_end)
     }
 
-    /// Reads the available input. Call this when the source polls as readable.
+    /// Reads the input that is available. Call this function when the source polls as readable.
     pub fn read(&mut self, now: Instant) {
         if self.source(now).is_none() {
             return;
@@ -65,13 +67,13 @@ impl Input {
         match stream::read(self.from.as_fd(), &mut buffer) {
             Ok(Transfer::Moved(n)) => self.waiting.extend_from_slice(&buffer[..n]),
             Ok(Transfer::Later) => {}
-            // Reading fails if the terminal's foreground group has just changed (EIO), or if the input
+            // Reading fails if mpiexec has just lost the foreground of the terminal (EIO), or if the input
             // cannot be read at all. In both cases the input of rank 0 ends.
             Ok(Transfer::Closed) | Err(_) => self.at_end = true,
         }
     }
 
-    /// Writes as much as rank 0's pipe takes, and closes the pipe after the last byte.
+    /// Writes as many bytes as rank 0's pipe accepts. After the last byte of the input, closes the pipe.
     pub fn write(&mut self) {
         let Some(to) = &self.to else { return };
         while !self.waiting.is_empty() {
@@ -88,7 +90,7 @@ impl Input {
         }
     }
 
-    /// Ends the input of rank 0.
+    /// Ends the input of rank 0, and discards what is still waiting.
     pub fn close(&mut self) {
         self.to = None;
         self.waiting.clear();

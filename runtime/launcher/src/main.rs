@@ -1,13 +1,13 @@
 //! `mpiexec`: starts programs as the ranks of a job, watches them, and reports how the job ended.
 //!
-//! The flow: `args/` parses the command line, `program.rs` finds the files to execute, `topology.rs`,
-//! `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the processes, and `watch.rs`
-//! runs until all processes have ended. `watch.rs` uses `forward.rs` and `lines.rs` for output, `input.rs`
-//! for input, and `ending.rs` to decide how the job ends. README.md next to `src` describes the behaviour for
-//! users.
+//! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
+//! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the processes,
+//! and `watch.rs` runs until all processes have ended. `watch.rs` uses `forward.rs` and `lines.rs` for
+//! output, `input.rs` for input, and `ending.rs` to decide how the job ends. README.md next to `src`
+//! describes the behaviour for users.
 //!
-//! Invariant: mpiexec has one thread. The kernel ties the ranks' death signal to the thread that forked them.
-//! Also, when a process with one thread forks, no other thread can hold a lock.
+//! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
+//! so this thread must live as long as mpiexec. Also, no other thread can hold a lock while mpiexec forks.
 
 mod about;
 mod args;
@@ -36,7 +36,7 @@ use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Trouble};
 use crate::placement::Plan;
 
-/// The exit code for a bad command line.
+/// The exit code if the command line is wrong.
 const USAGE: u8 = 2;
 
 /// The signals that mpiexec blocks and reads from a signalfd.
@@ -51,7 +51,7 @@ const SIGNALS: [i32; 8] = [
     libc::SIGUSR2,
 ];
 
-/// The reason why a job does not start: the line to print and the exit code.
+/// Why a job does not start: the line to print, and the exit code.
 struct Refusal(String, u8);
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes all queued output if there is no job to watch.
+/// Writes all queued output when there is no job to watch. Waits for the reader if necessary.
 fn print(outputs: &mut Outputs) {
     while !outputs.is_empty() {
         if let Err(Trouble::Closed | Trouble::Failed(_)) = outputs.flush() {
@@ -104,7 +104,7 @@ fn run() -> Result<u8, Refusal> {
         }
     };
 
-    // 2. Find the files to execute, relative to the directories in which the programs will run.
+    // 2. Find the files to execute. Relative paths start from the directory in which the program will run.
     let mut programs = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
@@ -115,9 +115,9 @@ fn run() -> Result<u8, Refusal> {
         programs.push(found.map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?);
     }
 
-    // 3. Block the signals and read them from a descriptor, before the first rank exists. If SIGHUP is
-    //    ignored (nohup), it stays ignored. SIGCHLD must not be ignored, because the kernel would then
-    //    discard the exit codes of the ranks.
+    // 3. Before the first rank exists, block the signals and make the descriptor from which to read them.
+    //    SIGHUP stays ignored if it is ignored now (nohup). SIGCHLD must not be ignored, because the kernel
+    //    would then discard the exit codes of the ranks.
     signal::restore(libc::SIGCHLD);
     let mut wanted = SIGNALS.to_vec();
     if !signal::is_ignored(libc::SIGHUP) {
@@ -142,7 +142,7 @@ fn run() -> Result<u8, Refusal> {
         report_bindings(&job, &reserved, &table, &mut outputs);
     }
 
-    // 5. Start the ranks, and watch them until the end.
+    // 5. Start the ranks, and watch them until the job has ended.
     let library = about::library_folder();
     let setting = start::Setting {
         programs: &programs,
@@ -162,8 +162,8 @@ fn discover() -> Vec<CpuInfo> {
     topology::discover(process::allowed_cpus().ok().as_ref())
 }
 
-/// Returns the directory of `-wdir` as an absolute path. Relative names of programs start from this
-/// directory.
+/// Returns the directory given by `-wdir` as an absolute path, after a check that it is a directory. Relative
+/// paths of programs start from this directory.
 fn working_directory(given: &Path) -> Result<PathBuf, Refusal> {
     let refused = |error| Refusal(format!("-wdir: '{}': {error}", given.display()), USAGE);
     let absolute = std::path::absolute(given).map_err(refused)?;
@@ -207,7 +207,7 @@ fn report_bindings(
             (Level::Numa, "NUMA node", core.info.numa),
             (Level::Socket, "package", core.info.package),
         ] {
-            // The line names only parts that contain all CPUs of the rank.
+            // Name only parts of the machine that contain all CPUs of the rank.
             if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }

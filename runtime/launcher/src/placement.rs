@@ -1,51 +1,54 @@
-//! Chooses the cores of the ranks: a pure function of the topology table.
+//! Chooses the cores of the ranks. The functions have no side effects: they use only the topology table and
+//! the options.
 //!
-//! `topology.rs` makes the table. `core_reservation.rs` calls this file and keeps jobs apart, and `start.rs`
-//! turns the cores into affinity masks.
+//! `topology.rs` makes the table. `core_reservation.rs` calls this file, and prevents jobs from using the
+//! same cores. `start.rs` turns the cores into affinity masks.
 //!
 //! Rules:
-//! - If there are enough cores, each rank gets one core, with all its allowed hardware threads. Otherwise no
-//!   rank is bound.
-//! - Each NUMA node gets a block of consecutive ranks, in proportion to its cores. So all memory controllers
-//!   are used, and neighbours in rank order are near each other. Within a node the ranks are packed, so that
-//!   they share caches.
+//! - If there are enough cores, each rank gets one core, with all hardware threads of the core that the job
+//!   may use. Otherwise no rank is bound.
+//! - Each NUMA node gets a block of consecutive ranks, in proportion to its cores. So the job uses all memory
+//!   controllers, and neighbours in rank order are near each other. Within a node, the ranks get the first
+//!   cores, so that they share caches.
 //! - The command line can choose another order, and parts of the machine that are smaller or larger than a
-//!   core. A rank that is bound to a larger part first gets a core and may then run on the whole part. With
-//!   larger parts there may be more ranks than cores.
+//!   core. If ranks are bound to larger parts, each rank first gets a core, and may then run on the whole
+//!   part that contains the core. In this case there may be more ranks than cores.
 
 use typepack_job::shm::topology::CpuInfo;
 
 use crate::args::{Level, Map};
 
-/// A core, a hardware thread or a larger part that a rank may be bound to.
+/// A place to which a rank may be bound: a core, a hardware thread, or a larger part of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// The allowed CPUs in ascending order; at least one.
+    /// The CPUs of the place that the job may use, in ascending order. There is at least one.
     pub cpus: Vec<usize>,
-    /// The table's row of the core's first CPU.
+    /// The row of the first CPU in the topology table.
     pub info: CpuInfo,
 }
 
 /// The options of the command line about placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The part of the machine that a rank is bound to.
+    /// The size of the parts to which ranks are bound.
     pub level: Level,
-    /// The order in which the parts get ranks.
+    /// The order in which parts of the machine get ranks.
     pub map: Map,
 }
 
 impl Plan {
-    /// Returns whether ranks may share the parts that they are bound to, so that any number of ranks fits.
+    /// Returns true if several ranks may share a part of the machine, so that there may be any number of
+    /// ranks.
     pub fn is_shared(self) -> bool {
         self.level > Level::Core
     }
 }
 
-/// Returns the number of the part of the machine that contains a CPU.
+/// Returns the number of the part of size `level` that contains the CPU of the row `info`, or `None` if it is
+/// unknown.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     match level {
-        // Threads have no label other than the CPU number, so they get the number of their core.
+        // The table has no number for a thread, so a thread gets the number of its core.
         Level::Thread | Level::Core => info.core,
         Level::L2 => info.l2,
         Level::L3 => info.l3,
@@ -54,11 +57,12 @@ fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     }
 }
 
-/// Returns the cores with at least one allowed CPU, ordered so that near cores follow each other.
+/// Returns the cores that have at least one allowed CPU. The order puts cores next to each other that are
+/// near each other in the machine.
 pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     let mut cores: Vec<Core> = Vec::new();
     for (cpu, &info) in table.iter().enumerate().filter(|(_, info)| info.allowed) {
-        // A CPU whose core is unknown counts as a separate core.
+        // If the core of a CPU is unknown, the CPU counts as a core of its own.
         let known =
             cores.iter_mut().find(|core| info.core.is_some() && core.info.core == info.core);
         match known {
@@ -74,7 +78,8 @@ pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     cores
 }
 
-/// Returns the cores, or the threads for [`Level::Thread`], in the order of [`cores`].
+/// For [`Level::Thread`], returns the hardware threads, and otherwise the cores. The order is that of
+/// [`cores`].
 pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     let cores = cores(table);
     if level != Level::Thread {
@@ -84,8 +89,8 @@ pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     threads.map(|&cpu| Core { cpus: vec![cpu], info: table[cpu] }).collect()
 }
 
-/// Returns the core or thread of each rank. Returns `None` if there are more ranks than cores or threads and
-/// ranks may not share.
+/// Returns the core or the hardware thread of each rank. Returns `None` if there are more ranks than cores or
+/// threads and ranks may not share them.
 pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     let units = units(table, plan.level);
     if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
@@ -93,7 +98,7 @@ pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     }
     Some(match plan.map {
         Map::Blocks if ranks <= units.len() => blocks(&units, ranks),
-        // With more ranks than cores, each core gets a block of consecutive ranks.
+        // There are more ranks than cores, so each core gets a block of consecutive ranks.
         Map::Blocks => (0..ranks).map(|rank| units[rank * units.len() / ranks].clone()).collect(),
         Map::Fill => (0..ranks).map(|rank| units[rank % units.len()].clone()).collect(),
         Map::InTurn(level) => {
@@ -109,8 +114,9 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     for node in
         units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
     {
-        // The shares are rounded up, so that the first node gets ranks first. The difference of two rounded
-        // values never exceeds the cores of the node.
+        // `share` returns the number of ranks on the first `upto` cores, rounded up, so that the first node
+        // gets a rank first. The difference of two rounded values never exceeds the number of cores of the
+        // node.
         let share = |upto: usize| (ranks * upto).div_ceil(units.len());
         let here = share(before + node.len()) - share(before);
         placed.extend_from_slice(&node[..here]);
@@ -119,7 +125,8 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     placed
 }
 
-/// Returns all units in round-robin order over the parts.
+/// Returns all units in round-robin order: first one unit of each part of size `level`, then a second one of
+/// each part, and so on.
 fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     let parts: Vec<&[Core]> =
         units.chunk_by(|a, b| label(&a.info, level) == label(&b.info, level)).collect();
@@ -128,7 +135,7 @@ fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     turns.cloned().collect()
 }
 
-/// Returns all allowed CPUs of the part that contains `core`.
+/// Returns the part of size `level` that contains `core`, with all allowed CPUs of the part.
 pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
     let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
     let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
@@ -146,7 +153,7 @@ mod tests {
         Hwloc::synthetic(description).table().expect("a table")
     }
 
-    /// Places ranks with the default options.
+    /// Places `ranks` ranks with the default options.
     fn place(table: &[CpuInfo], ranks: usize) -> Option<Vec<Core>> {
         super::place(table, ranks, Plan { level: Level::Core, map: Map::Blocks })
     }
@@ -168,7 +175,7 @@ mod tests {
 
     #[test]
     fn few_ranks_use_all_nodes_in_consecutive_blocks() {
-        // 2 packages, 4 NUMA nodes of 4 cores.
+        // 2 packages with together 4 NUMA nodes of 4 cores each.
         let table = machine("package:2 numa:2 l3:1 core:4 pu:2");
         let nodes = |ranks| -> Vec<_> {
             let placed = place(&table, ranks).expect("fits");
@@ -188,8 +195,8 @@ mod tests {
         assert!(placed.iter().all(|core| core.info.l3 == Some(0)));
     }
 
-    /// Checks the distances of neighbours in rank order on several kinds of machines. The ranks choose their
-    /// protocols by these distances.
+    /// Checks, for several kinds of machines, how far apart the cores of neighbours in rank order are. Ranks
+    /// choose their protocols by these distances.
     #[test]
     fn neighbours_are_as_near_as_the_machine_lets_them() {
         use Distance::{Core, L2, L3, Machine, Numa, Package};
@@ -198,26 +205,28 @@ mod tests {
             let placed = placed.expect("fits");
             placed.windows(2).map(|pair| distance(&pair[0].info, &pair[1].info)).collect()
         };
-        // 2 packages, 4 NUMA nodes of 4 cores with one level 3 cache.
+        // 2 packages with together 4 NUMA nodes. Each node has 4 cores with a common level 3 cache.
         let large = machine("package:2 numa:2 l3:1 core:4 pu:2");
         assert_eq!(steps(&large, 4, Level::Core), [Package, Machine, Package]);
         assert_eq!(steps(&large, 8, Level::Core), [L3, Package, L3, Machine, L3, Package, L3]);
         assert_eq!(steps(&large, 16, Level::Core)[..4], [L3, L3, L3, Package]);
         assert_eq!(steps(&large, 32, Level::Thread)[..3], [Core, L3, Core]);
-        // A node with two level 3 caches, in which each pair of cores shares a level 2 cache.
+        // One NUMA node with two level 3 caches, in which each pair of cores shares a level 2 cache.
         let mixed = machine("package:1 numa:1 l3:2 l2:2 core:2 pu:1");
         assert_eq!(steps(&mixed, 8, Level::Core), [L2, L3, L2, Numa, L2, L3, L2]);
-        // Only the odd cores of this node are allowed, so no two of them share a level 2 cache.
+        // The same node, but only every second core is allowed, so no two allowed cores share a level 2
+        // cache.
         let mut half = mixed.clone();
         half.iter_mut().step_by(2).for_each(|cpu| cpu.allowed = false);
         assert_eq!(steps(&half, 4, Level::Core), [L3, Numa, L3]);
-        // A hybrid chip: large cores have their own level 2 caches, small cores share one.
+        // A hybrid chip: each large core has its own level 2 cache, and the small cores share one level 2
+        // cache.
         let mut hybrid = machine("package:1 l3:1 l2:4 core:1 pu:1");
         for cpu in &mut hybrid[2..] {
             cpu.l2 = Some(2);
         }
         assert_eq!(steps(&hybrid, 4, Level::Core), [L3, L3, L2]);
-        // A machine without information on caches, and a machine without any information.
+        // First a machine whose caches are unknown, then a machine about which nothing is known.
         let plain = machine("package:1 numa:2 core:2 pu:1");
         assert_eq!(steps(&plain, 4, Level::Core), [Numa, Package, Numa]);
         let unknown = vec![CpuInfo { allowed: true, ..CpuInfo::default() }; 2];
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn other_orders() {
-        // 2 packages, 4 NUMA nodes of 2 cores with 2 threads.
+        // 2 packages with together 4 NUMA nodes. Each node has 2 cores with 2 hardware threads each.
         let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
         let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("fits");
         assert_eq!(core(3, Map::Fill), [0, 2, 4]);

@@ -1,34 +1,35 @@
-//! Finds the file of a program's name, before any process is started.
+//! Finds the file that a program's name stands for, before mpiexec starts any process.
 //!
-//! This file takes the names from `args/` and passes paths to `start.rs`. It follows the rules of `execvp`: a
-//! name with a slash is a path; any other name is looked up in `PATH`.
+//! This file takes the names from `args/`, and its results go to `start.rs`. It follows the rules of
+//! `execvp`: a name with a slash is a path, and any other name is looked up in `PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// A program that cannot be started.
+/// Why a program cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
-    /// One line that begins with `program: `.
+    /// A one-line message that begins with `program: `.
     pub message: String,
-    /// The exit code that shells use: 127 if there is no such file, 126 if the file cannot be executed.
+    /// The exit code, as shells use it: 127 if there is no such file, 126 if the file cannot be executed.
     pub exit_code: u8,
 }
 
-/// Returns the file of `name`, looked up in the directories of `search` (the value of `PATH`). Relative paths
-/// start from `directory`, in which the program will run. If `directory` is absolute, the result is absolute.
+/// Returns the path of the file that `name` stands for. A name without a slash is looked up in the
+/// directories of `search` (the value of `PATH`). Relative paths start from `directory`, in which the program
+/// will run. If `directory` is absolute, the result is absolute.
 ///
 /// # Errors
 ///
-/// Returns [`Unusable`] with a line that names the program.
+/// Returns [`Unusable`] if no file can be executed. Its message names the program.
 pub fn find(
     name: &OsStr,
     search: Option<OsString>,
     directory: Option<&Path>,
 ) -> Result<PathBuf, Unusable> {
-    // `join` with an absolute path returns the absolute path.
+    // If `path` is absolute, `join` ignores `from` and returns `path`.
     let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
@@ -40,11 +41,11 @@ pub fn find(
             Err(error) => Err(refused(&shown, &error)),
         };
     }
-    // The value that shells use when PATH is not set.
+    // If PATH is not set, use the same directories as shells do.
     let search = search.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let mut first_refusal = None;
     for folder in env::split_paths(&search) {
-        // An empty entry means the working directory.
+        // An empty entry of PATH stands for the working directory.
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         let path = seen(&folder.join(name));
         match check(&path) {
@@ -65,8 +66,8 @@ fn refused(shown: &str, error: &io::Error) -> Unusable {
     Unusable { message: format!("program: '{shown}' cannot be run: {error}"), exit_code: 126 }
 }
 
-/// Checks that `path` is a file with an execute permission. `execve` checks whether this user has the
-/// permission.
+/// Checks that `path` is a file that someone may execute. Only `execve` checks whether this user may execute
+/// it.
 fn check(path: &Path) -> io::Result<()> {
     let meta = fs::metadata(path)?;
     if meta.is_dir() {

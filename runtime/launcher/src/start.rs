@@ -1,13 +1,14 @@
-//! Starts the ranks: makes the segment and the descriptors, forks the processes, and releases them at once.
+//! Starts the ranks: makes the segment and the descriptors, forks the processes, and then lets all of them
+//! continue at the same time.
 //!
-//! This file takes the results of `args/`, `program.rs` and `placement.rs`. `watch.rs` takes over the started
-//! job. `runtime/job/src/shm/README.md` numbers the steps.
+//! This file uses the results of `args/`, `program.rs` and `placement.rs`, and passes the started job to
+//! `watch.rs`. The steps are described in `runtime/job/src/shm/README.md`.
 //!
 //! Invariants:
-//! - Every child waits at a gate until all children exist and are recorded.
-//! - A failure during the start leaves no child behind.
-//! - A rank gets only five of the descriptors that mpiexec opens: 0, 1, 2, the segment and its control
-//!   socket. All ranks also inherit the descriptors with which mpiexec was started.
+//! - Every child waits at a gate until all children exist and the segment has their data.
+//! - If the start fails, no child is left behind.
+//! - Of the descriptors that mpiexec opens, a rank gets only five: 0, 1, 2, the segment and the rank's
+//!   control socket. All ranks also inherit the descriptors with which mpiexec was started.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -34,55 +35,57 @@ use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
 use crate::placement::Core;
 
-/// The launcher's data on one rank.
+/// What mpiexec needs to know about one rank.
 #[derive(Debug)]
 pub struct Rank {
-    /// The process that mpiexec has started: the rank itself, or a wrapper around it.
+    /// The process that mpiexec has started: the rank itself, or a wrapper that starts the rank.
     pub child: Child,
-    /// The launcher's end of the rank's control socket.
+    /// mpiexec's end of the rank's control socket.
     pub control: OwnedFd,
-    /// A copy of the rank's end. mpiexec uses it to switch off the kernel's death signal at an orderly end.
+    /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's signal
+    /// when a job has ended without a failure.
     pub lifeline: OwnedFd,
-    /// The rank's standard output and standard error.
+    /// The pipes from the rank's standard output and standard error.
     pub streams: [Source; 2],
 }
 
 /// A job whose ranks are running.
 #[derive(Debug)]
 pub struct Started {
-    /// The shared memory.
+    /// The shared memory of the job.
     pub segment: Segment,
     /// The ranks.
     pub ranks: Vec<Rank>,
-    /// The pipe through which a child reports that it could not execute the program. The pipe ends when all
-    /// children have executed it.
+    /// The pipe through which a child reports that it could not execute the program. The pipe reaches its end
+    /// when all children have executed their programs or have exited.
     pub report: OwnedFd,
-    /// The connection from standard input to rank 0.
+    /// The connection from mpiexec's standard input to rank 0.
     pub input: Input,
 }
 
-/// The data that [`start`] needs in addition to the job.
+/// What [`start`] needs in addition to the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
-    /// The file to execute, for each program of the job.
+    /// The path of the file to execute, for each program of the job.
     pub programs: &'a [PathBuf],
     /// The name of this machine.
     pub host: &'a str,
-    /// The folder of the library of this installation.
+    /// The folder of this installation's library, if programs need it in `LD_LIBRARY_PATH`.
     pub library: Option<&'a Path>,
-    /// The CPUs of the machine.
+    /// The topology table of the machine.
     pub table: &'a [CpuInfo],
-    /// The core of each rank, if the ranks are bound.
+    /// The core of each rank, or `None` if the ranks are not bound.
     pub placed: Option<&'a [Core]>,
     /// The flags that the ranks get.
     pub flags: JobFlags,
-    /// The signals that were blocked when mpiexec was started.
+    /// The signals that were blocked when mpiexec was started. They are blocked in the ranks, too.
     pub signals: SignalSet,
-    /// The limit on descriptors when mpiexec was started.
+    /// The limits on the number of descriptors when mpiexec was started. The ranks get the same limits.
     pub descriptors: rustix::process::Rlimit,
 }
 
-/// Returns a function that turns the error of a system call into a line that begins with `what`.
+/// Returns a function that turns the error of a system call into a one-line message. The message begins with
+/// `what`.
 fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
     move |error| match error.raw_os_error() {
         Some(libc::EMFILE) => format!(
@@ -96,15 +99,15 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
 ///
 /// # Errors
 ///
-/// Returns one line. No child is left then.
+/// Returns a one-line message if the job cannot be started. In this case no child is left.
 pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
-    // 1. Memory.
+    // 1. Make the shared memory.
     let launcher = process::own_id().unsigned_abs();
     let total = job.ranks();
     let segment = Segment::create(total, setting.table, setting.flags, launcher)
         .map_err(|error| error.to_string())?;
 
-    // 2. The gate, the report, and standard input.
+    // 2. Make the pipes for the gate, for the report and for standard input.
     let pipes = failed("cannot make a pipe");
     let (gate, gate_writer) = stream::pipe().map_err(&pipes)?;
     let (report, report_writer) = stream::pipe().map_err(&pipes)?;
@@ -114,7 +117,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     let null =
         OwnedFd::from(std::fs::File::open("/dev/null").map_err(failed("cannot open /dev/null"))?);
 
-    // 3. Children, all held at the gate.
+    // 3. Fork the children. Each child waits at the gate.
     let mut ranks = Vec::with_capacity(total);
     let mut files = Files::default();
     let shared = Shared {
@@ -136,12 +139,12 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
         }
     }
 
-    // 4. Open the gate, now that the segment has the data of every child.
+    // 4. Open the gate: the segment now has the data of every child.
     drop((gate, report_writer, stdin, null, files));
     let passes = vec![0_u8; total];
     let mut passed = 0;
     while passed < passes.len() {
-        // This write blocks only until the children have read the pipe.
+        // If the pipe is full, this write waits until children have read their bytes.
         match stream::write(gate_writer.as_fd(), &passes[passed..]) {
             Ok(stream::Transfer::Moved(n)) => passed += n,
             Ok(_) => break, // No reader is left, because every child has been killed.
@@ -154,10 +157,10 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     Ok(Started { segment, ranks, report, input })
 }
 
-/// Kills and reaps children that have not passed the gate.
+/// Kills and reaps children that wait at the gate.
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
-        // If the signal cannot be sent, the closed gate ends the child.
+        // If the signal cannot be sent, the child still ends when mpiexec closes the gate.
         let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {
@@ -167,7 +170,7 @@ fn abandon(ranks: &[Rank]) {
     }
 }
 
-/// The data that all ranks share.
+/// The data that the start of every rank needs.
 struct Shared<'a> {
     job: &'a Job,
     setting: &'a Setting<'a>,
@@ -190,7 +193,8 @@ impl Shared<'_> {
             channel::pair().map_err(failed("cannot make a control socket"))?;
         let (out, out_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
         let (err, err_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
-        // A rank with an output file writes directly to the file, and its pipe ends at once.
+        // If an output goes to a file, the rank writes to the file directly, and mpiexec's pipe for this
+        // output ends at once.
         let [to_out, to_err] = &self.job.files;
         let to_out = files.open(to_out.as_deref(), rank, self.setting.host)?;
         let to_err = files.open(to_err.as_deref(), rank, self.setting.host)?;
@@ -218,12 +222,13 @@ impl Shared<'_> {
             gate_writer: self.gate_writer,
             report: self.report,
         };
-        // Lossless: the segment's layout limits the number of ranks, and the table limits the number of CPUs.
+        // The cast is exact: the layout of the segment limits the number of ranks.
         let child = process::spawn(&command, rank as u32, fds).map_err(|e| e.to_string())?;
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
-        // A rank that may run on several cores has no CPU to record.
+        // Record the CPU only if the rank is bound to one thread or core. On a larger part the rank may move
+        // between cores.
         let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));
         if let Some(core) = core.filter(|_| narrow) {
             slot.bound_cpu.store(core.cpus[0] as u32 + 1, Ordering::Relaxed);
@@ -244,8 +249,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Returns the environment of a rank: the variables that the command line asks for, and the variables
-    /// that identify the rank.
+    /// Returns the environment of a rank: mpiexec's environment changed by the options on the command line,
+    /// and the variables that tell the rank about the job.
     fn environment(
         &self,
         rank: usize,
@@ -255,12 +260,13 @@ impl Shared<'_> {
         let app = &self.job.apps[number];
         let mut variables = inherited(&self.job.environment, &app.environment);
         if let Some(directory) = &app.directory {
-            // PWD gets the value that a shell would set after `cd`.
+            // PWD gets the value that a shell would give it after `cd`.
             if let Ok(directory) = directory.canonicalize() {
                 variables.insert("PWD".into(), directory.into());
             }
         }
-        // With this entry, a program that Cargo or CMake linked without a run path finds the library.
+        // Cargo and CMake may link programs without a run path. With this folder in the list, such programs
+        // find the library.
         if let Some(folder) = self.setting.library {
             let name = OsString::from("LD_LIBRARY_PATH");
             let list = with_folder(variables.remove(&name), folder);
@@ -268,8 +274,8 @@ impl Shared<'_> {
                 variables.insert(name, list);
             }
         }
-        // These two variables come only from the command line, and not from a job in which mpiexec itself
-        // was started.
+        // If mpiexec itself runs as a rank of another job, it has inherited that job's values of these two
+        // variables. Remove them: only the command line may set these variables.
         for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
             variables.remove(OsStr::new(name));
         }
@@ -281,7 +287,7 @@ impl Shared<'_> {
             (attach::JOB_FD, job_fd),
             (attach::RANK, rank.to_string()),
             (attach::SIZE, size.to_string()),
-            // On one machine, the local rank is the rank.
+            // All ranks are on one machine, so the local rank is the rank.
             (attach::LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_SIZE, size.to_string()),
@@ -305,15 +311,16 @@ impl Shared<'_> {
     }
 }
 
-/// Returns mpiexec's environment after the options of the job and then the options of the program.
+/// Returns mpiexec's environment, changed first by the options of the job and then by the options of the
+/// program.
 fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsString> {
     let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
     if let Some(Inherit::Only(names)) = app.inherit.as_ref().or(job.inherit.as_ref()) {
         variables.retain(|name, _| names.contains(name));
     }
     for (name, value) in job.set.iter().chain(&app.set) {
-        // A name without a value passes on mpiexec's value. If mpiexec has no value either, the variable
-        // stays unset, because scripts name variables that only some machines have.
+        // A name without a value stands for mpiexec's value. If mpiexec has no value either, the variable
+        // stays unset, because scripts list variables that exist only on some machines.
         if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
             variables.insert(name.clone(), value);
         }
@@ -321,13 +328,15 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
     variables
 }
 
-/// The files that ranks write to. Each file is opened once, and ranks with the same file name share it.
+/// The files to which ranks write their output, by name. Each file is opened once, and ranks whose files have
+/// the same name share it.
 #[derive(Debug, Default)]
 struct Files(BTreeMap<OsString, File>);
 
 impl Files {
-    /// Opens the file of `rank` for a pattern: `%r` is the rank, `%h` the machine, `%g` and `%p` the numbers
-    /// of job and node, which are 0, and `%%` a per cent sign.
+    /// Opens the output file of `rank`. In the name `pattern`, `%r` stands for the rank, `%h` for the
+    /// machine, `%g` for the number of the job and `%p` for the number of the node (both are 0), and `%%` for
+    /// a per cent sign. Returns `None` if there is no pattern.
     fn open(
         &mut self,
         pattern: Option<&OsStr>,
@@ -338,7 +347,8 @@ impl Files {
         let name = file_name(pattern, rank, host);
         let failed = |error| format!("cannot write '{}': {error}", name.to_string_lossy());
         if !self.0.contains_key(&name) {
-            // Each write appends, so that the writes of several ranks do not overwrite each other.
+            // Open the file for appending, so that the writes of ranks that share the file do not overwrite
+            // each other.
             let mut how = OpenOptions::new();
             how.create(true).append(true).custom_flags(libc::O_TRUNC);
             let file = how.open(&name).map_err(failed)?;
@@ -377,7 +387,7 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
         .map_err(|_| format!("'{}' contains a zero byte", text.to_string_lossy()))
 }
 
-/// Returns the flags of the job that the ranks get.
+/// Returns the flags that mpiexec passes to the ranks through the segment.
 pub fn flags(
     ranks: usize,
     table: &[CpuInfo],
@@ -385,10 +395,11 @@ pub fn flags(
     outputs: &Outputs,
 ) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
-    // The standard library also considers the CPU quota of a container.
+    // `available_parallelism` also considers the CPU quota of a container.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
-        // If another job holds the cores, ranks of both jobs share them, and a spinning rank would slow both.
+        // If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank
+        // would slow down both jobs.
         oversubscribed: ranks > allowed.min(usable) || reserved.crowded && !reserved.exclusive,
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),

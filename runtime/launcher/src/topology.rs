@@ -1,7 +1,7 @@
-//! Discovers the machine and returns a table of its CPUs.
+//! Finds out which CPUs the machine has, and returns a table of them.
 //!
-//! `main.rs` calls [`discover`] once per job. `placement.rs` places ranks by the table, and the segment
-//! carries the table to the ranks. The trait [`Source`] has two implementations: hwloc, and `/sys` for
+//! `main.rs` calls [`discover`] once per job. `placement.rs` uses the table to place ranks, and the segment
+//! passes the table to the ranks. The trait [`Source`] has two implementations: [`Hwloc`], and [`Sysfs`] for
 //! machines on which hwloc fails. mpiexec calls hwloc only before it forks the first rank.
 
 use std::collections::BTreeMap;
@@ -15,15 +15,16 @@ use typepack_job::shm::layout::MAX_CPUS;
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::process::CpuSet;
 
-/// A source of information on the machine.
+/// A source of information about the machine.
 pub trait Source {
-    /// Returns one row per CPU, indexed by the operating system's number, or `None` if the source has no
-    /// information. The field `allowed` of a row is what the source says about the CPU. The row of a CPU that
-    /// does not exist is empty and not allowed.
+    /// Returns one row per CPU, indexed by the operating system's number of the CPU, or `None` if the source
+    /// has no information. The field `allowed` of a row says whether this source considers the CPU allowed.
+    /// If a CPU does not exist, its row is empty and not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 
-/// Returns the table of this machine. Only CPUs that this process may use are `allowed`.
+/// Returns the table of this machine. `allowed` is the set of CPUs that this process may use, if it is known;
+/// only rows of these CPUs are `allowed` in the result.
 pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     let sources: [&dyn Source; 2] = [&Hwloc::of_this_machine(), &Sysfs::default()];
     let mut table = sources.iter().find_map(|source| source.table()).unwrap_or_default();
@@ -31,7 +32,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
         for (cpu, row) in table.iter_mut().enumerate() {
             row.allowed &= allowed.contains(cpu);
         }
-        // Adds CPUs that no source knows but that the scheduler allows.
+        // The sources may not know all CPUs that the scheduler allows. Add the missing ones.
         for cpu in allowed.iter().filter(|&cpu| cpu < MAX_CPUS) {
             if table.len() <= cpu {
                 table.resize(cpu + 1, CpuInfo::default());
@@ -42,7 +43,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     table
 }
 
-/// The source that uses hwloc, through hwlocality.
+/// The source that asks hwloc, by the crate hwlocality.
 pub struct Hwloc {
     topology: Option<Topology>,
 }
@@ -53,7 +54,7 @@ impl Hwloc {
         Self { topology: Topology::new().ok() }
     }
 
-    /// Makes a synthetic machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
+    /// Makes the topology of an invented machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
         let builder =
@@ -72,8 +73,8 @@ impl Source for Hwloc {
         for unit in topology.objects_with_type(ObjectType::PU) {
             let Some(cpu) = unit.os_index().filter(|&cpu| cpu < MAX_CPUS) else { continue };
             let above = |kind| index(unit.first_ancestor_with_type(kind));
-            // NUMA nodes are not ancestors in hwloc's tree, so this finds the node whose CPUs include this
-            // CPU.
+            // In hwloc's tree, NUMA nodes are not ancestors of CPUs. So find the node whose set of CPUs
+            // contains this CPU.
             let numa = topology
                 .objects_with_type(ObjectType::NUMANode)
                 .find(|node| node.cpuset().is_some_and(|set| unit.is_inside_cpuset(set)));
@@ -94,7 +95,8 @@ impl Source for Hwloc {
     }
 }
 
-/// The source that reads the kernel's files. The number of a part is its lowest CPU.
+/// The source that reads the kernel's files in `/sys`. As the number of a core, a cache or a package, it uses
+/// the lowest CPU of that part.
 pub struct Sysfs {
     root: PathBuf,
 }
@@ -145,7 +147,8 @@ impl Source for Sysfs {
     }
 }
 
-/// Reads a file with a list of CPUs such as `0-3,8`. Returns `None` if the file is missing or malformed.
+/// Reads a file with a list of CPUs such as `0-3,8`. Returns `None` if the file is missing or is not such a
+/// list.
 fn list(path: &Path) -> Option<Vec<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)
 }

@@ -1,15 +1,15 @@
 //! Watches a job after its start, until all its processes have ended.
 //!
 //! `start.rs` passes the started job to this file. This file polls all descriptors, passes events to
-//! `ending.rs`, output to `forward.rs` and input to `input.rs`, and answers the registrations of ranks
+//! `ending.rs`, output to `forward.rs` and input to `input.rs`, and answers when a rank registers
 //! (`shm/attach.rs`).
 //!
 //! Invariants:
-//! - Only the poll blocks.
-//! - mpiexec reaps a child only after the child's process group has ended, so that the kernel does not reuse
-//!   the group's number.
-//! - The thread that runs this code is the thread that forked the ranks, because the kernel ties their death
-//!   signal to it.
+//! - This file waits only in the call of `poll`.
+//! - mpiexec reaps its children only after all ranks have ended, so that the kernel does not reuse the
+//!   numbers of their process groups before that.
+//! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
+//!   when that thread ends.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -30,21 +30,21 @@ use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
 
-/// How long mpiexec waits for the exit code of a wrapper after its rank has died.
+/// After a rank inside a wrapper has died, mpiexec waits this long for the exit code of the wrapper.
 const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 
-/// How long mpiexec forwards output after the last rank has ended well. Processes that a rank has left behind
-/// may keep the pipe open; mpiexec discards their later output.
+/// After all ranks have ended well, mpiexec forwards output for this long. Processes that a rank has left
+/// behind may keep a pipe open. mpiexec discards their later output.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// How often mpiexec checks for remaining processes in the groups of ended ranks.
+/// Interval at which mpiexec checks whether processes remain in the groups of ended ranks.
 const GROUP_POLL: Duration = Duration::from_millis(5);
 
-/// How long mpiexec waits after SIGKILL for the remaining processes of a group. A process may be stuck in the
-/// kernel.
+/// How long mpiexec waits after SIGKILL for the remaining processes of the groups. It does not wait for ever,
+/// because a process may be stuck in the kernel.
 const KILLED_DELAY: Duration = Duration::from_millis(500);
 
-/// The process that joined the job as a rank.
+/// The process that has joined the job as a rank.
 #[derive(Debug)]
 struct Member {
     pid: Pid,
@@ -52,39 +52,41 @@ struct Member {
     gone: bool,
 }
 
-/// One rank that mpiexec watches.
+/// What mpiexec knows about one rank.
 #[derive(Debug)]
 struct Watched {
     rank: start::Rank,
     member: Option<Member>,
     exit: Option<Exit>,
-    /// The failure of this rank has been handled.
+    /// True if the failure of this rank has been handled.
     failed: bool,
-    /// The rank's exit code, if the rank left the job in order and the code is not 0.
+    /// The rank's exit code, if the rank has finalized and the code is not 0.
     parting: Option<u8>,
-    /// The member has died. mpiexec waits until this time for the wrapper's exit code.
+    /// If the member has died before its wrapper: the time until which mpiexec waits for the wrapper's exit
+    /// code.
     wrapper_until: Option<Instant>,
 }
 
 impl Watched {
-    /// Returns whether all known processes of the rank have ended.
+    /// Returns true if all known processes of the rank have ended.
     fn is_gone(&self) -> bool {
         self.exit.is_some() && self.member.as_ref().is_none_or(|member| member.gone)
     }
 
-    /// Returns the process id for messages: the process that joined, or else the process that was started.
+    /// Returns the process id for messages: that of the process that has joined, or else that of the process
+    /// that mpiexec has started.
     fn pid(&self) -> i32 {
         let pid = self.member.as_ref().map_or(self.rank.child.pid(), |member| member.pid);
         pid.as_raw_nonzero().get()
     }
 
-    /// Returns whether the member and the child are different processes.
+    /// Returns true if the process that has joined is not the process that mpiexec has started.
     fn is_wrapped(&self) -> bool {
         self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
     }
 }
 
-/// The source of a polled descriptor.
+/// What a polled descriptor belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Signal,
@@ -109,14 +111,14 @@ pub struct Job<'a> {
     plan: &'a args::Job,
     started: Instant,
     end: End,
-    /// All groups have ended; the kernel may reuse their numbers.
+    /// True if mpiexec has finished with the process groups. The kernel may then reuse their numbers.
     groups_ended: bool,
-    /// The user does not want the rest of the output.
+    /// True if the user does not want to wait for the rest of the output.
     impatient: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Takes over a started job.
+    /// Makes the state that watches a started job.
     pub fn new(
         started: Started,
         outputs: &'a mut Outputs,
@@ -146,7 +148,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs until all ranks have ended and their output is written. Returns the exit code.
+    /// Runs until all ranks have ended and their output is written. Returns the exit code of mpiexec.
     pub fn run(mut self) -> u8 {
         while !self.ranks.iter().all(Watched::is_gone) {
             let now = Instant::now();
@@ -172,7 +174,8 @@ impl<'a> Job<'a> {
         self.end.outcome().map_or(0, Outcome::exit_code)
     }
 
-    /// Returns the end of the job's time, or `None` if there is no limit or the job is already ending.
+    /// Returns the time at which the job's time limit ends, or `None` if there is no limit or the job is
+    /// already ending.
     fn time_is_over_at(&self) -> Option<Instant> {
         let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
         self.started.checked_add(limit)
@@ -188,14 +191,15 @@ impl<'a> Job<'a> {
         self.outputs.tell(&format!("exit codes: {}", codes.join(",")));
     }
 
-    /// Returns whether all ranks left the job in order and then exited with the same code. Such a code is the
-    /// program's own result (for a bad argument, for example), and the program has printed the reason.
+    /// Returns true if all ranks finalized and then exited with the same code other than 0. Such a code is
+    /// the program's own result (for a bad argument, for example), and the program has printed the reason
+    /// itself.
     fn parted_as_one(&self) -> bool {
         let first = self.ranks.first().and_then(|watched| watched.parting);
         first.is_some() && self.ranks.iter().all(|watched| watched.parting == first)
     }
 
-    /// Waits for events until `deadline` and handles them.
+    /// Waits until `deadline` or until an event arrives, and handles the events.
     fn turn(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         if let Some(error) = broken {
@@ -204,8 +208,8 @@ impl<'a> Job<'a> {
             self.carry_out(action);
         }
         let now = Instant::now();
-        // Deaths are handled before output, because the other ranks must hear of a death as soon as possible.
-        // The output of a dead rank is read at the end in any case.
+        // Handle deaths before output, because the other ranks must learn of a death as soon as possible. The
+        // rest of a dead rank's output is not lost: mpiexec reads it at the end in any case.
         for event in &ready {
             match *event {
                 Event::Signal => self.take_signals(now),
@@ -240,7 +244,7 @@ impl<'a> Job<'a> {
         self.carry_out(action);
     }
 
-    /// Polls all descriptors of interest. Returns the events that are ready, and the error if polling failed.
+    /// Polls all descriptors. Returns the events that have arrived, and the error if polling failed.
     fn poll(
         &self,
         deadline: Option<Instant>,
@@ -284,7 +288,8 @@ impl<'a> Job<'a> {
         if let Some(fd) = self.input.target() {
             add(Event::Other, fd, PollFlags::OUT);
         }
-        // The timeout is rounded up, because a wake-up just before the deadline would only poll again.
+        // Make the timeout a little longer, because a wake-up just before the deadline would only lead to
+        // another poll.
         let timeout = deadline
             .map(|deadline| deadline.saturating_duration_since(now) + Duration::from_micros(500));
         match poll::wait(&mut fds, timeout) {
@@ -305,12 +310,13 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // These signals are blocked so that they do not stop mpiexec. The code that reads and
-                // writes the terminal handles the background.
+                // mpiexec blocks these signals so that they do not stop it, and does nothing when they
+                // arrive. `input.rs` checks whether mpiexec is in the background before it reads from the
+                // terminal.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {
-                    // A second signal, or a signal after the last rank, means that the user does not want the
-                    // rest of the output.
+                    // A second signal, or a signal after the ranks have ended, means that the user does not
+                    // want to wait for the rest of the output.
                     self.impatient |= self.end.is_ending() || self.groups_ended;
                     let action = self.end.signalled(signal, now);
                     self.carry_out(action);
@@ -319,7 +325,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Handles the report pipe: a child could not execute the program, or all children have executed it.
+    /// Handles an event of the report pipe: either a child could not execute its program, or all children
+    /// have executed their programs.
     fn take_report(&mut self) {
         let Some(report) = &self.report else { return };
         let mut record = [0; ExecFailure::BYTES];
@@ -347,7 +354,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Handles the registration of a process as the rank.
+    /// Handles the message by which a process registers as rank `index`.
     fn take_registration(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if watched.member.is_some() {
@@ -356,8 +363,8 @@ impl<'a> Job<'a> {
         let Ok(Some(pid)) = channel::registered(watched.rank.control.as_fd()) else { return };
         let pidfd = match process::watch(pid) {
             Ok(pidfd) => pidfd,
-            // The process waits for an answer, so if it does not exist, it has been killed. Its wrapper, if
-            // it has one, may run much longer.
+            // The process has ended. As it still waited for the answer to its message, it must have been
+            // killed. Its wrapper, if there is one, may run much longer.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                 if watched.exit.is_none() {
                     watched.wrapper_until = Some(now + WRAPPER_DELAY);
@@ -377,12 +384,12 @@ impl<'a> Job<'a> {
         self.segment.call(index);
     }
 
-    /// Handles the end of a process that mpiexec has started.
+    /// Handles the end of the process that mpiexec has started for rank `index`.
     fn take_child(&mut self, index: usize, now: Instant) {
-        // The child may have registered before it ended.
+        // The child may have registered before it ended, so look for its message first.
         self.take_registration(index, now);
-        // No other process can reap a child of mpiexec. If the kernel still returns an error, the exit code
-        // is unknown, and 1 stands for it.
+        // Only mpiexec can reap its children, so an error is not expected. If the kernel still returns one,
+        // the exit code is unknown, and 1 takes its place.
         let exit = match self.ranks[index].rank.child.ended() {
             Ok(None) => return,
             Ok(Some(exit)) => exit,
@@ -394,8 +401,8 @@ impl<'a> Job<'a> {
             self.input.close();
         }
         if watched.is_wrapped() {
-            // If the member has failed, the member's end decides. The event of the member's end may come
-            // after the event of the wrapper's end.
+            // If the member has failed, then its end decides how the rank has ended. But the event of the
+            // member's end may come after the event of the wrapper's end, so wait for it for a moment.
             if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
                 self.judge_wrapped(index, now);
             } else if exit != Exit::Code(0) {
@@ -412,7 +419,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Handles the end of a process that joined and is not a child of mpiexec.
+    /// Handles the end of the process that has joined as rank `index`, if mpiexec did not start it.
     fn take_member(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if let Some(member) = &mut watched.member {
@@ -421,12 +428,13 @@ impl<'a> Job<'a> {
         if watched.exit.is_some() {
             self.judge_wrapped(index, now);
         } else if self.segment.state(index) == State::Registered {
-            // The parent of the process knows how it ended, and probably exits with a code that says so.
+            // The parent of the process knows how the process ended, and probably exits soon with a code that
+            // tells it. So wait for the parent for a moment.
             watched.wrapper_until = Some(now + WRAPPER_DELAY);
         }
     }
 
-    /// Decides how a wrapped rank has ended.
+    /// Decides how a rank inside a wrapper has ended.
     fn judge_wrapped(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         watched.wrapper_until = None;
@@ -434,7 +442,7 @@ impl<'a> Job<'a> {
         let told = watched.member.as_ref().and_then(|m| process::exit_of(m.pidfd.as_fd()));
         let ending = match (told, watched.exit) {
             (Some(exit), _) if unfinished => judge(exit, true),
-            // Shells report a signal as 128 + signal.
+            // If a signal killed a command, shells exit with 128 + the signal's number.
             (None, Some(Exit::Code(code @ 129..=192))) if unfinished => {
                 Some(Ending::Killed(code - 128))
             }
@@ -446,8 +454,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Detects a rank that ended well without joining the job while another rank has joined. The other rank
-    /// would wait forever, so the rank that ended has failed.
+    /// Looks for a rank that ended with code 0 without joining the job, while another rank has joined. The
+    /// rank that joined would wait for the other rank for ever, so the rank that ended counts as failed.
     fn check_strangers(&mut self, now: Instant) {
         if self.end.outcome().is_some() || !self.ranks.iter().any(|w| w.member.is_some()) {
             return;
@@ -472,13 +480,14 @@ impl<'a> Job<'a> {
         if let (Ending::Exited(code), State::Finalized) = (ending, state) {
             watched.parting = Some(code);
         }
-        // The rank has not joined the job or has left it, so no other rank is in the middle of a message with
-        // it.
+        // In an orderly failure, the rank has not joined the job or has left it. So no other rank can be in
+        // the middle of a message with it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
         if self.end.is_ending() {
-            // Ranks that clean up after SIGTERM must not wait for the dead rank.
+            // The ranks may be cleaning up after SIGTERM. Tell them about the failure, so that they do not
+            // wait for the dead rank.
             self.segment.declare_failure(failure);
         }
         let action = self.end.failed(failure, pid, orderly, now);
@@ -495,7 +504,7 @@ impl<'a> Job<'a> {
                     self.segment.declare_failure(*failure);
                 }
                 self.signal_all(signal);
-                // A stopped process handles the signal only after SIGCONT.
+                // A stopped process handles the signal only when it continues.
                 self.signal_all(libc::SIGCONT);
             }
             Some(Action::Kill) => self.signal_all(libc::SIGKILL),
@@ -508,10 +517,10 @@ impl<'a> Job<'a> {
             return;
         }
         for watched in &self.ranks {
-            // This fails only if the rank runs as another user; mpiexec can do nothing then.
+            // Sending fails only if the processes run as another user, and then mpiexec can do nothing.
             let _ = process::signal_group(watched.rank.child.pid(), signal);
             match &watched.member {
-                // The member may have made its own process group.
+                // The member may be in a process group that it has made itself.
                 Some(member) if !member.gone && watched.is_wrapped() => {
                     let _ = process::signal_process(member.pidfd.as_fd(), signal);
                 }
@@ -520,18 +529,19 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Ends the process groups after all ranks have ended. After a failure, the remaining processes of the
-    /// groups are ended too, within the grace time. After a good end, they may continue.
+    /// Finishes with the process groups after all ranks have ended. If the job failed, this function waits
+    /// until the processes that remain in the groups have ended, and kills them when the grace time is over.
+    /// If the job ended well, such processes may continue.
     fn end_groups(&mut self) {
         self.input.close();
         let good = self.end.outcome().is_none();
         for watched in &self.ranks {
             if good {
-                // Processes that a rank has left behind must not die with mpiexec. This never fails for an
-                // open descriptor.
+                // Processes that a rank has left behind must not be killed when mpiexec ends. For an open
+                // descriptor this call never fails.
                 let _ = channel::disarm(watched.rank.lifeline.as_fd());
             }
-            // The child has ended and `exit` has its code, so the result is not needed.
+            // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
             let _ = watched.rank.child.reap();
         }
         let mut give_up = None;
@@ -547,13 +557,14 @@ impl<'a> Job<'a> {
         self.groups_ended = true;
     }
 
-    /// Returns whether a process runs in the group of any rank. The kernel does not reuse the number of a
-    /// group that has members.
+    /// Returns true if a process runs in the group of any rank. As long as a group has processes, the kernel
+    /// does not reuse the number of the group.
     fn groups_run(&self) -> bool {
         process::any_group_runs(self.ranks.iter().map(|watched| watched.rank.child.pid()))
     }
 
-    /// Forwards output and handles signals until `deadline`, after all ranks have ended.
+    /// After all ranks have ended, forwards output and handles signals until `deadline` or until an event
+    /// arrives.
     fn turn_ended(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         self.impatient |= broken.is_some();
@@ -571,8 +582,9 @@ impl<'a> Job<'a> {
         self.flush(now);
     }
 
-    /// Reads the rest of the ranks' pipes. All output of the ranks is already in the pipes. After a good end,
-    /// this function waits a moment for the output of processes that the ranks have left behind.
+    /// Reads the rest of the output from the ranks' pipes. The ranks have ended, so all their output is in
+    /// the pipes. After a good end, this function also waits a moment for the output of processes that ranks
+    /// have left behind.
     fn drain(&mut self) {
         let until = Instant::now() + LINGER;
         loop {
@@ -599,7 +611,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes all queued output, and waits for the reader as long as necessary. A signal ends the writing.
+    /// Writes all queued output, and waits for the reader as long as necessary. If the user sends a signal,
+    /// the function stops waiting.
     fn write_out(&mut self) {
         self.flush(Instant::now());
         while !self.outputs.is_empty() && !self.impatient {

@@ -1,4 +1,5 @@
-//! Tests of how jobs end: exit codes, signals, deaths of ranks and of `mpiexec`. No process may be left.
+//! Tests of how jobs end: exit codes, signals, deaths of ranks, and the death of `mpiexec`. The tests also
+//! check that no process is left behind.
 
 mod harness;
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use harness::{Job, kill, run, shared_names, shell, start};
 
-/// Waits until all ranks run their shells' `sleep`.
+/// Waits until the shells of all ranks have started `sleep`.
 fn wait_for_sleepers(job: &Job, ranks: usize) {
     job.wait_for("the sleepers", || {
         let sleeping = job.processes().iter().filter(|p| p.command.starts_with("sleep")).count();
@@ -40,7 +41,7 @@ fn a_signal_gives_128_more() {
 
 #[test]
 fn ranks_that_all_fail_in_order_all_get_to_say_why() {
-    // Rank 0 prints its message late; the quick exit of rank 1 must not prevent the message.
+    // Rank 0 prints its message late. mpiexec must wait for the message although rank 1 exits at once.
     let script = "[ $TYPEPACK_RANK = 0 ] && { sleep 0.02; echo bad argument >&2; }; exit 2";
     let done = run(shell(2, script));
     assert_eq!(done.code, 2);
@@ -83,8 +84,9 @@ fn the_children_of_a_shell_go_with_it() {
 #[test]
 fn killing_mpiexec_leaves_nothing() {
     let before = shared_names();
-    // A plain rank, a shell with a child, and a shell in a shell. Parent death signals do not end the last
-    // one; the kernel's signal on the closed control socket does.
+    // The three scripts run a plain rank, a shell with a child, and a shell inside a shell. Parent death
+    // signals do not end the last `sleep`; the signal that the kernel sends when the control socket closes
+    // does.
     for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
         let job = start(shell(3, script));
         wait_for_sleepers(&job, 3);
@@ -138,7 +140,8 @@ fn a_second_interrupt_is_at_once() {
     job.signal(libc::SIGINT);
     let done = job.finish();
     assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
-    // This is not a speed test: without the second signal the job takes the whole grace time of 2 s.
+    // The time shows that the second signal has ended the job: without it, the job would take the whole grace
+    // time of 2 s.
     assert!(started.elapsed() < Duration::from_millis(1900));
 }
 
@@ -163,10 +166,11 @@ fn each_rank_is_a_group_of_its_own() {
 
 #[test]
 fn signals_are_as_the_program_expects_them() {
-    // No signal is blocked, and SIGPIPE (bit 12) is not ignored although Rust ignores it in mpiexec.
+    // No signal may be blocked, and SIGPIPE (bit 12) may not be ignored, although Rust makes mpiexec ignore
+    // it.
     let mut command = shell(1, "grep -E 'Sig(Blk|Ign)' /proc/self/status");
-    // SAFETY: the closure only calls `signal`, which is async-signal-safe. It gives the child the state that
-    // a shell gives to programs.
+    // SAFETY: the closure only calls `signal`, which is async-signal-safe. The closure gives mpiexec the
+    // state of SIGPIPE that a shell gives to programs.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
@@ -187,8 +191,8 @@ fn signals_are_as_the_program_expects_them() {
 fn ends_are_seen_where_the_end_of_children_is_ignored() {
     for (script, code) in [("true", 0), ("exit 3", 3)] {
         let mut command = shell(2, script);
-        // SAFETY: the closure only calls `signal`, which is async-signal-safe. Some daemons start programs
-        // with SIGCHLD ignored.
+        // SAFETY: the closure only calls `signal`, which is async-signal-safe. The closure makes mpiexec
+        // ignore SIGCHLD at its start, as some daemons do for the programs that they start.
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);

@@ -1,10 +1,10 @@
-//! The manual pages: `runtime/guide/man/*.1` is the roff form of `runtime/guide/*.1.md`. `TYPEPACK_BLESS=1`
-//! writes the pages.
+//! Checks the manual pages: `runtime/guide/man/*.1` must be the roff form of `runtime/guide/*.1.md`. With
+//! `TYPEPACK_BLESS=1`, the test writes the roff files instead.
 //!
-//! The generator knows the Markdown of the two pages: headings, paragraphs, definition lists (a line, then
-//! `:` and an indented text), blocks indented by four blanks, `**bold**` and `*italic*`. A generator of
-//! eighty lines costs less than a tool that every developer must install. The pages are in the repository, so
-//! that an installation needs no generator.
+//! The generator in this file supports only the Markdown of these two pages: headings, paragraphs, definition
+//! lists (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and `*italic*`.
+//! This generator of eighty lines costs less than a tool that every developer would have to install. The roff
+//! files are in the repository, so that an installation needs no generator.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -21,7 +21,8 @@ fn guide() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide")
 }
 
-/// Converts the marks in a text to changes of font. Dashes become minus signs, because users type options.
+/// Converts the marks `*` and `**` in a text to changes of the font. Dashes become minus signs, because users
+/// copy options from the page.
 fn inline(text: &str) -> String {
     let (mut out, mut font) = (String::new(), 'R');
     let mut letters = text.chars().peekable();
@@ -38,11 +39,11 @@ fn inline(text: &str) -> String {
         }
     }
     assert_eq!(font, 'R', "a mark is not closed: {text}");
-    // A line that starts with one of these two characters would be a roff request.
+    // Without `\&`, roff would take a line that starts with one of these two characters for a request.
     if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
 }
 
-/// Converts a page to roff.
+/// Converts a page from Markdown to roff.
 fn roff(markdown: &str) -> String {
     let mut out = String::new();
     let mut lines = markdown.lines().peekable();
@@ -101,7 +102,7 @@ fn the_pages_are_what_the_guide_says() {
     }
 }
 
-/// Checks that groff, if it is installed, reads the pages without a warning.
+/// Checks that groff reads the pages without a warning. If groff is not installed, the test is skipped.
 #[test]
 fn the_pages_are_good_roff() {
     for page in PAGES {

@@ -1,4 +1,5 @@
-//! Tests of output and input: lines, labels, standard input, slow and closed readers, descriptors.
+//! Tests of output and input: lines, labels, standard input, readers that are slow or have gone, and
+//! descriptors.
 
 mod harness;
 
@@ -34,7 +35,8 @@ fn labels() {
 
 #[test]
 fn long_lines_never_mix() {
-    // 4 ranks at a time write lines of 200 000 bytes, much more than the capacity of a pipe.
+    // 4 ranks write lines of 200 000 bytes at the same time. Such a line is much longer than the capacity of
+    // a pipe.
     let script = "i=0; while [ $i -lt 5 ]; do head -c 200000 /dev/zero | tr '\\0' $TYPEPACK_RANK; \
                   echo; i=$((i+1)); done";
     let done = run(shell(4, script));
@@ -65,10 +67,10 @@ fn both_streams_into_one_pipe_keep_their_lines() {
 #[test]
 fn an_unended_last_line_comes_out_as_it_is() {
     assert_eq!(run(shell(1, "printf tail")).out, "tail");
-    // The unfinished lines of several ranks come out on separate lines.
+    // The unfinished lines of several ranks must come out on separate lines.
     let done = run(shell(3, "printf tail"));
     assert_eq!(done.out, "tail\ntail\ntail");
-    // An unfinished line does not mix with the line of mpiexec.
+    // mpiexec's own message must not continue an unfinished line of a rank.
     let done = run(shell(1, "printf oops >&2; exit 3"));
     let lines: Vec<_> = done.err.lines().collect();
     assert_eq!(lines.len(), 2, "{done:?}");
@@ -118,7 +120,7 @@ fn a_slow_reader_gets_everything() {
     let mut command = shell(2, "seq 100000");
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
-    // During this time the ranks and the launcher wait, because their pipes are full.
+    // During this time, the ranks and the launcher wait for this test, because their pipes are full.
     thread::sleep(Duration::from_millis(300));
     let mut text = String::new();
     job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");
@@ -133,7 +135,7 @@ fn a_stuck_reader_does_not_keep_signals_away() {
     let mut job = start_as_is(command);
     thread::sleep(Duration::from_millis(200));
     job.signal(libc::SIGINT);
-    // All ranks have ended, but nothing reads the queued output yet.
+    // At this point all ranks have ended, but nothing has read the queued output.
     job.wait_for("the ranks' end", || (job.processes().len() <= 1).then_some(()));
     job.signal(libc::SIGINT);
     assert_eq!(job.wait(), 130);
@@ -156,8 +158,8 @@ fn a_vanished_reader_ends_the_job() {
 
 #[test]
 fn ranks_get_no_descriptors_but_their_own() {
-    // The test compares the shell's descriptors with the descriptors outside, because the test runner may
-    // leak some.
+    // Compare the shell's descriptors with those of a shell outside of the job, because the test runner may
+    // leak some descriptors into both.
     let script = "for fd in /proc/self/fd/*; do readlink $fd; done; ls /proc/$$/fd";
     let list = |text: &str| -> BTreeSet<i32> {
         text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -183,7 +185,7 @@ fn more_ranks_than_cpus() {
 
 #[test]
 fn bindings_are_reported_and_can_be_refused() {
-    // Jobs of other tests may hold the cores at this moment.
+    // Allow both outputs, because jobs of other tests may hold the cores at this moment.
     let done = run(mpiexec(&["-n", "1", "--report-bindings", "true"]));
     let bound = done.err.starts_with("mpiexec: rank 0 bound to cpu ");
     assert!(bound || done.err.contains("other jobs hold some"), "{}", done.err);
@@ -195,7 +197,8 @@ fn bindings_are_reported_and_can_be_refused() {
 fn two_jobs_do_not_share_a_core() {
     let script = "grep Cpus_allowed_list /proc/self/status";
     let first = start(shell(1, &format!("{script}; sleep 300")));
-    // The output of the first job is available only after its end, so this reads the mask of its rank.
+    // Read the CPU mask of the first job's rank from `/proc`, because the job's output is available only
+    // after its end.
     let allowed = |pid: i32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
         let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -212,7 +215,8 @@ fn two_jobs_do_not_share_a_core() {
 
 #[test]
 fn a_process_that_outlives_its_rank_is_left_alone() {
-    // The child keeps the pipe open. mpiexec does not wait for it, and it does not die with mpiexec.
+    // The child keeps the pipe open. mpiexec must not wait for the child, and the child must not die with
+    // mpiexec.
     let done = run(shell(1, "sleep 300 & echo $!"));
     assert_eq!(done.code, 0, "{done:?}");
     let pid: i32 = done.out.trim().parse().expect("a process id");

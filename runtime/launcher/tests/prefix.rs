@@ -1,9 +1,9 @@
-//! Tests of an installed prefix: `scripts/install` installs into a directory, and the tests compile C and C++
-//! programs with its `mpicc` and `mpicxx` and run them with its `mpiexec`. They move, stage and remove the
-//! prefix, and find it with CMake, Meson and pkg-config. A test whose tool is not installed says so and
-//! passes.
+//! Tests of an installed prefix. `scripts/install` installs typepack into a directory. The tests compile C
+//! and C++ programs with the `mpicc` and `mpicxx` of that prefix, and run them with its `mpiexec`. They also
+//! move, stage and remove the prefix, and let CMake, Meson and pkg-config find it. If a test needs a tool
+//! that is not installed, the test says so and passes.
 //!
-//! The tests install this build (`scripts/install --from`), not a release build.
+//! The tests install the build to which they belong (`scripts/install --from`), not a release build.
 
 #[path = "../../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -31,21 +31,23 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Returns the root of the repository.
+/// Returns the root directory of the repository.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the directory of this build, which contains the library and the tool.
+/// Returns the directory of this build, after a build of the library and the command-line tool in it.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("a directory");
-        // If TEST_BUILT is set, `scripts/test` or `scripts/clients` has built the library and the tool.
+        // If TEST_BUILT is set, the script `scripts/test` or `scripts/clients` has built the library and the
+        // tool already.
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            // Builds the workspace: a build of fewer packages has other features and would compile more.
+            // Build the whole workspace: a build of fewer packages would have other features, and would
+            // compile more.
             build.args(["build", "--quiet", "--offline", "--workspace", "--lib", "--bins"]);
             build.args(["--features", "typepack/ndarray"]);
             if folder.ends_with("release") {
@@ -58,7 +60,7 @@ fn built() -> &'static Path {
     })
 }
 
-/// A directory for one test, which is removed at the end.
+/// A directory for one test. Dropping the value removes the directory.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -71,7 +73,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// Writes a file with this text.
+    /// Writes `text` to a new file in the directory, and returns the file's path.
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).expect("a file");
@@ -85,7 +87,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns a command that is killed after two minutes and has no variables about MPI or compilers.
+/// Returns a command that runs `program` and is killed after two minutes. The command gets none of the
+/// variables that could change where MPI or the compilers are found.
 fn limited(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "120"]).arg(program.as_ref()).stdin(Stdio::null());
@@ -103,7 +106,7 @@ fn output(mut command: Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Runs a command that must succeed, and returns its output.
+/// Runs a command, checks that it succeeds, and returns its standard output.
 fn good(command: Command) -> String {
     let shown = format!("{command:?}");
     let done = output(command);
@@ -117,7 +120,7 @@ fn good(command: Command) -> String {
     text
 }
 
-/// Returns a limited command with these arguments.
+/// Returns a command made by [`limited`], with these arguments.
 fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
     let mut command = limited(program);
     command.args(arguments);
@@ -136,19 +139,19 @@ fn install(prefix: &Path) {
     good(script(&["--prefix", text(prefix), "--from", text(built())]));
 }
 
-/// Returns a prefix that several tests share. These tests do not change it.
+/// Returns an installed prefix that several tests share. None of these tests may change the prefix.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
-        // Removes the prefix of an earlier run.
+        // Remove the prefix that an earlier run of the tests has left.
         let _may_be_missing = fs::remove_dir_all(&path);
         install(&path);
         path.canonicalize().expect("a path")
     })
 }
 
-/// Runs a program on two ranks and checks that both print hello.
+/// Runs `program` on two ranks with the `mpiexec` of `prefix`, and checks that both ranks print their hello.
 fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     let mut command = call(prefix.join("bin/mpiexec"), &["-n", "2", text(program)]);
     if let Some(path) = library_path {
@@ -160,7 +163,7 @@ fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     assert_eq!(lines, ["hello 0 of 2", "hello 1 of 2"]);
 }
 
-/// Returns whether a tool is installed, and prints a line if it is not.
+/// Returns true if `tool` is installed. Otherwise prints that the test is skipped, and returns false.
 fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
@@ -169,12 +172,12 @@ fn installed(tool: &str) -> bool {
     found
 }
 
-/// Returns the search path with the prefix first.
+/// Returns a value of PATH in which the shared prefix comes first.
 fn search_path() -> String {
     format!("{}/bin:{}", text(prefix()), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the names below `folder`. Names of directories end in a slash.
+/// Returns the names of all files and directories below `folder`. The names of directories end in a slash.
 fn names(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -233,7 +236,7 @@ fn a_program_runs_also_after_a_move() {
     good(call(first.join("bin/mpicc"), &["-Wall", "-Werror", text(&source), "-o", text(&program)]));
     says_hello(&first, &program, None);
     fs::rename(&first, &second).expect("moved");
-    // A program that was compiled before the move needs the new library path in a variable.
+    // The program was compiled before the move, so LD_LIBRARY_PATH has to name the new place of the library.
     says_hello(&second, &program, Some(&second.join("lib")));
     let again = scratch.0.join("again");
     good(call(second.join("bin/mpicc_abi"), &["-c", text(&source), "-o", "/dev/null"]));
@@ -250,7 +253,7 @@ fn a_program_without_mpiexec_is_one_rank() {
     let program = scratch.0.join("hello");
     good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
     assert_eq!(good(limited(&program)), "hello 0 of 1\n");
-    // If another launcher starts the program, the program prints a warning.
+    // If the program finds variables of another launcher, it must print a warning.
     let mut command = limited(&program);
     command.env("OMPI_COMM_WORLD_SIZE", "2");
     let done = output(command);
@@ -296,7 +299,7 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("(NEEDED)") && dynamic.contains("[libmpi_abi.so.1]"), "{dynamic}");
     let lib = format!("[{}/lib]", text(prefix()));
     assert!(line("(RUNPATH)").ends_with(&lib), "{dynamic}");
-    // Only the launcher needs hwloc.
+    // Of the installed files, only the launcher may need hwloc.
     for (file, needs) in
         [("bin/mpiexec", true), ("lib/libmpi_abi.so.1", false), ("bin/mpicc", false)]
     {
@@ -307,7 +310,8 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
 }
 
-/// Tests programs that name the library but not its folder, as Cargo and CMake may link them.
+/// Checks that mpiexec can start programs which name the library but not its folder. Cargo and CMake may link
+/// programs in this way.
 #[test]
 fn a_program_without_a_run_path_starts() {
     let scratch = Scratch::new();
@@ -320,7 +324,7 @@ fn a_program_without_a_run_path_starts() {
     assert!(String::from_utf8_lossy(&alone.stderr).contains("libmpi_abi.so.1"), "{alone:?}");
     says_hello(prefix(), &program, None);
     says_hello(prefix(), &program, Some(Path::new("/no/such")));
-    // The user's value comes first, also if the user passes it through an option of mpiexec.
+    // The user's folders come first, even if an option of mpiexec sets the variable.
     let mpiexec = prefix().join("bin/mpiexec");
     let say = ["-n", "1", "sh", "-c", "echo $LD_LIBRARY_PATH"];
     for (options, wanted) in [
@@ -350,18 +354,19 @@ fn queries_are_answered_from_the_wrappers_place() {
     assert!(ask(&mpicc, "--showme:version").starts_with("mpicc: typepack "));
     assert_eq!(ask(&mpicc, "-compile-info"), format!("cc -I{p}/include"));
     assert_eq!(ask(&mpicc, "-link_info"), format!("cc {link}"));
-    // The wrapper works through a symbolic link in another directory.
+    // The wrapper must also work through a symbolic link in another directory.
     let scratch = Scratch::new();
     let far = scratch.0.join("my-mpicc");
     std::os::unix::fs::symlink(&mpicc, &far).expect("a link");
     assert_eq!(ask(&far, "-show"), ask(&mpicc, "-show"));
-    // CMake tries the queries of several vendors and trusts the exit codes.
+    // Unknown queries must fail, because CMake tries the queries of several vendors and trusts the exit
+    // codes.
     for query in ["-showme:nothing", "-show-all", "--cray-print-opts=cflags", "-link_flags"] {
         let done = output(call(&mpicc, &[query]));
         assert!(!done.status.success(), "{query}: {done:?}");
         assert!(done.stdout.is_empty(), "{query}: {done:?}");
     }
-    // The wrapper passes queries about the compiler itself to the compiler.
+    // The wrapper must pass queries about the compiler itself on to the compiler.
     let done = good(call(&mpicc, &["-dumpmachine"]));
     assert_eq!(done, good(call("cc", &["-dumpmachine"])));
     let done = output(call(&mpicc, &["-cc=no-such-compiler", "-c", "x.c"]));
@@ -465,7 +470,7 @@ fn uninstalling_leaves_nothing() {
     let prefix = scratch.0.join("new");
     install(&prefix);
     assert_eq!(names(&prefix), INSTALLED);
-    // Installs a second time over the first.
+    // Install a second time into the same prefix.
     install(&prefix);
     assert_eq!(names(&prefix), INSTALLED);
     good(script(&["--prefix", text(&prefix), "--uninstall"]));
@@ -474,7 +479,7 @@ fn uninstalling_leaves_nothing() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
 }
 
-/// Checks that all users can read the files even if the installing user has a strict umask.
+/// Checks that all users can read the installed files, even if the user who installs them has a strict umask.
 #[test]
 fn what_is_installed_can_be_read_by_all() {
     use std::os::unix::fs::PermissionsExt;
@@ -514,7 +519,7 @@ fn destdir_is_honoured() {
     good(command);
     let prefix = stage.join("opt/typepack");
     assert_eq!(names(&prefix), INSTALLED);
-    // The prefix also works in the staging directory.
+    // The wrappers and the launcher must also work in the staging directory.
     let source = scratch.file("hello.c", HELLO);
     let program = scratch.0.join("hello");
     good(call(prefix.join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
@@ -543,7 +548,7 @@ fn bad_arguments_of_the_script() {
         assert_eq!(done.status.code(), Some(code), "{arguments:?}: {line}");
         assert!(line.starts_with("install: ") && line.contains(part), "{arguments:?}: {line}");
     }
-    // A manipulated list of files must not remove any file outside of the prefix.
+    // A manipulated list of installed files must not make the script remove a file outside of the prefix.
     let victim = scratch.file("victim", "");
     let prefix = scratch.0.join("prefix/share/typepack");
     fs::create_dir_all(&prefix).expect("a directory");
@@ -555,8 +560,8 @@ fn bad_arguments_of_the_script() {
     }
 }
 
-/// Checks that libraries of one ABI are exchangeable: a program that is linked with another library of the
-/// ABI runs with typepack's library if only the library path changes, and the other way round.
+/// Checks that libraries of the same ABI are exchangeable. A program that was linked with MPICH's library
+/// must run with typepack's library if only the library path changes, and the other way round.
 #[test]
 fn libraries_of_the_same_abi_are_exchangeable() {
     let mpich = root().join("target/peers/mpich");
@@ -572,7 +577,7 @@ fn libraries_of_the_same_abi_are_exchangeable() {
     good(call(mpich.join("bin/mpicc_abi"), &[text(&source), "-o", text(&theirs)]));
     says_hello(prefix(), &theirs, Some(&prefix().join("lib")));
     says_hello(&mpich, &ours, Some(&mpich.join("lib")));
-    // Each program still runs with its own library.
+    // Each program must still run with the library with which it was linked.
     says_hello(prefix(), &ours, None);
     says_hello(&mpich, &theirs, None);
 }

@@ -1,5 +1,5 @@
-//! Tests of jobs with several programs, and of the options for each program: directory, variables, files,
-//! time.
+//! Tests of jobs with several programs, and of options for single programs (directory, variables, files) and
+//! for jobs (files, time limit).
 
 mod harness;
 
@@ -15,7 +15,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Makes a new directory for a test.
+/// Makes a new directory for a test, and returns its path without symbolic links.
 fn scratch(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
     fs::create_dir_all(&path).expect("a directory");
@@ -54,7 +54,7 @@ fn working_directories() {
     let mut wanted = [name, name, here];
     wanted.sort_unstable();
     assert_eq!(sorted(&done.out), wanted, "{done:?}");
-    // The directory is relative to the directory in which mpiexec was started.
+    // A relative directory must start from the directory in which mpiexec was started.
     let mut command = mpiexec(&["-n", "1", "--wd", ".", "./script"]);
     command.current_dir(&folder);
     assert_eq!(run(command).out, format!("{name}\n{name}\n"));
@@ -78,7 +78,7 @@ fn variables() {
     assert_eq!(sorted(&done.out), ["x [1] [2] [c] []", "y [3] [ours] [c] [/h]"], "{done:?}");
 }
 
-/// Checks that a job that is started in a rank of another job gets no variables of that job.
+/// Checks that a job inside a rank of another job does not get the other job's values of two variables.
 #[test]
 fn what_a_job_is_told_ends_with_it() {
     let say = "echo ${TYPEPACK_UNIVERSE_SIZE-none} ${TYPEPACK_INITIAL_ERRHANDLER-none}";
@@ -134,7 +134,7 @@ fn time_is_limited() {
 
 #[test]
 fn all_exit_codes() {
-    // Rank 1 fails after rank 0 has started to ignore SIGTERM.
+    // Rank 1 fails only after rank 0 has begun to ignore SIGTERM, so rank 0 ends by SIGKILL.
     let folder = scratch("codes");
     let file = folder.join("deaf");
     let deaf = "trap '' TERM; : >$0; sleep 300";
@@ -152,7 +152,8 @@ fn all_exit_codes() {
 
 #[test]
 fn larger_parts_of_the_machine() {
-    // Ranks are bound to these parts even if other jobs hold cores, and for any number of ranks.
+    // mpiexec must bind ranks to these parts even if other jobs hold cores, and whatever the number of ranks
+    // is.
     for what in ["socket", "numa"] {
         let mut words = vec!["-n", "5", "--bind-to", what, "--map-by", what, "--report-bindings"];
         words.extend(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"]);

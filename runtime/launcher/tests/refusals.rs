@@ -1,5 +1,5 @@
-//! Tests of bad calls of `mpiexec`: for each of them, `mpiexec` prints one line that names the argument,
-//! exits with a code other than 0, and leaves no process running. The tests of the parser are in
+//! Tests of bad command lines of `mpiexec`. For each of them, `mpiexec` must print one line that names the
+//! bad argument, exit with a code other than 0, and leave no process running. The tests of the parser are in
 //! `src/args/tests.rs`.
 
 mod harness;

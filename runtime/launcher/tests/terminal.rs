@@ -1,5 +1,5 @@
-//! Tests of `mpiexec` in the foreground of a terminal. A signal from the keyboard reaches each rank once,
-//! through `mpiexec`. Typed input reaches rank 0, although the process group of rank 0 is in the background.
+//! Tests of `mpiexec` in the foreground of a terminal. A signal from the keyboard must reach each rank once,
+//! through `mpiexec`. Typed input must reach rank 0, although rank 0 is in the background of the terminal.
 
 mod harness;
 
@@ -13,22 +13,24 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use harness::{Job, mpiexec, start_as_is};
 
-/// Starts a job of 2 labelled shells on a new terminal. Returns the job and the other side of the terminal.
+/// Starts a job of 2 shells with labelled output on a new terminal. Returns the job and the master side of
+/// the terminal.
 fn on_terminal(script: &str) -> (Job, File) {
     let (mut master, mut slave) = (-1, -1);
     let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
-    // SAFETY: `master` and `slave` are writable. The other pointers may be null, which asks for defaults.
+    // SAFETY: `master` and `slave` are writable. The other pointers may be null, and then stand for default
+    // values.
     let code = unsafe { libc::openpty(&mut master, &mut slave, name, settings, size) };
     assert_eq!(code, 0, "a terminal");
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-    // `try_clone` makes a copy that is close-on-exec; the original is not.
+    // Use a copy made by `try_clone`, because the copy is close-on-exec and the original is not.
     let master = master.try_clone().expect("a copy");
     let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
     let copy = || Stdio::from(slave.try_clone().expect("a copy"));
     command.stdin(copy()).stdout(copy()).stderr(copy());
-    // SAFETY: the closure only calls setsid and ioctl, which are async-signal-safe. Descriptor 0 is the
-    // terminal when the closure runs.
+    // SAFETY: the closure only calls setsid and ioctl, which are async-signal-safe. When the closure runs,
+    // descriptor 0 is already the terminal.
     unsafe {
         command.pre_exec(|| {
             if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
@@ -45,8 +47,8 @@ fn read_until(terminal: &mut File, text: &str) -> String {
     let mut seen = String::new();
     let mut buffer = [0; 256];
     while !seen.contains(text) {
-        // If the job ends without `text`, reading fails. If the job neither writes nor ends, the time limit
-        // ends the wait.
+        // If the job ends without writing `text`, the read below fails. If the job neither writes nor ends,
+        // the time limit of the poll ends the wait.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
         let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
         let count = rustix::event::poll(&mut ready, Some(&limit)).expect("a poll");
@@ -62,7 +64,7 @@ fn control_c_reaches_each_rank_once() {
     let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
                   echo ready; while :; do sleep 0.01; done";
     let (mut job, mut terminal) = on_terminal(script);
-    // Both ranks print the text; their order is not fixed.
+    // Both ranks print the text, so read until it has appeared twice, in any order.
     let mut seen = read_until(&mut terminal, "ready");
     if seen.matches("ready").count() < 2 {
         seen.push_str(&read_until(&mut terminal, "ready"));

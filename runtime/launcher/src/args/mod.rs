@@ -1,9 +1,9 @@
 //! Parses the command line of `mpiexec`.
 //!
-//! This is the first step of `main.rs`; then `program.rs` finds the programs. `options.rs` has the table of
-//! options. `hosts.rs` checks names of machines, and `words.rs` reads the file of `-configfile`. The parser
-//! is written by hand, because everything after a program's name belongs to the program, and because MPI's
-//! flags have one dash and several letters (MPI-5.0 section 11.5).
+//! `main.rs` calls this file first; afterwards `program.rs` finds the programs. `options.rs` has the table of
+//! options. `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`. The
+//! parser is written by hand for two reasons: everything after a program's name belongs to the program, and
+//! MPI's options have one dash and several letters (MPI-5.0 section 11.5).
 
 mod hosts;
 pub mod options;
@@ -21,7 +21,8 @@ use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
 
-/// A kind of part of the machine to which ranks are bound or over which they are distributed, smallest first.
+/// A size of parts of the machine. Ranks are bound to parts of one size, or distributed over them. The
+/// smallest size comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// One hardware thread.
@@ -52,19 +53,21 @@ impl Level {
     }
 }
 
-/// The CPUs on which a rank may run.
+/// On which CPUs a rank may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// One part of this kind. If the part is a thread or a core, no other rank gets it as long as there are
-    /// enough. If the part is larger, the rank may run on all its cores.
+    /// On one part of this size. If the parts are threads or cores, each rank gets a part for itself, as long
+    /// as there are enough parts. If the parts are larger, ranks may share a part, and a rank may run on all
+    /// cores of its part.
     To(Level),
-    /// All CPUs.
+    /// On all CPUs: ranks are not bound.
     None,
 }
 
 impl Bind {
     fn parse(what: &str, value: &str) -> Result<Self, String> {
-        // Open MPI has modifiers for the case of too few cores. mpiexec accepts and ignores them.
+        // In Open MPI, modifiers say what to do if there are too few cores. mpiexec accepts these modifiers
+        // and ignores them.
         let name = without_modifiers(value, &["overload-allowed", "if-supported"]);
         match name.and_then(Level::parse) {
             Some(level) => Ok(Self::To(level)),
@@ -76,14 +79,14 @@ impl Bind {
     }
 }
 
-/// The order in which the parts of the machine get ranks.
+/// The order in which parts of the machine get ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Map {
-    /// Consecutive blocks, one for each NUMA node, in proportion to its cores.
+    /// Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores.
     Blocks,
-    /// One core after the other.
+    /// The cores get ranks one after the other.
     Fill,
-    /// Round-robin: each part gets one rank in turn.
+    /// Round-robin over the parts of this size: each part gets one rank in turn.
     InTurn(Level),
 }
 
@@ -102,14 +105,15 @@ impl Map {
     }
 }
 
-/// Returns `value` without the modifiers after its colons, or `None` if a modifier is unknown.
+/// Returns the text of `value` before the first colon. The words after the colons are modifiers; returns
+/// `None` if one of them is not in `known`.
 fn without_modifiers<'a>(value: &'a str, known: &[&str]) -> Option<&'a str> {
     let mut parts = value.split(':');
     let name = parts.next()?;
     parts.all(|part| known.iter().any(|k| k.eq_ignore_ascii_case(part))).then_some(name)
 }
 
-/// The variables of mpiexec's environment that ranks get.
+/// Which variables of mpiexec's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherit {
     /// All variables.
@@ -118,12 +122,14 @@ pub enum Inherit {
     Only(BTreeSet<OsString>),
 }
 
-/// The options about the environment. Later options override earlier ones.
+/// The options about the environment, for the whole job or for one program. Later options override earlier
+/// ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The inherited variables, or `None` if no option selects them.
+    /// Which variables the ranks inherit, or `None` if no option says so.
     pub inherit: Option<Inherit>,
-    /// Variables to set. A variable without a value gets mpiexec's value.
+    /// The variables to set, in the order of the options. If the value is `None`, the variable gets its value
+    /// in mpiexec's environment.
     pub set: Vec<(OsString, Option<OsString>)>,
 }
 
@@ -132,52 +138,54 @@ pub struct Environment {
 pub struct App {
     /// Number of ranks, 1 to [`MAX_RANKS`].
     pub ranks: usize,
-    /// The program's name on the command line.
+    /// Name of the program, as given on the command line.
     pub program: OsString,
-    /// The program's arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// The working directory on the command line.
+    /// Working directory of the program's ranks, if the command line gives one.
     pub directory: Option<PathBuf>,
-    /// The directories to search for the program, instead of `PATH`.
+    /// List of directories in which to search for the program instead of `PATH`, if the command line gives
+    /// one.
     pub path: Option<OsString>,
-    /// The program's environment options, which apply after the job's.
+    /// Environment options of this program. They apply after those of the job.
     pub environment: Environment,
 }
 
-/// A job to run.
+/// A job to run, as described by the command line and the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The programs in the order of their ranks; at least one.
+    /// The programs, in the order of their ranks. There is at least one.
     pub apps: Vec<App>,
-    /// Whether to put the rank before each line.
+    /// True if mpiexec puts the rank's number before each line of output.
     pub label: bool,
-    /// The CPUs on which a rank may run.
+    /// On which CPUs a rank may run.
     pub bind: Bind,
-    /// The order of placement.
+    /// In which order the parts of the machine get ranks.
     pub map: Map,
-    /// Whether to print the bindings.
+    /// True if mpiexec prints to which CPUs the ranks are bound.
     pub report_bindings: bool,
-    /// The environment options of all programs.
+    /// Environment options for all programs.
     pub environment: Environment,
-    /// The value of `MPI_UNIVERSE_SIZE`.
+    /// Value of the attribute `MPI_UNIVERSE_SIZE`, if the command line gives one.
     pub universe: Option<u32>,
-    /// The name of the initial error handler.
+    /// Name of the error handler that communicators have at first, if the command line gives one.
     pub errhandler: Option<&'static str>,
-    /// The files for standard output and standard error, with `%r` for the rank.
+    /// Names of the files for standard output and standard error. In a name, `%r` stands for the rank's
+    /// number.
     pub files: [Option<OsString>; 2],
-    /// Whether to print the exit code of each rank.
+    /// True if mpiexec prints the exit codes of all ranks.
     pub exit_codes: bool,
-    /// The time limit of the job.
+    /// Time limit of the job, if there is one.
     pub timeout: Option<Duration>,
 }
 
 impl Job {
-    /// Returns the number of ranks.
+    /// Returns the number of ranks of all programs together.
     pub fn ranks(&self) -> usize {
         self.apps.iter().map(|app| app.ranks).sum()
     }
 
-    /// Returns the number of the program that `rank` runs.
+    /// Returns the index in `apps` of the program that `rank` runs.
     pub fn app_of(&self, rank: usize) -> usize {
         let mut first = 0;
         let found = self.apps.iter().position(|app| {
@@ -188,31 +196,31 @@ impl Job {
     }
 }
 
-/// The task that the command line gives to mpiexec.
+/// What the command line asks mpiexec to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Print the help text.
     Help,
     /// Print the version.
     Version,
-    /// Print version, paths and machine.
+    /// Print the version, paths, and what is known about the machine.
     Info,
     /// Run a job.
     Run(Job),
 }
 
-/// Values from outside the command line.
+/// Input of the parser that is not on the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surroundings<'a> {
-    /// `TYPEPACK_BIND`.
+    /// Value of the environment variable `TYPEPACK_BIND`.
     pub bind: Option<&'a str>,
-    /// `MPIEXEC_TIMEOUT`.
+    /// Value of the environment variable `MPIEXEC_TIMEOUT`.
     pub timeout: Option<&'a str>,
-    /// The name of this machine.
+    /// Name of this machine.
     pub host: &'a str,
 }
 
-/// The state of the parser: the options of the job so far.
+/// The state of the parser: what it has read about the job so far.
 struct Reading<'a> {
     surroundings: Surroundings<'a>,
     bind: Option<Bind>,
@@ -220,7 +228,7 @@ struct Reading<'a> {
     job: Job,
 }
 
-/// The options of a program, before its name has been read.
+/// The options of one program, while the parser has not reached the program's name.
 #[derive(Default)]
 struct Section {
     ranks: Option<usize>,
@@ -229,11 +237,11 @@ struct Section {
     environment: Environment,
 }
 
-/// Parses the arguments after the command's name.
+/// Parses the arguments of mpiexec, without the name of the command itself.
 ///
 /// # Errors
 ///
-/// Returns one line that begins with the name of the bad argument.
+/// Returns a one-line message that begins with the name of the bad argument.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     surroundings: Surroundings<'_>,
@@ -272,13 +280,13 @@ pub fn parse(
     }
 }
 
-/// The input that follows a section.
+/// What follows after one program and its options.
 enum Next {
-    /// No job: the command line asks for a text.
+    /// No program: the command line only asks for a text.
     Answer(Request),
-    /// The words of a `-configfile`.
+    /// The words of the file of a `-configfile`.
     File(Vec<OsString>),
-    /// Another program.
+    /// Another program with its options.
     Section,
     /// The end of the command line.
     End,
@@ -294,7 +302,8 @@ impl Reading<'_> {
         let mut section = Section::default();
         let program = loop {
             let Some(argument) = rest.next() else {
-                // The error names the first missing argument.
+                // The message names the first argument that is missing: the number of ranks, or else the
+                // program.
                 return Err(match section.ranks {
                     None => NO_RANKS.into(),
                     Some(_) => "program: missing after the options (try mpiexec --help)".into(),
@@ -322,7 +331,7 @@ impl Reading<'_> {
                     .next()
                     .ok_or_else(|| format!("{flag}: {} is missing", entry.values[values.len()]))?;
                 values.push(value);
-                // "-env NAME=VALUE" means "-env NAME VALUE".
+                // Accept "-env NAME=VALUE" as another form of "-env NAME VALUE".
                 if entry.values.len() == 2 && memchr(b'=', values[0].as_bytes()).is_some() {
                     break;
                 }
@@ -373,7 +382,7 @@ impl Reading<'_> {
         Ok(next)
     }
 
-    /// Handles one option with its values.
+    /// Stores the effect of option `id` with its values. `flag` is the option as the user wrote it.
     fn option(
         &mut self,
         id: Id,
@@ -425,13 +434,14 @@ impl Reading<'_> {
             Id::ReportBindings => job.report_bindings = true,
             Id::IgnoredNumber => drop(positive(flag, &word)?),
             Id::IgnoredWord | Id::Ignored => {}
-            // The caller handles these options.
+            // `section` has already handled these options.
             Id::ConfigFile | Id::Help | Id::Version | Id::Info => {}
         }
         Ok(())
     }
 
-    /// Returns the job, with the defaults from the environment.
+    /// Returns the job. Settings that the command line does not give come from the environment or are
+    /// defaults.
     fn finish(mut self) -> Result<Job, String> {
         self.job.bind = match (self.bind, self.surroundings.bind) {
             (Some(bind), _) => bind,
@@ -466,13 +476,13 @@ fn rank_count(flag: &str, value: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses a positive number that fits C's `int`.
+/// Parses a positive number that fits in a C `int`.
 fn positive(flag: &str, value: &str) -> Result<u32, String> {
     let number = value.parse::<u32>().ok().filter(|n| (1..=i32::MAX.unsigned_abs()).contains(n));
     number.ok_or_else(|| format!("{flag}: '{value}' is not a number from 1 to {}", i32::MAX))
 }
 
-/// Parses a time. A value of 0 or less means no limit, like in MPICH.
+/// Parses a number of seconds. As in MPICH, a number of 0 or less means that there is no limit.
 fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     let wrong = || format!("{what}: '{value}' is not a number of seconds");
     let number: f64 = value.trim().parse().map_err(|_| wrong())?;
@@ -482,7 +492,7 @@ fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     if number <= 0.0 {
         return Ok(None);
     }
-    // A limit of more than a century counts as no limit.
+    // A limit of more than a century (2^32 seconds) counts as no limit.
     Ok(Duration::try_from_secs_f64(number).ok().filter(|d| d.as_secs() < 1 << 32))
 }
 
@@ -493,7 +503,7 @@ fn filled(flag: &str, value: &OsStr) -> Result<OsString, String> {
     Ok(value.to_owned())
 }
 
-/// Parses `NAME VALUE`, or `NAME=VALUE` in one word.
+/// Parses the values of `-env`: a name and a value, or one word `NAME=VALUE`.
 fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsString>), String> {
     match values {
         [name, value] => named(flag, name.clone(), Some(value.clone())),
@@ -501,7 +511,8 @@ fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsStrin
     }
 }
 
-/// Parses `NAME=VALUE`, or `NAME` for mpiexec's own value.
+/// Parses a word `NAME=VALUE`, or a word `NAME`. For `NAME` alone the value is `None`, and the variable gets
+/// its value in mpiexec's environment.
 fn exported(flag: &str, word: &OsStr) -> Result<(OsString, Option<OsString>), String> {
     let bytes = word.as_bytes();
     match memchr(b'=', bytes) {

@@ -1,9 +1,9 @@
-//! Reads the wrapper's command line and completes the compiler's command line.
+//! Parses the wrapper's command line, and builds the compiler's command line.
 //!
-//! `mod.rs` calls this file, which uses the paths from `prefix.rs`. The functions are pure.
+//! `mod.rs` calls this file. The paths come from `prefix.rs`. The functions have no side effects.
 //!
-//! The wrapper knows the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of Open
-//! MPI's (`-showme:…`), because build systems use one of these two sets.
+//! The wrapper understands the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of
+//! Open MPI's wrappers (`-showme:…`), because build systems use one of these two sets.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,46 +11,46 @@ use std::os::unix::ffi::OsStrExt;
 use super::Tool;
 use super::prefix::Places;
 
-/// A question to the wrapper.
+/// A question that the command line asks the wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// The whole command (`-show`, `-showme`).
+    /// What is the whole command line of the compiler? (`-show`, `-showme`)
     Command,
-    /// The compiler (`-showme:command`).
+    /// What is the compiler? (`-showme:command`)
     Compiler,
-    /// The arguments that compiling needs (`-showme:compile`).
+    /// Which arguments does compiling need? (`-showme:compile`)
     Compile,
-    /// The arguments that linking needs (`-showme:link`).
+    /// Which arguments does linking need? (`-showme:link`)
     Link,
-    /// The compiler and the arguments that compiling needs (`-compile_info`).
+    /// What are the compiler and the arguments that compiling needs? (`-compile_info`)
     CompileCommand,
-    /// The compiler and the arguments that linking needs (`-link_info`).
+    /// What are the compiler and the arguments that linking needs? (`-link_info`)
     LinkCommand,
-    /// The directories of headers, without `-I`.
+    /// Which directories have the headers? The answer has no `-I`. (`-showme:incdirs`)
     IncludeDirs,
-    /// The directories of libraries, without `-L`.
+    /// Which directories have the libraries? The answer has no `-L`. (`-showme:libdirs`)
     LibraryDirs,
-    /// The names of libraries, without `-l`.
+    /// Which libraries are linked? The answer has their names without `-l`. (`-showme:libs`)
     Libraries,
-    /// The version of typepack.
+    /// Which version of typepack is this? (`-showme:version`)
     Version,
-    /// The help text.
+    /// What is the help text?
     Help,
 }
 
-/// The parsed command line.
+/// The parsed command line of the wrapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The query, or `None` for a compilation.
+    /// The query, or `None` if the command line asks for a compilation.
     pub query: Option<Query>,
-    /// The compiler and the words that always follow it (`ccache gcc`).
+    /// The compiler, and the words that follow it directly on every command line (as in `ccache gcc`).
     pub compiler: Vec<OsString>,
-    /// The arguments for the compiler, in order.
+    /// The arguments that the wrapper passes to the compiler, in order.
     pub arguments: Vec<OsString>,
 }
 
 fn query(text: &str) -> Option<Result<Query, String>> {
-    // Users of Open MPI write one dash or two.
+    // Accept one dash or two, because users of Open MPI write both.
     let one = text.strip_prefix('-')?;
     let name = one.strip_prefix('-').unwrap_or(one);
     Some(Ok(match name {
@@ -75,16 +75,16 @@ fn query(text: &str) -> Option<Result<Query, String>> {
     }))
 }
 
-/// Reads the arguments after the wrapper's name.
+/// Parses the arguments of the wrapper, without the wrapper's own name.
 ///
 /// # Errors
 ///
-/// Returns one line that begins with the bad argument.
+/// Returns a one-line message that begins with the bad argument.
 pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     let mut request =
         Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
     for argument in arguments {
-        // An argument that is not UTF-8 can only be a file name.
+        // An argument that is not UTF-8 can only be the name of a file, so it needs no check here.
         let text = argument.to_str().unwrap_or_default();
         let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
         if let Some(compiler) = chosen {
@@ -105,7 +105,8 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     Ok(request)
 }
 
-/// Options of compilers whose value is the next argument. That argument is not a file to compile.
+/// Options of compilers that take the next argument as their value. The next argument is then not a file to
+/// compile.
 const WITH_VALUE: [&str; 35] = [
     "-o",
     "-x",
@@ -144,14 +145,14 @@ const WITH_VALUE: [&str; 35] = [
     "-dumpbase",
 ];
 
-/// Options that make a compiler stop before it links, or link without shared libraries (`-r`).
+/// Options after which a compiler does not link, or does not link with shared libraries (`-r`).
 const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
 
-/// The work that a compiler does for its arguments.
+/// What the compiler will do with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// The compiler only prints information. The wrapper adds nothing, because `-v` with `-lmpi_abi` would
-    /// try to link a program without files.
+    /// The compiler only prints information, and the wrapper adds no arguments. If it added `-lmpi_abi`, then
+    /// `mpicc -v` would try to link a program without files.
     Nothing,
     Compile,
     Link,
@@ -163,7 +164,8 @@ fn work(arguments: &[OsString]) -> Work {
     while let Some(argument) = rest.next() {
         let text = argument.to_str().unwrap_or_default();
         if WITH_VALUE.contains(&text) {
-            // The value of -Xlinker may name a library. No other value is linked.
+            // The value of -Xlinker may be an option that names a library. The values of all other options
+            // are not linked.
             let value = rest.next();
             files |= text == "-Xlinker" && value.is_some_and(|v| v.as_bytes().starts_with(b"-l"));
         } else if WITHOUT_LINK.contains(&text) {
@@ -179,7 +181,7 @@ fn work(arguments: &[OsString]) -> Work {
     }
 }
 
-/// Joins an option such as `-I` or `-L` with a path.
+/// Returns an option such as `-I` or `-L` together with its path, as one word.
 fn with_path(option: &str, path: &OsStr) -> OsString {
     let mut word = OsString::from(option);
     word.push(path);
@@ -194,20 +196,21 @@ fn link_words(places: &Places) -> Vec<OsString> {
     let lib = places.lib.as_os_str();
     let mut words = vec![with_path("-L", lib)];
     if memchr::memchr(b',', lib.as_bytes()).is_some() {
-        // -Wl splits its value at commas, so a path with a comma needs -Xlinker.
+        // -Wl splits its value at commas, so a path with a comma needs -Xlinker instead.
         words.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
         words.push(lib.to_owned());
     } else {
         words.push(with_path("-Wl,-rpath,", lib));
     }
-    // Sets RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another library with the same ABI.
+    // The option sets RUNPATH instead of RPATH. With RUNPATH, LD_LIBRARY_PATH can select another library of
+    // the same ABI.
     words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     words
 }
 
-/// Returns the compiler's whole command line.
+/// Returns the whole command line of the compiler.
 pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
-    // A query without files shows the command of a compilation that links.
+    // For a query without any files, show the command line of a compilation that links.
     let asked = request.arguments.is_empty() && request.query.is_some();
     let work = if asked { Work::Link } else { work(&request.arguments) };
     let mut words = request.compiler.clone();
@@ -216,13 +219,13 @@ pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
     }
     words.extend(request.arguments.iter().cloned());
     if work == Work::Link {
-        // The library must come after the objects that need it.
+        // The library must come after the object files that need it.
         words.extend(link_words(places));
     }
     words
 }
 
-/// Returns the answer to a query, as words for a shell.
+/// Returns the answer to a query, as words that are quoted for a shell.
 pub fn answer(query: Query, request: &Request, places: &Places) -> String {
     let with_compiler = |words: Vec<OsString>| [request.compiler.clone(), words].concat();
     let words = match query {
@@ -235,13 +238,13 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::IncludeDirs => vec![places.include.clone().into()],
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => vec!["mpi_abi".into()],
-        // `mod.rs` answers these two queries.
+        // `mod.rs` answers these two queries itself.
         Query::Version | Query::Help => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for a shell.
+/// Quotes a word for a shell, if necessary.
 fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,=:@%^".contains(c);
@@ -267,13 +270,13 @@ mod tests {
         read(&TOOL, line.split_whitespace().map(OsString::from).collect())
     }
 
-    /// Returns the command that the wrapper would run.
+    /// Returns the compiler's command line that the wrapper would run for `line`.
     fn run(line: &str) -> String {
         let words = complete(&request(line).expect(line), &places());
         words.iter().map(|word| word.to_str().expect("text")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the text that the wrapper would print.
+    /// Returns the answer that the wrapper would print for the query `line`.
     fn ask(line: &str) -> String {
         let request = request(line).expect(line);
         answer(request.query.expect("a query"), &request, &places())
@@ -353,7 +356,7 @@ mod tests {
         }
     }
 
-    /// Checks that the manual page lists exactly the known queries.
+    /// Checks that the manual page describes the queries that the wrapper understands, and no others.
     #[test]
     fn the_manual_page_has_every_query() {
         let page = include_str!("../../../guide/mpicc.1.md");

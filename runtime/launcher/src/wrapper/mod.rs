@@ -1,14 +1,15 @@
 //! The code of the compiler wrappers `bin/mpicc.rs` and `bin/mpicxx.rs`.
 //!
-//! The flow: `prefix.rs` finds header and library from the wrapper's own path. `line.rs` distinguishes
-//! queries from compilations and completes the compiler's arguments. This file prints the answer of a query,
-//! or replaces this process by the compiler.
+//! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides
+//! whether the command line is a query or a compilation, and completes the compiler's arguments. This file
+//! prints the answer to a query, or replaces this process by the compiler.
 //!
 //! Invariants:
-//! - There is one prefix and one ABI: no variable of the environment changes the target of a compilation.
+//! - A wrapper compiles only for its own prefix and for one ABI. No variable of the environment changes this.
 //! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
 //!   code.
-//! - The wrapper never adds a `-D`, because some build systems read only `-I`, `-L` and `-l` from its
+//! - The wrapper never adds an option `-D`, because some build systems use only `-I`, `-L` and `-l` from its
+//!   answers.
 //!   answers.
 
 mod line;
@@ -21,25 +22,25 @@ use std::process::{Command, ExitCode};
 
 use line::{Query, Request};
 
-/// One of the wrappers.
+/// The properties of one of the wrappers.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name of the wrapper in messages.
+    /// Name of the wrapper in messages.
     pub name: &'static str,
-    /// The name of the language in the answers of Open MPI's wrappers.
+    /// Name of the language in the answers to queries of Open MPI's wrappers.
     pub language: &'static str,
-    /// The default compiler.
+    /// Name of the compiler, unless the command line chooses another one.
     pub compiler: &'static str,
-    /// The options that name another compiler, such as `-cc=`.
+    /// The options that choose another compiler, such as `-cc=`.
     pub choosers: &'static [&'static str],
 }
 
-/// Runs the wrapper.
+/// Runs the wrapper `tool`, and returns its exit code.
 pub fn main(tool: &Tool) -> ExitCode {
     match run(tool) {
         Ok(code) => code,
         Err((message, code)) => {
-            // If standard error is closed, the exit code is the only report.
+            // If standard error is closed, only the exit code reports the error.
             let _nobody_reads = writeln!(std::io::stderr(), "{}: {message}", tool.name);
             ExitCode::from(code)
         }
@@ -67,7 +68,8 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     Err(execute(&request, &places))
 }
 
-/// Replaces this process by the compiler. Returns only if this fails, with the error.
+/// Replaces this process by the compiler. Returns only if this fails; the result is a message and an exit
+/// code.
 fn execute(request: &Request, places: &prefix::Places) -> (String, u8) {
     let words = line::complete(request, places);
     let Some((compiler, arguments)) = words.split_first() else {

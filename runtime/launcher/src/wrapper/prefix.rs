@@ -1,6 +1,7 @@
-//! Finds the header and the library from the wrapper's own path, so that a prefix can be moved.
+//! Finds the header and the library from the wrapper's own path, so that an installed prefix can be moved.
 //!
-//! `mod.rs` calls [`find`], and `line.rs` adds the paths to the compiler's arguments. There are two layouts:
+//! `mod.rs` calls [`find`], and `line.rs` adds the paths to the compiler's arguments. The wrapper can be in
+//! one of two places:
 //!
 //! ```text
 //! P/bin/mpicc    P/include/mpi.h   P/lib/libmpi_abi.so       an installed prefix
@@ -11,25 +12,25 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The file name of the library for the linker.
+/// Name of the library's file for the linker.
 const LIBRARY: &str = "libmpi_abi.so";
-/// The file name of the library for the loader.
+/// Name of the library's file for the loader.
 const SONAME: &str = "libmpi_abi.so.1";
 
-/// The directories that the compiler needs.
+/// The directories that the compiler needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The directory of `mpi.h`.
+    /// The directory that contains `mpi.h`.
     pub include: PathBuf,
-    /// The directory of the library.
+    /// The directory that contains the library.
     pub lib: PathBuf,
 }
 
-/// Returns the directories that belong to the program `exe`, a path without symbolic links.
+/// Returns the directories that belong to the wrapper `exe`. The path `exe` has no symbolic links.
 ///
 /// # Errors
 ///
-/// Returns one line that names the missing file.
+/// Returns a one-line message if a file is missing. The message names the file.
 pub fn find(exe: &Path) -> Result<Places, String> {
     let folder = exe.parent().unwrap_or(Path::new("/"));
     if let Some(prefix) = folder.parent() {
@@ -55,14 +56,14 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     Ok(Places { include, lib: folder.to_owned() })
 }
 
-/// Makes the symbolic link from the loader's name of the library to the linker's name. Cargo makes only the
-/// file with the linker's name, but programs load the library by the loader's name.
+/// Makes a symbolic link to the library, under the loader's name for the library. Cargo makes only the file
+/// with the linker's name, but programs load the library by the loader's name.
 fn name_for_the_loader(folder: &Path) -> Result<(), String> {
     let link = folder.join(SONAME);
     match std::os::unix::fs::symlink(LIBRARY, &link) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        // In a read-only build tree, the link must already exist.
+        // The link cannot be made in a read-only build tree, so it is enough if it exists already.
         Err(_) if link.exists() => Ok(()),
         Err(error) => Err(format!("cannot make the link {}: {error}", link.display())),
     }
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Makes a new directory with these empty files.
+    /// Makes a new directory that contains the given files. The files are empty.
     fn tree(name: &str, files: &[&str]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
         for file in files {

@@ -1,5 +1,5 @@
-//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By this mark, a test
-//! finds every process of the job in `/proc`, even a process whose parent has ended.
+//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By the mark, a test finds
+//! all processes of the job in `/proc`, even a process whose parent has ended.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
@@ -15,22 +15,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time limit of a test.
+/// How long a test waits for an event before it fails.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// The name of the variable that marks the processes of one job.
+/// Name of the environment variable that marks the processes of one job.
 const MARK: &str = "MPIEXEC_TEST_MARK";
 
-/// A job that has ended.
+/// The results of a job that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code; 128 + the signal number if a signal killed `mpiexec`.
+    /// The exit code of `mpiexec`, or 128 + the signal's number if a signal killed `mpiexec`.
     pub code: i32,
-    /// Standard output.
+    /// What the job wrote to standard output.
     pub out: String,
-    /// Standard error.
+    /// What the job wrote to standard error.
     pub err: String,
-    /// The processes of the job that still existed right after the end of `mpiexec`.
+    /// The processes of the job that still existed when `mpiexec` had just ended.
     pub left: Vec<Process>,
 }
 
@@ -42,16 +42,18 @@ pub struct Job {
     err: Option<thread::JoinHandle<String>>,
 }
 
-/// Returns a command of `mpiexec`, with standard input from `/dev/null`.
+/// Returns a command that runs `mpiexec` with these arguments. Its standard input is `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    // The tests of the runtime use this file too, and call `mpiexec_at` with the path of the launcher.
+    // If this fails, the caller is a test of the runtime. Those tests include this file too, but must call
+    // `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
         panic!("this package does not build mpiexec: use mpiexec_at");
     };
     mpiexec_at(Path::new(path), arguments)
 }
 
-/// Returns a command of the launcher at `path`, with standard input from `/dev/null`.
+/// Returns a command that runs the launcher at `path` with these arguments. Its standard input is
+/// `/dev/null`.
 pub fn mpiexec_at(path: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(path);
     command.args(arguments).stdin(Stdio::null());
@@ -64,12 +66,12 @@ pub fn shell(ranks: usize, script: &str) -> Command {
     mpiexec(&["-n", &ranks.to_string(), "sh", "-c", script])
 }
 
-/// Runs a job to its end.
+/// Runs a job, and waits for its end.
 pub fn run(command: Command) -> Finished {
     start(command).finish()
 }
 
-/// Starts a job, with threads that read its output.
+/// Starts a job. Threads collect its output.
 pub fn start(mut command: Command) -> Job {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut job = start_as_is(command);
@@ -78,24 +80,25 @@ pub fn start(mut command: Command) -> Job {
     job
 }
 
-/// Starts a job with the standard streams of the command.
+/// Starts a job whose standard streams are those of the command.
 pub fn start_as_is(mut command: Command) -> Job {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
-    // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would keep
-    // ignoring them.
+    // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would inherit
+    // that. So restore their default actions, as in a program that is started from a terminal.
     let as_from_a_terminal = || {
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
-            // SAFETY: SIG_DFL installs no handler.
+            // SAFETY: SIG_DFL runs no code of this process when the signal arrives.
             if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
                 return Err(std::io::Error::last_os_error());
             }
         }
         Ok(())
     };
-    // SAFETY: `as_from_a_terminal` only makes system calls, which are allowed between fork and exec.
+    // SAFETY: `as_from_a_terminal` only calls `signal` and reads `errno`, which is allowed between fork and
+    // exec.
     unsafe { command.pre_exec(as_from_a_terminal) };
     let child = command.spawn().expect("mpiexec starts");
     Job { child, mark, out: None, err: None }
@@ -115,12 +118,12 @@ impl Job {
         self.child.id().try_into().expect("a process id")
     }
 
-    /// Sends a signal to `mpiexec`.
+    /// Sends `signal` to `mpiexec`.
     pub fn signal(&self, signal: i32) {
         kill(self.pid(), signal);
     }
 
-    /// Waits for `mpiexec` to end.
+    /// Waits for the end of `mpiexec`, and returns the results of the job.
     pub fn finish(mut self) -> Finished {
         let code = self.wait();
         let left = self.processes();
@@ -130,7 +133,8 @@ impl Job {
         Finished { code, out: text(self.out.take()), err: text(self.err.take()), left }
     }
 
-    /// Waits for `mpiexec` to end, and returns its exit code.
+    /// Waits for the end of `mpiexec`, and returns its exit code (128 + the signal's number if a signal
+    /// killed it).
     pub fn wait(&mut self) -> i32 {
         let started = Instant::now();
         loop {
@@ -148,7 +152,7 @@ impl Job {
         }
     }
 
-    /// Returns the processes of this job, including `mpiexec`, that are not zombies.
+    /// Returns the processes of this job that have not ended, including `mpiexec`. Zombies count as ended.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{MARK}={}", self.mark);
         let entries = fs::read_dir("/proc").expect("/proc");
@@ -156,7 +160,8 @@ impl Job {
         pids.filter_map(|pid| Process::read(pid, wanted.as_bytes())).collect()
     }
 
-    /// Returns the process that is rank `rank`: the youngest process with this rank number.
+    /// Returns the process id of rank `rank`. If several processes have this rank's number, the last one that
+    /// was started is the rank.
     pub fn rank(&self, rank: usize) -> i32 {
         self.wait_for("the rank", || {
             let mut found = self.processes();
@@ -165,12 +170,13 @@ impl Job {
         })
     }
 
-    /// Waits until no process of the job is left; panics at the time limit.
+    /// Waits until no process of the job is left. Panics if that takes longer than [`LIMIT`].
     pub fn expect_gone(&self) {
         self.wait_for("the end of all processes", || self.processes().is_empty().then_some(()));
     }
 
-    /// Waits until `look` returns a value.
+    /// Calls `look` until it returns a value, and returns that value. Panics if that takes longer than
+    /// [`LIMIT`].
     pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let started = Instant::now();
         loop {
@@ -213,14 +219,14 @@ impl Process {
     }
 }
 
-/// Sends a signal.
+/// Sends `signal` to the process `pid`.
 pub fn kill(pid: i32, signal: i32) {
     assert!(pid > 1, "process {pid} must not be killed");
     // SAFETY: kill accesses no memory of this process.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Returns the names in `/dev/shm`.
+/// Returns the names of all files in `/dev/shm`.
 pub fn shared_names() -> Vec<String> {
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let mut names: Vec<_> =
@@ -229,7 +235,7 @@ pub fn shared_names() -> Vec<String> {
     names
 }
 
-/// Returns whether a thread of the process sleeps on a futex, like a waiting rank.
+/// Returns true if a thread of the process `pid` sleeps on a futex, as a waiting rank does.
 pub fn sleeps_in_futex(pid: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
