@@ -30,7 +30,7 @@ pub struct Core {
 /// The options of the command line about placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The size of the parts to which ranks are bound.
+    /// The kind of part to which ranks are bound.
     pub level: Level,
     /// The order in which parts of the machine get ranks.
     pub map: Map,
@@ -44,8 +44,8 @@ impl Plan {
     }
 }
 
-/// Returns the number of the part of size `level` that contains the CPU of the row `info`, or `None` if it is
-/// unknown.
+/// Returns the number of the part of kind `level` that contains the CPU of the row `info`, or `None` if the
+/// number is unknown.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     match level {
         // The table has no number for a thread, so a thread gets the number of its core.
@@ -125,7 +125,7 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     placed
 }
 
-/// Returns all units in round-robin order: first one unit of each part of size `level`, then a second one of
+/// Returns all units in round-robin order: first one unit of each part of kind `level`, then a second one of
 /// each part, and so on.
 fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     let parts: Vec<&[Core]> =
@@ -135,7 +135,7 @@ fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     turns.cloned().collect()
 }
 
-/// Returns the part of size `level` that contains `core`, with all allowed CPUs of the part.
+/// Returns the part of kind `level` that contains `core`, with all allowed CPUs of the part.
 pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
     let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
     let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn few_ranks_use_all_nodes_in_consecutive_blocks() {
-        // 2 packages with together 4 NUMA nodes of 4 cores each.
+        // The machine has 2 packages with 2 NUMA nodes each. Each node has 4 cores.
         let table = machine("package:2 numa:2 l3:1 core:4 pu:2");
         let nodes = |ranks| -> Vec<_> {
             let placed = place(&table, ranks).expect("fits");
@@ -205,7 +205,8 @@ mod tests {
             let placed = placed.expect("fits");
             placed.windows(2).map(|pair| distance(&pair[0].info, &pair[1].info)).collect()
         };
-        // 2 packages with together 4 NUMA nodes. Each node has 4 cores with a common level 3 cache.
+        // The machine has 2 packages with 2 NUMA nodes each. Each node has 4 cores with a common level 3
+        // cache.
         let large = machine("package:2 numa:2 l3:1 core:4 pu:2");
         assert_eq!(steps(&large, 4, Level::Core), [Package, Machine, Package]);
         assert_eq!(steps(&large, 8, Level::Core), [L3, Package, L3, Machine, L3, Package, L3]);
@@ -281,7 +282,8 @@ mod tests {
 
     #[test]
     fn other_orders() {
-        // 2 packages with together 4 NUMA nodes. Each node has 2 cores with 2 hardware threads each.
+        // The machine has 2 packages with 2 NUMA nodes each. Each node has 2 cores with 2 hardware threads
+        // each.
         let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
         let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("fits");
         assert_eq!(core(3, Map::Fill), [0, 2, 4]);

@@ -401,8 +401,9 @@ impl<'a> Job<'a> {
             self.input.close();
         }
         if watched.is_wrapped() {
-            // If the member has failed, then its end decides how the rank has ended. But the event of the
-            // member's end may come after the event of the wrapper's end, so wait for it for a moment.
+            // If the member has failed, then the member's end decides how the rank has ended. The event of
+            // the member's end may come after the event of the wrapper's end, so wait for the member's event
+            // for a moment.
             if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
                 self.judge_wrapped(index, now);
             } else if exit != Exit::Code(0) {
@@ -428,8 +429,8 @@ impl<'a> Job<'a> {
         if watched.exit.is_some() {
             self.judge_wrapped(index, now);
         } else if self.segment.state(index) == State::Registered {
-            // The parent of the process knows how the process ended, and probably exits soon with a code that
-            // tells it. So wait for the parent for a moment.
+            // The parent of the process knows how the process ended. The parent will probably exit soon with
+            // a code that tells this, so wait for the parent for a moment.
             watched.wrapper_until = Some(now + WRAPPER_DELAY);
         }
     }

@@ -180,8 +180,8 @@ fn gone() -> Error {
     Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
 }
 
-/// Returns true if both numbers are open descriptors: `segment` of a sealed memory file and `control` of a
-/// control socket.
+/// Returns true if both numbers are open descriptors, `segment` is that of a file with a sealed size, and
+/// `control` is that of a control socket.
 fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
     // SAFETY: both borrows end with this function. If another thread closes one of the descriptors in the
     // meantime, the calls below fail with EBADF or read the properties of another file, which does no harm.

@@ -32,7 +32,7 @@ pub trait ChunkMemory {
     fn freed(&self) -> &Self::Word;
 }
 
-/// The sender's side.
+/// The sender's side of the chunks of one pair.
 #[derive(Debug)]
 pub struct Filler {
     filled: u64,
@@ -85,7 +85,7 @@ impl Filler {
     }
 }
 
-/// The receiver's side.
+/// The receiver's side of the chunks of one pair.
 #[derive(Debug)]
 pub struct Drainer {
     drained: u64,

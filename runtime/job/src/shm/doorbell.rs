@@ -116,7 +116,8 @@ mod tests {
         fences: [bool; 2],
     }
 
-    /// The model of the kernel as one side of a doorbell, waker or sleeper, uses it.
+    /// The kernel model as one side of a doorbell sees it: either the waker's side or the sleeper's side. If
+    /// `fences` is false, the fences of this side do nothing.
     struct Side<'a> {
         model: &'a Model,
         fences: bool,

@@ -100,7 +100,7 @@ pub struct Room {
     end: u64,
 }
 
-/// The producer's side.
+/// The producer's side of a ring.
 #[derive(Debug, Default)]
 pub struct Producer {
     sent: u64,
@@ -184,7 +184,7 @@ impl Producer {
     }
 }
 
-/// The consumer's side.
+/// The consumer's side of a ring.
 #[derive(Debug, Default)]
 pub struct Consumer {
     taken: u64,

@@ -95,8 +95,8 @@ impl<W: Contended> WorkSplit<'_, W> {
     }
 
     /// Opens the split after split `last`, and returns its number. Skips the number of the split for which
-    /// the sender last published a count. Such an old count could otherwise pass for a count of the new
-    /// split, if the sender took part in no split while the numbers went once round.
+    /// the sender last published a count. After 2^24 splits the numbers repeat. If the sender has taken part
+    /// in none of these splits, its old count could otherwise pass for a count of the new split.
     pub fn open_next(&self, last: u32) -> u32 {
         let after = |number: u32| (number + 1) % NUMBERS;
         let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
@@ -354,8 +354,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// Checks that the receiver skips the number for which the sender last published a count, even if the
-    /// next number is at the point where the numbers start again.
+    /// Checks that the receiver skips the number for which the sender last published a count, also where the
+    /// numbers start again at 0.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

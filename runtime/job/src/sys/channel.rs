@@ -59,8 +59,8 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 ///
 /// Returns `ESRCH` if there is no such process or process group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
-    // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG. SAFETY: `fd` is open. With these
-    // commands, fcntl takes integers and touches no memory of this process.
+    // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG.
+    // SAFETY: `fd` is open. With these commands, fcntl takes integers and touches no memory of this process.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1
@@ -81,8 +81,8 @@ pub fn disarm(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    // This code uses libc, because rustix's OFlags has no ASYNC on Linux. SAFETY: `fd` is open, and F_GETFL
-    // takes no further argument.
+    // This code uses libc, because rustix's OFlags has no ASYNC on Linux.
+    // SAFETY: `fd` is open, and F_GETFL takes no further argument.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags == -1 {
         return Err(io::Error::last_os_error());

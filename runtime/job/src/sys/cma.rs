@@ -2,10 +2,10 @@
 //!
 //! `transport/private.rs` moves long messages with these calls if a test read, the probe, has shown that the
 //! system allows them. User ids, namespaces, system-call filters and Yama decide whether the system allows
-//! the calls. A process cannot reliably ask for any of these, so it has to try. This file guarantees to safe
-//! callers that [`permit`] gives access to this process only to the process that it names and to the
-//! descendants of that process. On systems where processes of one user may access each other anyway,
-//! [`permit`] has no effect.
+//! the calls. A process cannot reliably find out what they decide unless it tries a call. This file
+//! guarantees to safe callers that [`permit`] gives access to this process only to the process that it names
+//! and to the descendants of that process. On systems where processes of one user may access each other
+//! anyway, [`permit`] has no effect.
 //!
 //! The system calls identify the other process only by its id. The id of a rank is valid as long as the
 //! launcher holds the rank's pidfd and has not declared the rank dead. If a rank reads data after that, the

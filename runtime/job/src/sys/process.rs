@@ -127,7 +127,7 @@ impl ExecFailure {
     /// not mix.
     pub const BYTES: usize = 8;
 
-    /// Converts the bytes of a record to the record.
+    /// Makes a record from its bytes in the pipe.
     pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h] = bytes;
         Self { number: u32::from_ne_bytes([a, b, c, d]), errno: i32::from_ne_bytes([e, f, g, h]) }

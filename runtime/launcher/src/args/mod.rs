@@ -21,8 +21,8 @@ use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
 
-/// A size of parts of the machine. Ranks are bound to parts of one size, or distributed over them. The
-/// smallest size comes first.
+/// A kind of part of the machine. Ranks are bound to parts of one kind, or distributed over them. The kinds
+/// are ordered from small parts to large parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// One hardware thread.
@@ -56,7 +56,7 @@ impl Level {
 /// On which CPUs a rank may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// On one part of this size. If the parts are threads or cores, each rank gets a part for itself, as long
+    /// On one part of this kind. If the parts are threads or cores, each rank gets a part for itself, as long
     /// as there are enough parts. If the parts are larger, ranks may share a part, and a rank may run on all
     /// cores of its part.
     To(Level),
@@ -86,7 +86,7 @@ pub enum Map {
     Blocks,
     /// The cores get ranks one after the other.
     Fill,
-    /// Round-robin over the parts of this size: each part gets one rank in turn.
+    /// Round-robin over the parts of this kind: each part gets one rank in turn.
     InTurn(Level),
 }
 

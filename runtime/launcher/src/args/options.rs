@@ -286,7 +286,7 @@ fn dashed(name: &str) -> String {
     format!("{}{name}", if two { "--" } else { "-" })
 }
 
-/// Breaks `text` into lines of at most `width` letters, and puts `separator` between the lines.
+/// Breaks `text` into lines of at most `width` bytes, and puts `separator` between the lines.
 fn wrapped(text: &str, width: usize, separator: &str) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -10,7 +10,6 @@
 //!   code.
 //! - The wrapper never adds an option `-D`, because some build systems use only `-I`, `-L` and `-l` from its
 //!   answers.
-//!   answers.
 
 mod line;
 mod prefix;
