@@ -466,11 +466,11 @@ fn mismatch(header: &Header) -> Error {
 /// # Safety
 ///
 /// - `at` is a multiple of 8 and points into an area of a [`Segment`].
-/// - The page at `at` has memory, and the area stays mapped for `'a`.
+/// - The area stays mapped for `'a`.
 pub unsafe fn atomic_u64<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: the caller guarantees that `at` is aligned, and that it stays mapped for `'a` and has memory
-    // (both conditions of `# Safety`). Any bits are a valid `u64`, and processes access areas only by atomics
-    // or raw copies.
+    // SAFETY: the caller guarantees that `at` is a multiple of 8 in an area that stays mapped for `'a` (both
+    // conditions of `# Safety`). Any bits are a valid `u64`, and processes access areas only by atomics or raw
+    // copies.
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
