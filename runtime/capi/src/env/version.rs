@@ -56,7 +56,7 @@ pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// Number of calls of `MPI_T_init_thread` minus the number of calls of `MPI_T_finalize`.
+/// Number of successful calls of `MPI_T_init_thread` minus that of `MPI_T_finalize`.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
 /// Returns whether the tool interface is initialised.

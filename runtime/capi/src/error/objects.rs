@@ -1,9 +1,10 @@
 //! Windows, files and sessions. The calls that make such objects are not built, and the C face keeps only the
 //! error handler of such an object.
 //!
-//! A call that is not built checks its handles before it fails, so that an invalid handle is reported as
-//! such. Each kind of object has a table, in `rma.rs`, `io.rs` or `session.rs`. When the calls that make such
-//! objects are built, the tables will hold more than error handlers.
+//! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
+//! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
+//! `rma.rs`, `io.rs` or `session.rs`. When the calls that make such objects are built, the tables will hold
+//! more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
