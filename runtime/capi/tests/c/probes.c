@@ -1,4 +1,4 @@
-/* Probes that leave messages in the queue, and probes that take them out. */
+/* Tests probes that leave messages in the queue, and probes that take messages out of the queue. */
 #include "messages.h"
 
 int main(void)
@@ -21,7 +21,8 @@ int main(void)
         for (int i = 0; i < 5; i++) {
             int n = sizes[i];
             MPI_Request *send = &sends[i];
-            /* Two messages with one tag: the probe takes the first, a receive gets the second. */
+            /* Two messages have the same tag. The matching probe takes the first message out of the queue,
+               so a receive gets the second. */
             for (int k = 0; k < 2; k++) {
                 if (synchronous)
                     OK(MPI_Issend(out + k, n - (n > 0 && k), MPI_BYTE, other, i, MPI_COMM_WORLD,
