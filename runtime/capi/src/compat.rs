@@ -40,8 +40,8 @@ pub unsafe extern "C" fn MPI_Type_struct(
     newtype: *mut raw::Datatype,
 ) -> c_int {
     entry::enter("MPI_Type_struct", At::Nothing, || {
-        // SAFETY: each pointer fulfils the promise of the type that it is converted to (condition of `#
-        // Safety`).
+        // SAFETY: each pointer fulfils the promise of the type that it is converted to (condition of
+        // `# Safety`).
         let (blocklengths, displacements, types, newtype) = unsafe {
             (
                 FromC::from_c(blocklengths),

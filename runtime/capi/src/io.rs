@@ -13,7 +13,7 @@ use crate::handle::Kind;
 use crate::raw;
 use std::ffi::c_int;
 
-/// All files.
+/// The table of all files.
 pub static FILES: Objects = Objects::new(
     Kind::File,
     On::File,

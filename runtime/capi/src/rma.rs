@@ -7,7 +7,7 @@ use crate::error::objects::{Names, Objects, handler_calls};
 use crate::handle::Kind;
 use crate::raw;
 
-/// All windows.
+/// The table of all windows.
 pub static WINDOWS: Objects = Objects::new(
     Kind::Win,
     On::Win,

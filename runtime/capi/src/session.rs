@@ -7,7 +7,7 @@ use crate::error::objects::{Names, Objects, handler_calls};
 use crate::handle::Kind;
 use crate::raw;
 
-/// All sessions.
+/// The table of all sessions.
 pub static SESSIONS: Objects = Objects::new(
     Kind::Session,
     On::Session,

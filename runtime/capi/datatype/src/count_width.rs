@@ -86,7 +86,7 @@ impl CountWidth for Large {
     const DECODING: Decoding = Decoding::Large;
 }
 
-/// Returns the value of a count.
+/// Checks a count argument and returns its value.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COUNT` if `value` is negative.

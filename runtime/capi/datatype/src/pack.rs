@@ -78,9 +78,9 @@ pub unsafe fn pack<W: CountWidth>(
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(inbuf, plan, elements, "inbuf")?;
-    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of `#
-    // Safety`; `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap these
-    // elements (second condition).
+    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of
+    // `# Safety`; `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap
+    // these elements (second condition).
     unsafe { pack_at_raw(plan, elements, inbuf.cast(), outbuf.cast(), size, &mut position)? };
     advanced(out, position)
 }
@@ -139,7 +139,7 @@ fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     }
 }
 
-/// Checks that the data representation is external32, because there is no other.
+/// Checks that the data representation is external32, the only one that this library supports.
 fn representation(datarep: Text) -> Result {
     let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
     if name == b"external32" {

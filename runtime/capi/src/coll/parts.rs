@@ -102,12 +102,12 @@ pub struct Table<W: CountWidth> {
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Makes the table of a send buffer.
+    /// Makes the table for the arrays of a send buffer.
     pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Makes the table of a receive buffer.
+    /// Makes the table for the arrays of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }

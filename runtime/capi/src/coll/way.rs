@@ -66,16 +66,16 @@ pub unsafe fn make(
     let result = match way {
         Way::Run => call(communicator, &mut |call| {
             made = true;
-            // SAFETY: the operation may access the parts of `call` until `make` returns (condition of `#
-            // Safety` for `Way::Run`), and `run_raw` returns before that.
+            // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
+            // `# Safety` for `Way::Run`), and `run_raw` returns before that.
             unsafe { communicator.run_raw(call)? };
             Ok(())
         }),
         // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety`
         // for `Way::Start`).
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
-        // SAFETY: the operation may access the parts from each start to the completion (condition of `#
-        // Safety` for `Way::Prepare`).
+        // SAFETY: the operation may access the parts from each start to the completion (condition of
+        // `# Safety` for `Way::Prepare`).
         Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
     };
     if result.is_err() && !made {
@@ -105,8 +105,8 @@ unsafe fn begin(
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
         *made = true;
-        // SAFETY: the operation may access the parts of `call` until the request is complete (condition of `#
-        // Safety`). The operation has ended before the request is complete.
+        // SAFETY: the operation may access the parts of `call` until the request is complete (condition of
+        // `# Safety`). The operation has ended before the request is complete.
         let running = request::collective(unsafe { communicator.start_raw(call)? });
         out.set(request::open_collective(on.clone(), running, None)?);
         Ok(())

@@ -19,7 +19,8 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack::{Communicator, Duplicate, Operation};
 
-/// Writes the handle of a new communicator, or the null handle if this rank is not in it.
+/// Makes a handle for a new communicator and writes the handle to `out`. If this rank is not in the
+/// communicator, writes the null handle.
 fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
     let handle = match made {
         None => raw::Comm::NULL,

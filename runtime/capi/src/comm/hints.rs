@@ -26,7 +26,7 @@ const ASSERTIONS: [&str; 5] = [
 /// kinds that the standard requires. The program can read this hint but not set it.
 const MEMORY: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
 
-/// The values of the assertions, in the order of [`ASSERTIONS`].
+/// The values of the assertions, in the order of `ASSERTIONS`.
 #[derive(Debug, Default)]
 pub struct Hints(Mutex<[bool; ASSERTIONS.len()]>);
 

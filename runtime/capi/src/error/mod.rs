@@ -49,8 +49,8 @@ impl Failure {
         Self(Box::new(Said { code, text, on: None }))
     }
 
-    /// Makes the failure for a handle that has no object ([`failure::Failure::no_object`] has the
-    /// parameters).
+    /// Makes the failure for a handle that has no object. [`failure::Failure::no_object`] describes the
+    /// parameters.
     #[cold]
     pub fn no_object(
         class: c_int,

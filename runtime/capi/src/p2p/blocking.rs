@@ -54,8 +54,8 @@ unsafe fn blocking(
                 Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
             };
             let messages = comm.messages();
-            // SAFETY: the elements at `buf` are readable until this function returns (condition of `#
-            // Safety`). It returns after `finish`, and then the operation has ended.
+            // SAFETY: the elements at `buf` are readable until this function returns (condition of
+            // `# Safety`). It returns after `finish`, and then the operation has ended.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -94,8 +94,8 @@ pub unsafe fn recv<W: CountWidth>(
                 return Ok(());
             };
             memory(buf, plan, count, "buf")?;
-            // SAFETY: the elements at `buf` are writable until this function returns (condition of `#
-            // Safety`), and `receive_now` returns only when the operation has ended.
+            // SAFETY: the elements at `buf` are writable until this function returns (condition of
+            // `# Safety`), and `receive_now` returns only when the operation has ended.
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
@@ -267,8 +267,8 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of `#
-    // Safety`). The send no longer reads them when `copied` returns, and the receive has ended when `both`
+    // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
+    // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended when `both`
     // returns.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;

@@ -15,7 +15,7 @@ use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::Operation;
 
-/// Starts a send.
+/// Starts a send and makes its request.
 ///
 /// # Safety
 ///
@@ -194,8 +194,8 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements at `buf` are readable and writable until the request is complete (condition of `#
-    // Safety`). The send no longer reads them when `copied` returns, and the receive has ended before the
+    // SAFETY: the elements at `buf` are readable and writable until the request is complete (condition of
+    // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended before the
     // request is complete.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;

@@ -220,7 +220,7 @@ impl<S: AsRef<[Slot]>> Slots<S> {
 
 /// The statuses of several operations, and the result of the call that completes them.
 struct Statuses {
-    /// `None` for `MPI_STATUSES_IGNORE`.
+    /// The places of the statuses; `None` if the C caller passed `MPI_STATUSES_IGNORE`.
     places: Option<Places<Status>>,
     written: Vec<c_int>,
     failure: Option<Failure>,
@@ -336,8 +336,8 @@ unsafe fn all(
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
     }
-    // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of `#
-    // Safety`).
+    // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
+    // `# Safety`).
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
     write_all(&slots, statuses, outcome)
 }

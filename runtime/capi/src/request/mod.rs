@@ -83,8 +83,9 @@ pub enum Running {
     Receive(u64),
     /// The operation is collective; this is the runtime's number of the operation.
     Collective(u64),
-    /// A send and a receive: the runtime's number of each, which is `None` once it is complete, and the
-    /// outcome of the receive, which is empty until the receive is complete.
+    /// A send and a receive. The first two fields are the runtime's numbers of the two operations. A number
+    /// becomes `None` when its operation is complete. The last field is the outcome of the receive, and is
+    /// empty until the receive is complete.
     Both(Option<u64>, Option<u64>, Outcome),
     /// A flush of a buffer. It is complete when the sends with these numbers are complete.
     Flush(Vec<u64>),

@@ -48,7 +48,7 @@ pub struct Parameter {
     pub array: bool,
 }
 
-/// One constant.
+/// One constant of the ABI.
 #[derive(Clone, Debug)]
 pub struct Constant {
     /// `MPI_COMM_WORLD`.
@@ -79,7 +79,8 @@ pub struct Callback {
 pub struct Compat {
     /// The name outside the ABI.
     pub name: String,
-    /// `type`, `function` or `constant`; or `in-abi-…` for a name that is also in the ABI.
+    /// What the name stands for: `type`, `function` or `constant`; or `in-abi-…` for a name that is also in
+    /// the ABI.
     pub kind: String,
     /// The C declaration, or the C type of a constant.
     pub declaration: String,

@@ -80,7 +80,7 @@ int main(void)
     CHECK(back == room && bytes == ROOM);
     around(other, room);
     OK(MPI_Buffer_attach(room, ROOM));
-    /* Persistent sends. */
+    /* Persistent buffered sends also go through the attached buffer. */
     OK(MPI_Bsend_init(out, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, &requests[0]));
     for (int round = 0; round < 3; round++) {
         fill(out, LONG, round);

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     hints();
 
-    /* Splits. */
+    /* Makes communicators by splitting MPI_COMM_WORLD. */
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half));
     OK(MPI_Comm_rank(half, &n));
     CHECK(n == (size - 1 - rank) / 2);
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_EMPTY, &none));
     CHECK(none == MPI_COMM_NULL);
 
-    /* Wrong arguments. */
+    /* Calls with wrong arguments fail and do not change their outputs. */
     MPI_Comm kept = (MPI_Comm)0x77777, stale = half, world = MPI_COMM_WORLD;
     MPI_Group whole;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &whole));

@@ -213,7 +213,7 @@ static void addresses(void)
         send_all(MPI_BOTTOM, 1, absolute, MPI_BOTTOM, 1, absolute);
         if (sends() || receives()) CHECK(local[0] == 8 && local[1] == 9 && heap[2] == 22 && fixed[2] == 3.5);
     }
-    /* "u - v can be computed only if both are in the same sequential storage." */
+    /* The section says: "u - v can be computed only if both are in the same sequential storage." */
     OK(MPI_Get_address(&fixed[3], &moved));
     CHECK(MPI_Aint_diff(moved, at[2]) == 3 * sizeof(double));
     CHECK(MPI_Aint_add(at[2], 3 * sizeof(double)) == moved);

@@ -234,7 +234,7 @@ int main(void)
     BAD(MPI_ERR_COUNT, MPI_Startall(-1, array));
     BAD(MPI_ERR_COUNT, MPI_Request_get_status_all(-1, array, &flag, &status));
 
-    /* Handles that are not requests. */
+    /* These handles are not those of a request. */
     gone = marked;
     OK(MPI_Recv_init(in, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &gone));
     MPI_Request freed = gone;
@@ -247,7 +247,7 @@ int main(void)
     bad_request(HANDLE(MPI_Request, in));
     bad_request(HANDLE(MPI_Request, -1));
 
-    /* Handles that are not messages. */
+    /* These handles are not those of a matched message. */
     MPI_Message bad[] = {MPI_MESSAGE_NULL, HANDLE(MPI_Message, 0), HANDLE(MPI_Message, marked),
                          HANDLE(MPI_Message, in), HANDLE(MPI_Message, -1)};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -257,7 +257,7 @@ int main(void)
         CHECK(one == bad[i]);
     }
 
-    /* Buffers. */
+    /* The calls that attach, detach and flush buffers get wrong arguments. */
     int bytes = 0x5a5a5a5a;
     void *back = in;
     BAD(MPI_ERR_ARG, MPI_Buffer_detach(NULL, &bytes));

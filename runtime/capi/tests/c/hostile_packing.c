@@ -86,7 +86,8 @@ static void external(void)
     CHECK(bytes == -7);
 }
 
-/* "Attempts to put names longer than this will result in truncation of the name." */
+/* Checks what the standard says: "Attempts to put names longer than this will result in truncation of the
+   name." */
 static void names(void)
 {
     char name[3 * MPI_MAX_OBJECT_NAME], got[MPI_MAX_OBJECT_NAME];

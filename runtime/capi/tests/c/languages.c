@@ -43,7 +43,8 @@ static void fortran_routine(void)
     OK(MPI_Type_create_struct(1, &aoblen, &aodisp, &aotype, &type));
     MPI_Fint ftype = MPI_Type_c2f(type);
     c_routine(&ftype);
-    /* "An object created in one language can be accessed, modified or freed in another." */
+    /* The standard says: "An object created in one language can be accessed, modified or freed in
+       another." */
     MPI_Datatype other = MPI_Type_f2c(ftype);
     MPI_Aint lb, extent;
     OK(MPI_Type_get_extent(other, &lb, &extent));

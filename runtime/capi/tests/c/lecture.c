@@ -26,10 +26,10 @@ static void bounds(MPI_Datatype type, MPI_Aint lb, MPI_Aint extent, MPI_Aint tru
     CHECK(bytes == size_of_data);
 }
 
-/* "Our previous example looks like follows". The program gets addresses with MPI_Address, computes
-   displacements as differences, and calls MPI_Type_struct. Then it does the same with the names of MPI-2.
-   The type signature is {char, int, double}, so a message of this type can be received as a char, an int
-   and a double. */
+/* The slide "Our previous example looks like follows". The program gets addresses with MPI_Address,
+   computes displacements as differences, and calls MPI_Type_struct. Then it does the same with the names
+   of MPI-2. The type signature is {char, int, double}, so a message of this type can be received as a
+   char, an int and a double. */
 static void a_struct_of_three(void)
 {
     mystruct mydata = {'x', -12, 0.625}, other = {0, 0, 0};
@@ -65,9 +65,9 @@ static void a_struct_of_three(void)
         CHECK(packed[0] == 'x' && !memcmp(packed + 1, &b, 4) && !memcmp(packed + 5, &c, 8));
     }
 
-    /* "Displacements are not required to be positive, distinct or in increasing order". This type has the
-       same three members in reverse order, with displacements from the middle member, and one member
-       twice. Only a sender may have a byte twice. */
+    /* The slide says: "Displacements are not required to be positive, distinct or in increasing order".
+       This type has the same three members in reverse order, with displacements from the middle member,
+       and one member twice. Only a sender may have a byte twice. */
     MPI_Aint from_b[4] = {displ[2] - displ[1], -displ[1], 0, 0};
     MPI_Datatype backwards, types[4] = {MPI_DOUBLE, MPI_CHAR, MPI_INT, MPI_INT};
     int ones[4] = {1, 1, 1, 1};
@@ -89,8 +89,8 @@ static void a_struct_of_three(void)
     CHECK(newtype == MPI_DATATYPE_NULL);
 }
 
-/* "Type map vs. type signature". The type map {(char, 0), (int, 8), (double, 16)} is one that no C
-   compiler would make. Two signatures match if they are equal when written out with their counts, and a
+/* The slide "Type map vs. type signature". The type map {(char, 0), (int, 8), (double, 16)} is one that no
+   C compiler would make. Two signatures match if they are equal when written out with their counts, and a
    message may be shorter than the receive. */
 static void signatures(void)
 {
@@ -132,7 +132,7 @@ static void signatures(void)
     OK(MPI_Type_free(&pair));
 }
 
-/* "Committing and freeing a datatype". */
+/* The slide "Committing and freeing a datatype". */
 static void committing(void)
 {
     MPI_Datatype part, whole, predefined = MPI_INT;
@@ -206,7 +206,7 @@ static void constructors(void)
     MPI_Datatype type, part, dup;
     OK(MPI_Type_contiguous(4, MPI_INT, &type));
     TAKES(type, 1, 0, 1, 2, 3);
-    /* "End of one element exactly at the beginning of the next". */
+    /* The slide says of MPI_Type_contiguous: "End of one element exactly at the beginning of the next". */
     OK(MPI_Type_vector(2, 1, 3, MPI_INT, &part));
     OK(MPI_Type_contiguous(3, part, &type));
     TAKES(type, 1, 0, 3, 4, 7, 8, 11);
@@ -246,7 +246,8 @@ static void constructors(void)
     OK(MPI_Type_create_darray(4, 3, 2, sizes, distribs, dargs, psizes, MPI_ORDER_C, MPI_INT, &type));
     TAKES(type, 1, 20, 21, 22, 23, 28, 29, 30, 31, 52, 53, 54, 55, 60, 61, 62, 63);
 
-    /* "The new datatype has the same committed state as the previous datatype." */
+    /* The slide says of MPI_Type_dup: "The new datatype has the same committed state as the previous
+       datatype." */
     int data = 0;
     OK(MPI_Type_contiguous(1, MPI_INT, &type));
     OK(MPI_Type_dup(type, &dup));
@@ -259,7 +260,8 @@ static void constructors(void)
     TAKES(dup, 3, 0, 1, 2);
 }
 
-/* "A problem with the specification up to now". The program sends the members b and c of five structs. */
+/* The slide "A problem with the specification up to now". The program sends the members b and c of five
+   structs. */
 static void two_members_of_five(void)
 {
     longer mydata[5], got[5];
@@ -309,8 +311,8 @@ static void two_members_of_five(void)
             CHECK(got[i].b == 10 + i && got[i].c == i + 0.5 && got[i].a == 0 && got[i].d == 0);
     }
 
-    /* "No way to erase upper and lower bound markers once they are set", except by
-       MPI_Type_create_resized. */
+    /* The slide says that there is "no way to erase upper and lower bound markers once they are set". Only
+       MPI_Type_create_resized erases them. */
     MPI_Datatype outer, parts[2] = {marked, MPI_INT}, erased;
     MPI_Aint at[2] = {0, 100};
     OK(MPI_Type_struct(2, blength, at, parts, &outer));
@@ -324,7 +326,7 @@ static void two_members_of_five(void)
     OK(MPI_Type_free(&resized));
 }
 
-/* "MPI_Type_get_envelope", "MPI_Type_get_contents", "Examples using MPI_Type_get_contents". */
+/* The slides "MPI_Type_get_envelope", "MPI_Type_get_contents" and "Examples using MPI_Type_get_contents". */
 static void decoding(void)
 {
     int ni, na, nd, combiner, i[8], lengths[3] = {1, 2, 1};
@@ -382,7 +384,7 @@ static void info(void)
     CHECK(flag && !strcmp(value, "read_once"));
     OK(MPI_Info_get(hints, "Access_Style", MPI_MAX_INFO_VAL, value, &flag));
     CHECK(flag && !strcmp(value, "random"));
-    /* "Overrides previous value, if key already known." */
+    /* The slide says of MPI_Info_set: "Overrides previous value, if key already known." */
     OK(MPI_Info_set(hints, "access_style", "sequential"));
     OK(MPI_Info_get(hints, "access_style", 3, value, &flag));
     CHECK(flag && !strcmp(value, "seq"));
@@ -399,7 +401,7 @@ static void info(void)
     void *memory;
     OK(MPI_Alloc_mem(64, hints, &memory));
     OK(MPI_Free_mem(memory));
-    /* In C the constants include the terminating zero byte. */
+    /* In C, MPI_MAX_INFO_KEY and MPI_MAX_INFO_VAL include the terminating zero byte. */
     memset(key, 'k', sizeof key);
     memset(lengthy, 'v', sizeof lengthy);
     key[MPI_MAX_INFO_KEY - 1] = lengthy[MPI_MAX_INFO_VAL - 1] = 0;

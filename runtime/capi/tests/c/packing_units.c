@@ -41,7 +41,7 @@ static void a_count_and_its_numbers(int i, int by_packing)
             CHECK(position == 4 + 4 * i);
             OK(MPI_Isend(buff, position, MPI_PACKED, size > 1, 0, MPI_COMM_WORLD, &request));
         } else {
-            /* "One can replace the last three lines with" a typed send. */
+            /* The section says: "One can replace the last three lines with" a send of the datatype itself. */
             OK(MPI_Isend(MPI_BOTTOM, 1, newtype, size > 1, 0, MPI_COMM_WORLD, &request));
         }
     }
@@ -106,9 +106,9 @@ static void one_string_of_all(int root)
     free(lbuf);
 }
 
-/* "A message sent with any type can be received using the type MPI_PACKED". The receiver can unpack such a
-   message in several pieces. A message that several calls packed can be received with any type that has
-   the same signature. */
+/* Checks that "a message sent with any type can be received using the type MPI_PACKED". The receiver can
+   unpack such a message in several pieces. A message that several calls packed can be received with any
+   type that has the same signature. */
 static void units(void)
 {
     struct { int n; double x[3]; } from = {5, {1.5, -2.25, 8}}, to = {0, {0, 0, 0}};

@@ -70,7 +70,7 @@ int main(void)
     RAISES(MPI_ERR_TRUNCATE, MPI_Mrecv(in, 10, MPI_BYTE, &message, &status));
     CHECK(message == MPI_MESSAGE_NULL);
     OK(MPI_Wait(&sends[0], MPI_STATUS_IGNORE));
-    /* From MPI_PROC_NULL. */
+    /* A probe for a message from MPI_PROC_NULL returns MPI_MESSAGE_NO_PROC. */
     OK(MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, &status));
     CHECK(message == MPI_MESSAGE_NO_PROC);
     check_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0);

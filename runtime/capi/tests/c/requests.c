@@ -87,7 +87,7 @@ static void several(void)
         out[i] = 100 * i + rank;
         OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, comm, &receives[i]));
     }
-    /* No message has been sent. */
+    /* No rank has sent a message yet. */
     meet(other);
     OK(MPI_Testall(N, receives, &flag, statuses));
     CHECK(!flag);
@@ -153,7 +153,7 @@ static void persistent(void)
         }
         OK(MPI_Request_free(&requests[1]));
     }
-    /* The receive is started and cancelled. */
+    /* The persistent receive is started and then cancelled. */
     OK(MPI_Start(&requests[0]));
     OK(MPI_Cancel(&requests[0]));
     OK(MPI_Wait(&requests[0], statuses));
@@ -178,7 +178,7 @@ static void cancelled(void)
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag && request == MPI_REQUEST_NULL);
     meet(other);
-    /* The next receive gets the message. */
+    /* The cancelled receive must not take the message, so the next receive gets it. */
     OK(MPI_Isend(&out, 1, MPI_INT, other, 8, comm, &send));
     OK(MPI_Irecv(&in, 1, MPI_INT, other, 8, comm, &request));
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));

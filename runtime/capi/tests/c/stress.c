@@ -108,7 +108,7 @@ struct message {
     int send_kind, receive_kind, send_shared, receive_shared;
 };
 
-/* One side of a message. */
+/* The sender's or the receiver's side of a message. */
 struct side {
     struct layout layout;
     int shared;

@@ -583,7 +583,7 @@ static int is_array(kind *kind)
            kind == kind_dims;
 }
 
-/* Puts all arrays of the call at `address`. */
+/* Makes all arrays of the call begin at `address`. */
 static void arrays_at(call *call, void *address)
 {
     for (int i = 0; i < call->row->count; i++)

@@ -9,7 +9,7 @@
 /// Cells `start .. start + len` of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// First cell.
+    /// Position of the first cell.
     pub start: usize,
     /// Number of cells.
     pub len: usize,

@@ -15,7 +15,7 @@ use super::measure::{Measurement, PHASES};
 pub struct Report<'a> {
     /// The times.
     pub measurement: &'a Measurement,
-    /// The faces of rank 0.
+    /// The faces of the block of rank 0.
     pub faces: &'a [FaceReport<3>],
     /// Number of bytes that all ranks together send to other ranks in one exchange. (A rank may also be its
     /// own neighbour.)

@@ -126,8 +126,8 @@ impl<T> Table<T> {
 
     /// Returns whether a handle has an object. Unlike [`find`](Self::find), this function makes no counted
     /// reference.
-    // Never inlined: the fast paths for `MPI_COMM_WORLD` would need more registers, and would spill some to
-    // the stack.
+    // Never inlined: with this function inlined, the fast paths for `MPI_COMM_WORLD` would need more
+    // registers and spill some of them to the stack.
     #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()

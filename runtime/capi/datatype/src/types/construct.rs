@@ -47,8 +47,8 @@ unsafe fn blocks<C: Number, A: Number>(
     blocklengths: Array<C>,
     displacements: Array<A>,
 ) -> Result<(Vec<i64>, Vec<i64>)> {
-    // SAFETY: `blocklengths` and `displacements` have at least `count` entries each (condition of `#
-    // Safety`).
+    // SAFETY: `blocklengths` and `displacements` have at least `count` entries each (condition of
+    // `# Safety`).
     unsafe {
         Ok((
             list(blocklengths, count, "array_of_blocklengths")?,
@@ -200,8 +200,8 @@ unsafe fn members<C: Number, A: Number>(
     // SAFETY: `types` has at least `count` entries (condition of `# Safety`). This function uses the iterator
     // before it returns.
     let types = unsafe { types.entries(count, "array_of_types")? };
-    // SAFETY: `blocklengths` and `displacements` also have at least `count` entries each (condition of `#
-    // Safety`).
+    // SAFETY: `blocklengths` and `displacements` also have at least `count` entries each (condition of
+    // `# Safety`).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let types =
         types.map(|handle| Ok(find(handle)?.tree().clone())).collect::<Result<Vec<Datatype>>>()?;
