@@ -60,7 +60,7 @@ int main(void)
             OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
         }
     }
-    /* A receive that is too short for a matched message. */
+    /* A matched message is received with wrong arguments, and then by a receive that is too short. */
     OK(MPI_Isend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD, &sends[0]));
     OK(MPI_Mprobe(other, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
     RAISES(MPI_ERR_COUNT, MPI_Mrecv(in, -1, MPI_BYTE, &message, &status));

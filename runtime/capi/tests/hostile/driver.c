@@ -172,7 +172,8 @@ static void child(const struct row *row)
     still_works(&call);
     snprintf(place->text, sizeof place->text, "%s: after it", row->name);
     if (row->mode != VALUE && row->mode != REFUSED) {
-        /* In the other modes, MPI_Finalize might wait for a request that a valid call has left. */
+        /* If a valid call had left a pending request, MPI_Finalize would wait for it, and the driver would
+           report a hang. */
         if (MPI_Finalize() != MPI_SUCCESS) complain(&call, -1, "MPI_Finalize failed");
     }
     fflush(stderr);

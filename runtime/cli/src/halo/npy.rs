@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
 /// Returns the values in C order. `bytes` has the values after the header, in the order that the header
 /// states.
 ///
-/// The number of doubles in `bytes` is the product of the extents in `header.shape`.
+/// The caller passes as many doubles as the product of the extents in `header.shape`.
 pub fn values(header: &Header, bytes: &[u8]) -> Vec<f64> {
     let double = |chunk: &[u8; 8]| f64::from_le_bytes(*chunk);
     let (words, _) = bytes.as_chunks::<8>();

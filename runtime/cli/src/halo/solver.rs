@@ -47,7 +47,7 @@ pub struct Phases {
     pub plain: Duration,
 }
 
-/// The computation of one rank.
+/// The computation of one rank: its fields, their exchange, and the times.
 pub struct Solver {
     halo: Halo<f64, 3>,
     /// The exchange with hand-written loops; `None` if the options select datatypes.
@@ -142,7 +142,7 @@ impl Solver {
         self.exchanges
     }
 
-    /// Computes one step.
+    /// Computes one time step.
     pub fn step(&mut self) -> typepack::Result<()> {
         match self.stencil {
             Stencil::Star => self.step_with::<Star>(),
