@@ -1,4 +1,4 @@
-//! Makes the exported functions from the tables of the ABI, and sets the name of the library.
+//! Generates the exported functions from the tables of the ABI, and sets the library's soname.
 
 use std::path::Path;
 use typepack_capi_tables::{Tables, exports, folder};

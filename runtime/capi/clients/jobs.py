@@ -1,12 +1,13 @@
-"""Runs modules of mpi4py's tests as jobs of several sizes, and prints a table. scripts/clients calls it.
+"""Runs modules of mpi4py's tests as jobs of several sizes, and prints a table. scripts/clients runs this program.
 
     jobs.py --prefix P --tests DIR --excluded FILE --work DIR --sizes 1,2,4 [MODULE ...]
 
-Without a MODULE it runs all modules of DIR, except those that FILE excludes. FILE names excluded modules and
-excluded tests, one per line, with a reason after '#'. The excluded tests of the modules run too, in jobs of
-their own: a test that passes at every size is reported, so that it can be removed from the list. A name that
-no module or test has is an error. The output of a job is shown only if the job failed. Tests that skip
-themselves are listed with their reasons. The exit code is 1 if a job failed or a name is unknown.
+Without a MODULE, the program runs all modules of DIR except those that FILE excludes. FILE names excluded
+modules and excluded tests, one per line, with a reason after '#'. Excluded tests also run, in separate jobs. If
+such a test passes at every size, the program says so, because the test can then be removed from FILE. A name in
+FILE that no module and no test has is an error. The program prints the output of a job only if the job failed.
+It lists the tests that skip themselves, with their reasons. The exit code is 1 if a job failed or a name is
+unknown.
 """
 
 import argparse
@@ -18,12 +19,13 @@ import sys
 import time
 from pathlib import Path
 
-# The time limit of a job. The slowest one, test_datatype with 4 ranks on 2 busy processors, takes up to 2 minutes.
+# The time limit of a job in seconds. The slowest job, test_datatype with 4 ranks, takes up to 120 seconds on 2 busy
+# processors.
 SECONDS = 300
 
 
 def read_excluded(path):
-    """Returns names with their reasons. A name without a reason ends the program."""
+    """Returns the names in a file with their reasons. A name without a reason ends the program with an error."""
     names = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         name, _, reason = line.partition("#")
@@ -39,7 +41,7 @@ def read_excluded(path):
 
 
 class Job:
-    """One module at one size, with what its ranks wrote into their records."""
+    """A job that has run one module at one size, with the contents of the records of its ranks."""
 
     def __init__(self, options, module, size, mode):
         self.module, self.size, self.mode = module, size, mode
@@ -70,7 +72,7 @@ class Job:
             self.hung += [running] if running else []
 
     def outcome(self, name):
-        """Returns the outcome of a test. It failed if it failed on any rank or did not end on every rank."""
+        """Returns the outcome of a test. A test has failed if it failed on one rank or did not end on every rank."""
         outcomes = [ends.get(name, "failed") for ends in self.ends]
         return next((o for o in ("failed", "skipped") if o in outcomes), "passed")
 
@@ -85,7 +87,8 @@ class Job:
 
 
 def timed(command):
-    """Returns exit code and output. mpiexec has a time limit of its own; this one is for mpiexec itself."""
+    """Returns the exit code and the output. mpiexec ends the job at its own time limit; the limit here ends mpiexec
+    if mpiexec hangs."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -134,7 +137,7 @@ def main():
         if module not in there:
             sys.exit(f"clients: mpi4py has no test module 'test_{module}'")
     unknown = [f"test_{module}" for module in whole if module not in there]
-    # A module that is named on the command line runs even if it is excluded.
+    # A module that the command line names runs even if FILE excludes it.
     if options.modules:
         whole = {}
     else:
@@ -180,7 +183,7 @@ def main():
         if all(each):
             print(f"clients: {options.excluded}: '{name}' passes; remove it from the list")
     total = [sum(row[column] for row in rows) for column in (2, 3, 4)]
-    # A job may fail although every test passed: a rank may crash at its end.
+    # A job may fail although every test passed, because a rank may crash after its last test.
     failed = max(total[1], failures)
     left = sum(len(names) for names in by_module.values())
     print(f"{total[0]} passed, {failed} failed, {total[2]} skipped; {left} tests and {len(whole)} modules excluded")

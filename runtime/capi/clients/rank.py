@@ -1,15 +1,15 @@
-"""One rank of a job that runs one module of mpi4py's tests; jobs.py starts it under mpiexec.
+"""Runs one module of mpi4py's tests as one rank of a job. jobs.py starts the ranks with mpiexec.
 
     rank.py TESTS MODULE RECORD only|without [NAMES]
 
 TESTS is the directory of mpi4py's tests, and MODULE is one of them. NAMES is a file of test names
 (module.class.test, one per line). With "only", rank.py runs only these tests; with "without", it leaves them
-out. It appends a line to RECORD.<rank> for each event of a test, so that the last line of a job that hung
-names the test:
+out. rank.py appends a line to RECORD.<rank> for each event of a test. If the job hangs, the last line of the file
+names the test that did not end. The lines are:
 
     known NAME          the module has this test
-    start NAME          before it runs
-    end NAME OUTCOME    passed, failed, or skipped and why
+    start NAME          the test begins
+    end NAME OUTCOME    the test has ended; OUTCOME is passed, failed, or skipped with a reason
 """
 
 import os
@@ -27,12 +27,12 @@ os.chdir(os.path.dirname(tests))
 
 import main as suite  # noqa: E402  (mpi4py's own test program)
 
-# The launcher's variable has the rank before MPI is initialised.
+# The rank comes from a variable that the launcher sets, because MPI is not initialised yet.
 log = open(f"{record}.{os.environ.get('TYPEPACK_RANK', '0')}", "a", buffering=1, encoding="utf-8")
 
 
 class Loader(suite.TestLoader):
-    """mpi4py's loader, with exact names."""
+    """mpi4py's test loader, except that it selects tests by their exact names."""
 
     def getTestCaseNames(self, case):
         chosen = []
@@ -45,7 +45,7 @@ class Loader(suite.TestLoader):
 
 
 class Result(unittest.TextTestResult):
-    """The usual report on stderr, and the record."""
+    """Reports the tests on stderr as usual, and also writes the record."""
 
     def startTest(self, test):
         self.outcome = "passed"

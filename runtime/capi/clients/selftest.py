@@ -1,4 +1,7 @@
-"""Tests how suite.py judges programs and how jobs.py reads exclusions. scripts/suite and scripts/clients run it first."""
+"""Tests how suite.py judges programs and how jobs.py reads exclusions.
+
+scripts/suite and scripts/clients run these tests first.
+"""
 
 import contextlib
 import io
@@ -35,7 +38,7 @@ class Judge(unittest.TestCase):
                 self.assertEqual(self.ends(139, output, wanted), "crashes: signal 11 (SIGSEGV)")
             self.assertEqual(self.ends(124, UNBUILT, wanted), "hangs")
             self.assertEqual(self.ends(1, UNBUILT + HANG, wanted), "hangs")
-        # The launcher's own words.
+        # CRASH and HANG imitate lines of the launcher, so the launcher's source must contain the words.
         self.assertIn("the job exceeded its time limit of", ENDING.read_text())
         self.assertIn("bug", self.ends(1, "typepack bug: ...\n", "TestStatus"))
 

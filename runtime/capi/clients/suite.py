@@ -1,20 +1,22 @@
 """Runs the programs of MPICH's test suite under typepack's mpiexec, and reports how they ended. scripts/suite
-calls it.
+runs this program.
 
     suite.py --prefix P --tests DIR --excluded FILE DIRECTORY ...
 
-Each directory has a list. A line of the list has a program, the number of ranks, and sometimes arguments (arg=),
-variables (env=), a time limit (timeLimit=) and a result other than "No Errors" (resultTest=). The output of mpiexec
-and of the library decides how a line ended. The first of these that applies is the result:
+Each directory has a list of programs. A line of the list has a program, the number of ranks, and sometimes
+arguments (arg=), variables (env=), a time limit (timeLimit=) and an expected result other than "No Errors"
+(resultTest=). How the run of a line ended follows from the exit code and the output of mpiexec. The result is the
+first of these that applies:
 
-    crashes       a signal ended a rank, or the library reported a bug of its own: failed, whatever the list wants
-    hangs         the time limit ended the job: failed, whatever the list wants
+    crashes       a signal ended a rank, or the library reported a bug of its own (a failure in any case)
+    hangs         the time limit ended the job (a failure in any case)
     not built     the program called a function that `typepack info --functions` lists as not built
-    passed        the program ended as the list wants
-    failed        all other lines, also of programs that cannot be compiled
+    passed        the program ended as the list expects
+    failed        the run ended in any other way, or the program cannot be compiled
 
-FILE names programs that may fail (DIRECTORY/NAME # REASON). A program that passes with every line of its list is
-reported, so that it can be removed from FILE. The exit code is 1 if a program failed that FILE does not name.
+FILE names programs that may fail (DIRECTORY/NAME # REASON). If such a program passes in all its lines, suite.py
+says so, because the program can then be removed from FILE. The exit code is 1 if a program failed that FILE does
+not name.
 """
 
 import argparse
@@ -29,18 +31,18 @@ from pathlib import Path
 
 from jobs import read_excluded
 
-# The time limit of a program. Two busy processors need less, except for programs that wait by spinning.
+# The time limit of a program in seconds. On two busy processors, only programs that wait by spinning need longer.
 SECONDS = 180
-# The time limit of an excluded program, which may hang.
+# The time limit of an excluded program in seconds. It is short, because such a program may hang.
 BRIEF = 30
-# Programs with more ranks are not run.
+# Programs that need more ranks than this are not run.
 RANKS = 10
 # The exit code with which mpiexec ends a job at its time limit.
 TIMED_OUT = 124
 
 
 class Line:
-    """A line of a list."""
+    """A line of a list: a program and how to run it."""
 
     def __init__(self, words):
         self.name, self.ranks = words[0], int(words[1])
@@ -55,7 +57,8 @@ class Line:
 
 
 def lines_of(directory):
-    """Returns the lines of a directory. Lines that differ only in settings of MPICH count once."""
+    """Returns the lines of a directory's list. If lines differ only in settings of MPICH, only the first
+    counts."""
     seen = {}
     for text in (directory / "testlist").read_text(encoding="utf-8").splitlines():
         words = shlex.split(text, comments=True)
@@ -73,7 +76,7 @@ def unbuilt(prefix):
 
 
 def judge(code, output, wanted, missing):
-    """Returns how a program ended, unless mpiexec itself hung."""
+    """Returns how a run of a program ended. `run` handles the case that mpiexec itself hangs."""
     signal_line = re.search(r"^mpiexec: rank \d+ .*killed by (signal .*)$", output, re.MULTILINE)
     if signal_line:
         return f"crashes: {signal_line[1]}"
@@ -89,14 +92,14 @@ def judge(code, output, wanted, missing):
         good = code != 0
     else:
         good = code == 0 and "no errors" in output.lower()
-    # A function that is built but lacks an operation is a failure, even if the list wants an error.
+    # If a function is built but does not support an operation, the run failed, even if the list expects an error.
     if good and "MPI_ERR_UNSUPPORTED_OPERATION" not in output:
         return "passed"
     return f"failed with exit code {code}"
 
 
 def run(options, directory, line, seconds, missing):
-    """Runs a line; returns how it ended, and its output."""
+    """Runs the program of a line. Returns how the run ended, and the output."""
     program = options.tests / directory / line.name
     if line.ranks > RANKS:
         return "too many ranks", ""
@@ -110,7 +113,7 @@ def run(options, directory, line, seconds, missing):
     try:
         output = process.communicate(timeout=seconds + 30)[0].decode(errors="replace")
     except subprocess.TimeoutExpired:
-        # The launcher itself hangs.
+        # mpiexec did not end the job at its own time limit, so mpiexec itself hangs.
         os.killpg(process.pid, signal.SIGKILL)
         return "hangs, and mpiexec with it", process.communicate()[0].decode(errors="replace")
     return judge(process.returncode, output, line.wanted, missing), output
@@ -132,7 +135,7 @@ def main():
             end, output = run(options, directory, line, seconds, missing)
             good = end == "passed"
             whole[name] = whole.get(name, True) and good
-            # A crash is excused only where the reason says that the program crashes.
+            # FILE excuses a crash only if the reason in FILE begins with the word crashes.
             crash = end.startswith("crashes") and not excluded.get(name, "").startswith("crashes")
             if not good and name in excluded and not crash:
                 end = "excluded"

@@ -1,4 +1,4 @@
-//! Makes the constants of the ABI from its tables.
+//! Generates the constants of the ABI from the tables in `runtime/capi/abi`.
 
 use std::path::Path;
 use typepack_capi_tables::{Tables, constants, folder};

@@ -1,8 +1,9 @@
 //! Attributes: values that users attach to communicators and datatypes (MPI-5.0 section 7.7).
 //!
-//! A key belongs to one kind of object, and has functions that copy and delete values. Each object keeps a
-//! list of values. The values of a freed key keep the key alive. The library holds no lock while it calls a
-//! function of the user, because that function may call the library.
+//! A key belongs to one kind of object, and has a function that copies its values and a function that deletes
+//! them. Each object keeps a list of attributes, which are pairs of a key and a value. A freed key lives on
+//! while an object has a value of that key. The library holds no lock while it calls a user's function,
+//! because that function may call the library.
 
 use crate::abi;
 use crate::argument::{InOut, Output};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The kind of object that a key is for.
+/// The kind of object to which the attributes of a key can be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Communicators.
@@ -22,7 +23,7 @@ pub enum Of {
     Type,
 }
 
-/// A key.
+/// A key of attributes.
 #[derive(Debug)]
 pub struct Key {
     of: Of,
@@ -43,18 +44,19 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed keys. A freed key lives as long as an object has a value of the key. `MPI_Comm_delete_attr`
-    /// can delete such a value, so the number of the key must stay known.
+    /// Freed keys. A freed key lives as long as an object has a value of the key. The program can still pass
+    /// the number of the key to `MPI_Comm_delete_attr` to delete such a value, so this map still finds the
+    /// key by its number.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
 
-/// The numbers of keys begin above those of predefined keys.
+/// All keys. The numbers of users' keys begin above those of the predefined keys.
 static KEYS: Mutex<Keys> =
     Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
 fn keys() -> MutexGuard<'static, Keys> {
-    // A poisoned lock is fine: every change is one insertion or removal.
+    // The keys may be used after a panic poisoned the lock, because every change is one insertion or removal.
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,7 +65,8 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// Returns a key. A freed key is found too as long as an object has a value of this key.
+/// Returns the key with the number `number`. Also finds a freed key, as long as an object has a value of this
+/// key.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {
@@ -82,7 +85,7 @@ fn unknown(number: c_int) -> Failure {
     Failure::new(abi::ERR_KEYVAL, "keyval", detail)
 }
 
-/// Makes a key.
+/// Makes a key and writes its number.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if `keyval` is null, and `MPI_ERR_OTHER` if all numbers have been used.
@@ -105,10 +108,11 @@ pub fn create(
     Ok(())
 }
 
-/// Writes the value of an attribute, and whether it is set.
+/// Writes whether an attribute is set, and its value if it is.
 ///
 /// # Errors
-/// Returns `MPI_ERR_ARG` if a pointer is null, and the errors of `value`. Then nothing is written.
+/// Returns `MPI_ERR_ARG` if a pointer is null, and the errors of `value`. Nothing is written if there is an
+/// error.
 pub fn answer(
     value: impl FnOnce() -> Result<Option<*mut c_void>>,
     target: Output<*mut c_void>,
@@ -123,10 +127,12 @@ pub fn answer(
     Ok(())
 }
 
-/// Frees a key. Values of the key stay; they can be read and deleted by its number.
+/// Frees a key. Objects keep their values of the key, and the program can still read and delete these values
+/// by the number of the key.
 ///
 /// # Errors
-/// Returns `MPI_ERR_KEYVAL` if there is no such key, or it has been freed.
+/// Returns `MPI_ERR_KEYVAL` if there is no such key or the key has been freed, and `MPI_ERR_ARG` if the
+/// pointer is null.
 pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
     let (number, out) = keyval.read("keyval")?;
     let key = find(of, number)?;
@@ -151,13 +157,14 @@ struct Value {
 pub struct Attributes(Mutex<Vec<Value>>);
 
 impl Attributes {
-    /// Makes an empty list.
+    /// Makes an empty list of attributes.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     fn values(&self) -> MutexGuard<'_, Vec<Value>> {
-        // A poisoned lock is fine: every change is one operation on the list.
+        // The list may be used after a panic poisoned the lock, because every change is one operation on the
+        // list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,7 +172,7 @@ impl Attributes {
         self.values().iter().find(|value| value.number == number).cloned()
     }
 
-    /// Returns the value of a key, if it is set.
+    /// Returns the value of a key; `None` if the object has no value of this key.
     ///
     /// # Errors
     /// Returns `MPI_ERR_KEYVAL` if there is no such key.
@@ -174,11 +181,11 @@ impl Attributes {
         Ok(self.value(number).map(|value| value.value.0))
     }
 
-    /// Sets a value, and first deletes the old value if there is one.
+    /// Sets the value of a key. If the object already has a value of the key, the old value is deleted first.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key, and the code of the delete function if it fails.
-    /// Then the old value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key. If the delete function fails, returns the code of
+    /// that function, and the old value stays.
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
         if let Some(old) = self.value(number) {
@@ -191,11 +198,11 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes a value.
+    /// Deletes the value of a key.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of it, and the code of the
-    /// delete function if it fails. Then the value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of the key. If the delete
+    /// function fails, returns the code of that function, and the value stays.
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
         find_used(of, number)?;
         let Some(old) = self.value(number) else {
@@ -207,10 +214,11 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all values, the last one first, because their object ends.
+    /// Deletes all values, beginning with the one that was set last. The caller frees the object afterwards.
     ///
     /// # Errors
-    /// Returns the code of the first delete function that fails. Its value and the values before it stay.
+    /// Returns the code of the first delete function that fails. The value that it should have deleted, and
+    /// the values that were set before that value, stay.
     pub fn clear(&self, handle: usize) -> Result {
         loop {
             let Some(last) = self.values().last().cloned() else { return Ok(()) };
@@ -219,12 +227,13 @@ impl Attributes {
         }
     }
 
-    /// Copies the attributes to a duplicate of the object, as the copy functions say. The library calls the
-    /// copy functions with the handle of the original.
+    /// Copies the attributes to `duplicate`, a duplicate of the object. The copy function of each key decides
+    /// whether and how a value is copied. The copy functions get `original`, the handle of the original
+    /// object.
     ///
     /// # Errors
     /// Returns the code of the first copy function that fails. The values that the duplicate has by then are
-    /// deleted again, with the duplicate's own handle.
+    /// deleted again. Their delete functions get `handle`, the handle of the duplicate.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
         let values = self.values().clone();
         for Value { number, key, value } in values {
@@ -235,7 +244,8 @@ impl Attributes {
                     match function.call(original, number, key.extra.0, value.0) {
                         Ok(copied) => copied,
                         Err(code) => {
-                            // The caller gets the first error; an error of a delete function is ignored.
+                            // The caller gets the error of the copy function, so an error of a delete
+                            // function is ignored here.
                             let _ = duplicate.clear(handle);
                             return Err(Failure::of_callback(
                                 code,

@@ -1,22 +1,22 @@
-//! The user's functions. This is the one place where an address from C becomes a function.
+//! The user's callback functions. Only this file converts an address from C to a function.
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
-//! The functions here first compare the address with these values, and call only an address that is none of
-//! them.
+//! The constructors here first compare the address with these values, and only an address that is none of
+//! them is ever called.
 
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
 
-/// An error handler of the user. The handlers of all four kinds of objects have this type, with a pointer to
-/// the handle.
+/// An error handler of the user. The error handlers of communicators, files, windows and sessions all have
+/// the same form: their first argument is a pointer to the handle of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFunction(Callback);
 
-// SAFETY: the address is that of code. The program registered it with a library that it may call from several
-// threads, so the program promises that its error handler may run on each of them.
+// SAFETY: the value is the address of code, which any thread may call. The program registered this error
+// handler with a library that it calls from several threads, so the program promises that the handler may run
+// on each of these threads.
 unsafe impl Send for ErrorFunction {}
-// SAFETY: the value is an address that never changes, and the error handler may run on several threads at
-// once (see `Send`).
+// SAFETY: the address never changes, and the error handler may run on several threads at once (see `Send`).
 unsafe impl Sync for ErrorFunction {}
 
 impl ErrorFunction {
@@ -25,18 +25,19 @@ impl ErrorFunction {
         (!callback.is_null()).then_some(Self(callback))
     }
 
-    /// Calls the function with the handle of the object and a pointer to the error code. Returns the code
-    /// that the function leaves there.
+    /// Calls the function with pointers to the handle of the object and to the error code. Returns the error
+    /// code that the function leaves at its pointer.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
         let (mut handle, mut code) = (handle, code);
-        // The function is variadic in C, so it must be called as one, even with two arguments.
+        // The function is variadic in C, so the call must have a variadic type, although it passes only two
+        // arguments.
         type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
         // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
-        // registered it as a function of this type. Its first argument points to a handle, which is as wide
-        // as a pointer.
+        // registered the address as that of a function of this type: the first parameter points to a handle,
+        // and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: both pointers point to local variables. The program promises that its error handler may be
-        // called with them.
+        // called with a pointer to a handle and a pointer to a code.
         unsafe { function(&raw mut handle, &raw mut code) };
         code
     }
@@ -49,7 +50,7 @@ pub enum CopyFunction {
     Nothing,
     /// The value is copied as it is (`MPI_X_DUP_FN`).
     Same,
-    /// The user's function decides.
+    /// The user's function decides whether the attribute is copied, and returns the copied value.
     User(UserCopy),
 }
 
@@ -57,15 +58,15 @@ pub enum CopyFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserCopy(Callback);
 
-// SAFETY: the address is that of code, and the program promises that its copy function may run on each thread
-// that duplicates an object.
+// SAFETY: the value is the address of code, and the program promises that its copy function may run on each
+// thread that duplicates an object.
 unsafe impl Send for UserCopy {}
 // SAFETY: the value is an address that never changes, and the copy function may run on several threads at
 // once (see `Send`).
 unsafe impl Sync for UserCopy {}
 
 impl CopyFunction {
-    /// Returns what `callback` stands for.
+    /// Returns the function or the predefined behaviour that `callback` stands for.
     pub fn new(callback: Callback) -> Self {
         match callback as usize {
             crate::abi::COMM_NULL_COPY_FN => Self::Nothing,
@@ -76,7 +77,8 @@ impl CopyFunction {
 }
 
 impl UserCopy {
-    /// Calls the function; returns the value for the duplicate, or `None` if the duplicate gets none.
+    /// Calls the copy function. Returns the value for the duplicate, or `None` if the function decides not to
+    /// copy the attribute.
     ///
     /// # Errors
     /// Returns the code of the function if it is not 0.
@@ -96,12 +98,13 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
-        // SAFETY: the address is not a sentinel, and null is one of the sentinels (checked by
-        // `CopyFunction::new`). The program registered it as a function of this type. Its first argument is
-        // a handle, which is as wide as a pointer.
+        // SAFETY: `CopyFunction::new` has checked that the address is not a sentinel, and null is one of the
+        // sentinels. The program registered the address as that of a copy function, which has this type: the
+        // first parameter is a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
-        // SAFETY: the result pointers point to `copy` and `flag`. The program promises that its copy function
-        // may be called with `extra` and `value`, which it has passed itself.
+        // SAFETY: the pointers for the results point to the local variables `copy` and `flag`. The program
+        // promises that its copy function may be called with `extra` and `value`, because the program itself
+        // registered these two values.
         let code = unsafe {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
         };
@@ -112,20 +115,19 @@ impl UserCopy {
     }
 }
 
-/// The function that is called when an attribute is deleted; `None` if there is none
-/// (`MPI_X_NULL_DELETE_FN`).
+/// The function that the library calls when an attribute is deleted; `None` for `MPI_X_NULL_DELETE_FN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteFunction(Option<Callback>);
 
-// SAFETY: the address is that of code, and the program promises that its delete function may run on each
+// SAFETY: the value is the address of code, and the program promises that its delete function may run on each
 // thread that deletes an attribute.
 unsafe impl Send for DeleteFunction {}
-// SAFETY: the value is an address that never changes, and the delete function may run on several threads at
-// once (see `Send`).
+// SAFETY: the address is never written again, and the delete function may run on several threads at once (see
+// `Send`).
 unsafe impl Sync for DeleteFunction {}
 
 impl DeleteFunction {
-    /// Returns what `callback` stands for.
+    /// Returns the function or the predefined behaviour that `callback` stands for.
     pub fn new(callback: Callback) -> Self {
         Self((callback as usize != crate::abi::COMM_NULL_DELETE_FN).then_some(callback))
     }
@@ -143,11 +145,12 @@ impl DeleteFunction {
     ) -> Result<(), c_int> {
         type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
-        // SAFETY: the address is not the sentinel (`new`), which is null. The program registered it as a
-        // function of this type. Its first argument is a handle, which is as wide as a pointer.
+        // SAFETY: `new` has checked that the address is not the sentinel, which is null. The program
+        // registered the address as that of a delete function, which has this type: the first parameter is a
+        // handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
-        // SAFETY: the program promises that its delete function may be called with `value` and `extra`, which
-        // it has passed itself.
+        // SAFETY: the program promises that its delete function may be called with `value` and `extra`,
+        // because the program itself registered these two values.
         match unsafe { function(handle, keyval, value, extra) } {
             0 => Ok(()),
             code => Err(code),
@@ -155,7 +158,7 @@ impl DeleteFunction {
     }
 }
 
-/// The user's functions of a generalized request, and the pointer that they are called with.
+/// The user's functions of a generalized request, and the pointer that the library passes to them.
 #[derive(Clone, Copy, Debug)]
 pub struct Generalized {
     query: Callback,
@@ -164,12 +167,15 @@ pub struct Generalized {
     extra: *mut c_void,
 }
 
-// SAFETY: the program promises that its functions may run on each thread that completes the request. Only
-// they follow `extra`.
+// SAFETY: the program promises that its functions may run on each thread that completes the request. The
+// library never reads the memory at `extra`; only these functions do.
 unsafe impl Send for Generalized {}
 
 impl Generalized {
-    /// Returns the functions at these addresses; the name of the argument if one of them is null.
+    /// Returns the functions at these addresses.
+    ///
+    /// # Errors
+    /// Returns the name of the argument if one of the addresses is null.
     pub fn new(
         query: Callback,
         free: Callback,
@@ -183,39 +189,41 @@ impl Generalized {
         }
     }
 
-    /// Asks the query function for the status; returns its code.
+    /// Calls the query function, which fills `status`. Returns the code of the function.
     pub fn query(self, status: &mut raw::Status) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
         // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
-        // registered it as a function of this type.
+        // registered the address as that of a query function, which has this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
-        // SAFETY: `status` is a reference, so the query function may write to it. The program promises that
-        // the function may be called with `extra`.
+        // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
+        // promises that its query function may be called with `extra`.
         unsafe { function(self.extra, status) }
     }
 
-    /// Calls the free function, because the request ends; returns its code.
+    /// Calls the free function when the request is freed. Returns the code of the function.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
-        // registered it as a function of this type.
+        // registered the address as that of a free function, which has this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
         unsafe { function(self.extra) }
     }
 
-    /// Calls the cancel function, tells it whether the request is complete, and returns the function's code.
+    /// Calls the cancel function and tells it whether the request is complete. Returns the code of the
+    /// function.
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
-        // registered it as a function of this type.
+        // registered the address as that of a cancel function, which has this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }
     }
 }
 
-// The sentinels have the same values for all three kinds of objects, and in MPI-1.
+// The code above compares with the sentinels of communicators only. This is correct because the sentinels of
+// datatypes, of windows and of MPI-1 have the same values.
 const _: () = {
     use crate::abi::*;
     assert!(TYPE_NULL_COPY_FN == COMM_NULL_COPY_FN && WIN_NULL_COPY_FN == COMM_NULL_COPY_FN);

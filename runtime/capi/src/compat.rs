@@ -1,8 +1,10 @@
-//! The symbols for the block of names outside the ABI in `mpi.h` (`abi/compat.csv`).
+//! The symbols that the compatibility block of `mpi.h` needs. This block has names that are not part of the
+//! ABI (`abi/compat.csv`).
 //!
-//! The symbols are four variables and one function. The values of the variables are the addresses by which
-//! Fortran programs ignore a status. The function is the constructor of MPI-1 that takes bound markers. The
-//! other names of the block are inline functions of the header.
+//! The symbols are four variables and one function. The value of each variable is an address; a program
+//! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
+//! of MPI-1, which takes the markers `MPI_LB` and `MPI_UB`. The other functions of the block are inline
+//! functions in the header.
 
 use crate::argument::FromC;
 use crate::datatype::construct;
@@ -10,7 +12,7 @@ use crate::entry::{self, At};
 use crate::raw;
 use std::ffi::c_int;
 
-/// `MPI_F_STATUS_IGNORE`: an address in the first page, where no object lies.
+/// `MPI_F_STATUS_IGNORE`. The value is an address below 8192, where no object lies.
 #[unsafe(no_mangle)]
 pub static MPI_F_STATUS_IGNORE: usize = 0x1f01;
 /// `MPI_F_STATUSES_IGNORE`.
@@ -27,8 +29,8 @@ pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
 ///
 /// # Safety
 ///
-/// - Each pointer is null or meets the promise of the type that `construct::structured_with_markers` takes
-///   for it (`argument/` of `typepack-capi-datatype`).
+/// - Each pointer is null, or fulfils the promise that the documentation of the corresponding parameter type
+///   of `construct::structured_with_markers` states (`argument/` of `typepack-capi-datatype`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_struct(
     count: c_int,
@@ -38,7 +40,8 @@ pub unsafe extern "C" fn MPI_Type_struct(
     newtype: *mut raw::Datatype,
 ) -> c_int {
     entry::enter("MPI_Type_struct", At::Nothing, || {
-        // SAFETY: each pointer meets the promise of its parameter's type (condition of `# Safety`).
+        // SAFETY: each pointer fulfils the promise of the type that it is converted to (condition of
+        // `# Safety`).
         let (blocklengths, displacements, types, newtype) = unsafe {
             (
                 FromC::from_c(blocklengths),

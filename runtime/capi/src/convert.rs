@@ -1,4 +1,4 @@
-//! Handles as integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
+//! Converts handles to integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
 //!
 //! The integer of a predefined handle is its ABI value. The integer of a user's handle is its lower half
 //! (`handle/`). An integer that belongs to no handle becomes the null handle.
@@ -8,7 +8,8 @@ use crate::handle::to_int;
 use crate::raw;
 use std::ffi::c_int;
 
-/// The largest value of a predefined handle, including the handles of the compatibility block.
+/// The largest value that a predefined handle can have. The handles of the compatibility block of `mpi.h`
+/// also lie below it.
 const LAST_PREDEFINED: c_int = 0x1fff;
 
 fn from_int(integer: c_int, null: usize, live: impl FnOnce(c_int) -> Option<usize>) -> usize {

@@ -1,8 +1,10 @@
-//! The entry of every call from C: it checks that the call is allowed now, catches panics and raises errors.
+//! The functions through which every call from C enters the library. They check that the call is allowed at
+//! this stage of the process, catch panics, and call error handlers.
 //!
 //! Every exported function (`exports.rs`) calls its implementation through this module. The implementation
-//! returns a [`Result`]. This module raises a failure through the error handler of the call's object
-//! (`error/handler.rs`), and returns the error code if the handler returns.
+//! returns a [`Result`]. If the implementation fails, this module calls the error handler of the call's
+//! object (`error/handler.rs`), for example of its communicator. If the error handler returns, the exported
+//! function returns the error code.
 
 use crate::abi;
 use crate::comm::{self, world};
@@ -18,11 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The object whose error handler is called for a failure.
 #[derive(Clone, Copy, Debug)]
 pub enum At {
-    /// No object: the handler of `MPI_COMM_SELF` is called.
+    /// No object. The error handler of `MPI_COMM_SELF` is called.
     Nothing,
     /// A communicator.
     Comm(raw::Comm),
-    /// A file; `MPI_FILE_NULL` if the file is not open yet, or no longer.
+    /// A file; `MPI_FILE_NULL` if the file is not open yet, or is no longer open.
     File(raw::File),
     /// A window.
     Win(raw::Win),
@@ -30,7 +32,7 @@ pub enum At {
     Session(raw::Session),
 }
 
-/// Runs a function that may be called between init and finalize.
+/// Runs a function that the program may call only between init and finalize.
 #[inline]
 pub fn enter<E: Into<Failure>>(
     name: &'static str,
@@ -43,7 +45,7 @@ pub fn enter<E: Into<Failure>>(
     always(name, at, call)
 }
 
-/// Runs a function that may be called at any time.
+/// Runs a function that the program may call at any time.
 #[inline]
 pub fn always<E: Into<Failure>>(
     name: &'static str,
@@ -57,7 +59,8 @@ pub fn always<E: Into<Failure>>(
     }
 }
 
-/// Runs a function that cannot fail and returns a value instead of an error code. A panic is fatal.
+/// Runs a function that cannot fail and that returns a value instead of an error code. If it panics, the job
+/// ends.
 #[inline]
 pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -68,15 +71,17 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 
 #[cold]
 fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
-    // A handler of the user may call this library, and a handler of the library may panic.
+    // `raise` may panic too, for example if the user's error handler calls this library. No panic may cross
+    // into C.
     match catch_unwind(AssertUnwindSafe(|| raise(name, at, &failure))) {
         Ok(code) => code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
     }
 }
 
-/// Calls the error handler of the object, and returns the code that the call returns. If the handle is not
-/// valid, the handler of `MPI_COMM_SELF` is called, or the handler of `MPI_FILE_NULL` for a file.
+/// Calls the error handler of the object. Returns the code that the exported function returns to C. If the
+/// handle of the object is not valid, the error handler of `MPI_COMM_SELF` is called, or for a file that of
+/// `MPI_FILE_NULL`.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);
@@ -109,7 +114,8 @@ fn outside(name: &'static str) -> c_int {
     handler::fatal(name, &Failure::new(abi::ERR_OTHER, "call", format!("not allowed {when}")))
 }
 
-/// Runs a function of the tool interface. The tool interface has its own return codes, and no error handlers.
+/// Runs a function of the tool interface. Such a function returns codes of the tool interface, and calls no
+/// error handler.
 #[inline]
 pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -119,7 +125,7 @@ pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     }
 }
 
-/// Returns the code of a function of the tool interface that is not built.
+/// Returns the code that a function of the tool interface returns if it is not built.
 #[cold]
 pub fn tool_not_built() -> c_int {
     if crate::env::version::tools_ready() {

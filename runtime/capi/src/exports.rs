@@ -1,5 +1,6 @@
-//! The exported functions: every `MPI_X` and `PMPI_X` of the ABI. The build script makes them from
-//! `abi/functions.csv` and `abi/built.csv`. Each goes through `entry.rs`.
+//! The exported functions: every `MPI_X` and `PMPI_X` of the ABI. The build script generates them from
+//! `abi/functions.csv` and `abi/built.csv`. Each exported function calls its implementation through a
+//! function of `entry.rs`.
 
 #![expect(
     unused_variables,

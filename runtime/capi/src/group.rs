@@ -1,7 +1,8 @@
 //! Groups behind handles (MPI-5.0 section 7.3).
 //!
-//! The runtime has the sets (`typepack::Group`). `comm/` makes groups from communicators, and communicators
-//! from groups. A group without members always has the handle `MPI_GROUP_EMPTY`, whichever call makes it.
+//! The runtime implements groups (`typepack::Group`). The functions of `comm/` make groups from communicators
+//! and communicators from groups. A group without members always has the handle `MPI_GROUP_EMPTY`, whichever
+//! call makes the group.
 
 use crate::abi;
 use crate::argument::{Array, InOut, OutArray, Output};
@@ -46,12 +47,12 @@ pub fn insert(group: Group) -> Result<raw::Group> {
     Ok(raw::Group(GROUPS.insert(Arc::new(group))?))
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     GROUPS.of_int(integer)
 }
 
-/// Returns the constant for the result of a comparison.
+/// Returns the constant of the ABI for the result of a comparison.
 pub fn comparison(comparison: Comparison) -> c_int {
     match comparison {
         Comparison::Identical => abi::IDENT,
@@ -61,7 +62,7 @@ pub fn comparison(comparison: Comparison) -> c_int {
     }
 }
 
-/// Returns the elements of an array argument.
+/// Returns a copy of the `n` entries of an array argument.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if `n` is negative, and the errors of [`Array::copy`].
@@ -72,7 +73,7 @@ pub fn comparison(comparison: Comparison) -> c_int {
 unsafe fn list<T: Copy>(n: c_int, array: Array<T>, argument: &'static str) -> Result<Vec<T>> {
     let length = usize::try_from(n)
         .map_err(|_| Failure::new(abi::ERR_ARG, "n", format!("{n} is negative")))?;
-    // SAFETY: `array` has `n` entries (condition of `# Safety`), and `length` is `n`.
+    // SAFETY: `array` has at least `n` entries (condition of `# Safety`), and `length` equals `n`.
     Ok(unsafe { array.copy(length, argument)? })
 }
 
@@ -102,7 +103,8 @@ pub fn translate_ranks(
     ranks2: OutArray<c_int>,
 ) -> Result {
     let (first, second) = (find(group1)?, find(group2)?);
-    // SAFETY: `MPI_Group_translate_ranks` gives both arrays `n` entries, the length of `ranks`.
+    // SAFETY: the caller of `MPI_Group_translate_ranks` passes two arrays of `n` entries each, and
+    // `ranks.len()` equals `n`.
     let (ranks, results) = unsafe {
         let ranks = list(n, ranks1, "ranks1")?;
         let results = ranks2.places(ranks.len(), "ranks2")?;
@@ -121,7 +123,7 @@ pub fn translate_ranks(
             Err(Failure::new(abi::ERR_RANK, "ranks1", detail))
         }
     });
-    // No result is written unless all ranks can be translated.
+    // All ranks are translated before a result is written, so that a call with a wrong rank writes nothing.
     results.fill(translated.collect::<Result<Vec<c_int>>>()?);
     Ok(())
 }
@@ -165,7 +167,8 @@ pub fn difference(group1: raw::Group, group2: raw::Group, newgroup: Output<raw::
     combine(group1, group2, newgroup, Group::difference)
 }
 
-/// Makes a group of those members of another that an array of `n` entries names.
+/// Makes a group from the members of another group that an array of `n` entries selects. `choose` makes the
+/// new group from the old one and the entries.
 fn choose<T: Copy>(
     group: raw::Group,
     (n, array, argument): (c_int, Array<T>, &'static str),
@@ -174,7 +177,8 @@ fn choose<T: Copy>(
 ) -> Result {
     let group = find(group)?;
     let out = newgroup.required("newgroup")?;
-    // SAFETY: the calls that choose members (`MPI_Group_incl` and those like it) give the array `n` entries.
+    // SAFETY: `MPI_Group_incl`, `MPI_Group_excl` and their forms for ranges call this function. Their callers
+    // pass an array of `n` entries.
     let chosen = unsafe { list(n, array, argument)? };
     out.set(insert(choose(&group, chosen)?)?);
     Ok(())
@@ -233,7 +237,8 @@ pub fn range_excl(
     choose(group, array, newgroup, |group, triples| group.exclude_ranges(&ranges(&triples)))
 }
 
-/// `MPI_Group_free`. Calls return `MPI_GROUP_EMPTY`, so a program may free it like any other group.
+/// `MPI_Group_free`. A program may free `MPI_GROUP_EMPTY` like any other group, because a call may have
+/// returned that handle. The handle stays valid.
 pub fn free(group: InOut<raw::Group>) -> Result {
     let (handle, out) = group.read("group")?;
     if handle.0 != abi::GROUP_EMPTY {

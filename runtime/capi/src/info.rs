@@ -1,7 +1,7 @@
 //! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
 //!
-//! Keys stand in the order in which they were first set, and are case sensitive. `MPI_INFO_ENV` says how the
-//! job was started; it cannot be changed.
+//! The keys of an info object are in the order in which they were first set. They are case sensitive.
+//! `MPI_INFO_ENV` says how the process was started, and cannot be changed.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
@@ -24,7 +24,8 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// Returns the content of `MPI_INFO_ENV`. Before init it has fewer keys, and is not kept.
+/// Returns the content of `MPI_INFO_ENV`. Before init, the content lacks a key, so this function does not
+/// keep it and describes the process again at the next call.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -44,7 +45,7 @@ fn described() -> Info {
     let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
-    // The ranks that run this program, not all ranks of the job.
+    // This number counts the ranks that run this program, not all ranks of the job.
     if let Some(ranks) = lifecycle::program_size() {
         add("maxprocs", ranks.to_string().into());
     }
@@ -52,18 +53,20 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    // `thread_level` is missing: it is the level that was requested before the program began, and mpiexec has
-    // no option for it.
+    // The key `thread_level` is missing. Its value would be the thread level that the user requested when
+    // starting the program, but `mpiexec` has no option for that.
     Info { entries: Mutex::new(entries) }
 }
 
 impl Info {
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // A poisoned lock is fine: each change is one operation on the list.
+        // The entries may be used after a panic poisoned the lock, because each change is one operation on
+        // the list.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the alignment in bytes that `mpi_minimum_memory_alignment` asks for; 1 if it is not set.
+    /// Returns the alignment in bytes that the key `mpi_minimum_memory_alignment` asks for; 1 if the key is
+    /// not set.
     ///
     /// # Errors
     /// Returns `MPI_ERR_INFO_VALUE` if the value is not a power of two.
@@ -77,12 +80,12 @@ impl Info {
         })
     }
 
-    /// Returns all keys and values, in their order.
+    /// Returns all keys and values, in the order of the keys.
     pub fn all(&self) -> Vec<Entry> {
         self.entries().clone()
     }
 
-    /// Returns the value of a key.
+    /// Returns the value of a key; `None` if the key is not set.
     pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     }
@@ -97,12 +100,12 @@ pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
     Ok(raw::Info(INFOS.insert(Arc::new(info))?))
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     INFOS.of_int(integer)
 }
 
-/// Returns the object of a handle.
+/// Returns the info object of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
@@ -113,7 +116,7 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// Returns the entries of an info object, in their order.
+/// Returns the entries of an info object, in the order of the keys.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
@@ -130,7 +133,7 @@ fn invalid(info: raw::Info) -> Failure {
     Failure::no_object(abi::ERR_INFO, ("info", "info object"), info.0, null)
 }
 
-/// Returns the object of a handle that may be changed.
+/// Returns the info object of a handle for a call that changes the object. `MPI_INFO_ENV` is an error here.
 fn find_own(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
@@ -154,8 +157,8 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Before init, the process has only the information about its own start, so the
-/// object contains nothing else.
+/// `MPI_Info_create_env`. Before init, the process knows nothing about the job, so the object contains only
+/// what the process knows about its own start.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();
@@ -205,7 +208,7 @@ pub fn delete(info: raw::Info, key: Text) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_get`: returns the value, cut to `valuelen` characters.
+/// `MPI_Info_get`: returns the value, truncated to `valuelen` characters.
 pub fn get(
     info: raw::Info,
     key: Text,
@@ -220,16 +223,16 @@ pub fn get(
     }
     let found = info.value(&key);
     if let Some(found) = &found {
-        // SAFETY: `MPI_Info_get` gives `value` `valuelen` bytes and one for the end. `valuelen` is not
-        // negative.
+        // SAFETY: the caller of `MPI_Info_get` passes a buffer of `valuelen` bytes and one more byte for the
+        // zero byte at the end. `valuelen` is not negative (checked above), so the sum is at least 1.
         unsafe { value.required(valuelen.saturating_add(1), "value")? }.write(found);
     }
     flag.set(found.is_some().into());
     Ok(())
 }
 
-/// `MPI_Info_get_string`: returns the value, cut to `*buflen` bytes including its end, and the room that it
-/// needs.
+/// `MPI_Info_get_string`: returns the value, truncated to `*buflen` bytes including the zero byte at its end.
+/// Also returns in `*buflen` the number of bytes that the whole value needs.
 pub fn get_string(
     info: raw::Info,
     key: Text,
@@ -246,7 +249,8 @@ pub fn get_string(
     let found = info.value(&key);
     if let Some(found) = &found {
         if room > 0 {
-            // SAFETY: `MPI_Info_get_string` gives `value` `*buflen` bytes, which is `room`, here at least 1.
+            // SAFETY: the caller of `MPI_Info_get_string` passes a buffer of `*buflen` bytes. `room` equals
+            // `*buflen`, and is at least 1 here.
             unsafe { value.required(room, "value")? }.write(found);
         }
         length.set(found.len() as c_int + 1);

@@ -1,9 +1,8 @@
-//! Files (MPI-5.0 chapter 14). So far this module has only the handles and error handlers of files. The
-//! other calls on files check the handle and then fail, because they are not built yet.
+//! Files (MPI-5.0 chapter 14). So far this module implements only the handles and the error handlers of
+//! files. The other calls on files are not built yet: they check the handle and then fail.
 //!
-//! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for
-//! failures without an open file. Until the program sets another handler, this handler is
-//! `MPI_ERRORS_RETURN`.
+//! `MPI_FILE_NULL` has an error handler (section 14.7). A new file gets this error handler, and a failed call
+//! on a file that is not open calls it. It is `MPI_ERRORS_RETURN` until the program sets another one.
 
 use crate::abi;
 use crate::argument::Output;
@@ -14,7 +13,7 @@ use crate::handle::Kind;
 use crate::raw;
 use std::ffi::c_int;
 
-/// All files.
+/// The table of all files.
 pub static FILES: Objects = Objects::new(
     Kind::File,
     On::File,
@@ -28,8 +27,8 @@ pub static FILES: Objects = Objects::new(
 
 static DEFAULT: HandlerCell = HandlerCell::new(Handler::Return);
 
-/// Returns the error handler for a failure on a file and the handle to call it with: those of the file, or
-/// those of `MPI_FILE_NULL` if the file is not open.
+/// Returns the error handler for a failure on a file, and the handle that this error handler gets. If the
+/// file is not open, both belong to `MPI_FILE_NULL`.
 pub fn handler(file: raw::File) -> (Handler, usize) {
     match FILES.handler(file.0) {
         Some(handler) => (handler, file.0),

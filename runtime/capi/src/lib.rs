@@ -1,19 +1,22 @@
 //! libmpi_abi.so.1: the C face of typepack, behind the MPI 5 standard ABI.
 //!
-//! A call from C arrives in `exports.rs`, which the build script makes from `abi/functions.csv`. It passes
-//! `entry.rs`, which checks that the call is allowed now, catches panics and raises errors. Then it reaches
-//! the function that `built.csv` names. That function finds the objects of the handles, calls the runtime,
-//! and writes the results. A function that is not built raises `MPI_ERR_UNSUPPORTED_OPERATION`.
+//! C calls a function of `exports.rs`, which the build script generates from `abi/functions.csv`. The
+//! exported function calls `entry.rs`, which checks that the call is allowed at this stage of the process,
+//! catches panics and calls error handlers. `entry.rs` calls the implementation, the function that
+//! `abi/built.csv` names. The implementation finds the objects of the handles, calls the runtime, and writes
+//! the results. A function that is not built fails with `MPI_ERR_UNSUPPORTED_OPERATION`.
 //!
-//! The exported functions turn pointers into the types of `argument/` (in `typepack-capi-datatype`), which
-//! state what the C caller promises. They are the only code that trusts the caller.
+//! The exported functions turn pointers into the types of `argument/` (in `typepack-capi-datatype`). These
+//! types state what the C caller promises about each pointer. Only the exported functions rely on these
+//! promises without a check.
 //!
-//! The modules below stand in the order of their layers: each imports from its own folder and from those
-//! above it. The crate `typepack-capi-datatype` is the lowest layer: constants and types of the ABI, handles,
-//! datatypes.
+//! The modules below stand in the order of their layers. Each module imports only from its own folder and
+//! from the modules above it in this list. The crate `typepack-capi-datatype` is the lowest layer, and has
+//! the constants and types of the ABI, the handles, and the datatypes.
 //!
-//! Invariants: before the library follows a pointer from C, it checks the pointer as far as possible. No
-//! panic crosses into C. A call that fails has written only what the standard says.
+//! Three invariants hold. Before the library reads or writes memory through a pointer from C, it checks the
+//! pointer as far as possible. No panic crosses into C. A call that fails has written only the results that
+//! the standard names for a failed call.
 
 pub use typepack_capi_datatype::{abi, raw};
 use typepack_capi_datatype::{argument, buffer, count_width, failure, handle, status};

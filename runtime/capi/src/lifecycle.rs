@@ -1,9 +1,9 @@
-//! The stage of the process: before init, between init and finalize, or after finalize. The stage decides
-//! which calls are allowed (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread level of
-//! the process.
+//! The stage of the process: before init, between init and finalize, or after finalize. Which calls are
+//! allowed depends on the stage (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread
+//! level of the process.
 //!
-//! `entry.rs` reads the stage in every call; `env/` changes it. All facts of this module can be read at any
-//! time, even by an error handler before init.
+//! `entry.rs` reads the stage in every call, and the functions of `env/` change it. The functions here may be
+//! called at any time, even while an error handler runs before init.
 
 use crate::abi;
 use std::ffi::c_int;
@@ -34,17 +34,17 @@ pub fn stage() -> Stage {
     }
 }
 
-/// Records that the world model has been initialised.
+/// Records that init has succeeded.
 pub fn begin() {
     STAGE.store(1, Ordering::Release);
 }
 
-/// Records that the world model has been finalized.
+/// Records that finalize has succeeded.
 pub fn end() {
     STAGE.store(2, Ordering::Release);
 }
 
-/// The facts about the process that init finds out.
+/// What init finds out about the process.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     rank: usize,
@@ -55,26 +55,26 @@ struct Identity {
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records that the calling thread initialises the process: its rank in `MPI_COMM_WORLD`, how many ranks run
-/// the same program, and the thread level. Only the first call has an effect on rank, program size and
-/// thread.
+/// Records what init finds out: the rank of the process in `MPI_COMM_WORLD`, the number of ranks that run the
+/// same program, the granted thread level, and that the calling thread calls init. A second call changes only
+/// the thread level.
 pub fn identify(rank: usize, program_size: u64, threads: c_int) {
     let main = std::thread::current().id();
     THREADS.store(threads, Ordering::Relaxed);
     let _first = IDENTITY.set(Identity { rank, program_size, main });
 }
 
-/// Returns how many ranks run the same program as this one; `None` before init.
+/// Returns the number of ranks that run the same program as this rank; `None` before init.
 pub fn program_size() -> Option<u64> {
     IDENTITY.get().map(|identity| identity.program_size)
 }
 
-/// Returns the thread level that was granted.
+/// Returns the thread level that init has granted.
 pub fn threads() -> c_int {
     THREADS.load(Ordering::Relaxed)
 }
 
-/// Returns whether the calling thread called init.
+/// Returns whether the calling thread is the one that called init.
 pub fn is_main_thread() -> bool {
     IDENTITY.get().is_some_and(|identity| identity.main == std::thread::current().id())
 }
@@ -84,7 +84,7 @@ pub fn rank() -> Option<usize> {
     IDENTITY.get().map(|identity| identity.rank)
 }
 
-/// Ends the job with this code.
+/// Ends the job with the exit code `code`.
 pub fn abort(code: c_int) -> ! {
     typepack::abort(code)
 }

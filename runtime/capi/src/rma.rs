@@ -1,5 +1,5 @@
-//! Windows (MPI-5.0 chapter 12). So far this module has only the handles and error handlers of windows. The
-//! other calls on windows check the handle and then fail, because they are not built yet.
+//! Windows (MPI-5.0 chapter 12). So far this module implements only the handles and the error handlers of
+//! windows. The other calls on windows are not built yet: they check the handle and then fail.
 
 use crate::abi;
 use crate::error::handler::On;
@@ -7,7 +7,7 @@ use crate::error::objects::{Names, Objects, handler_calls};
 use crate::handle::Kind;
 use crate::raw;
 
-/// All windows.
+/// The table of all windows.
 pub static WINDOWS: Objects = Objects::new(
     Kind::Win,
     On::Win,

@@ -1,5 +1,5 @@
-//! Sessions (MPI-5.0 section 11.3). So far this module has only the handles and error handlers of sessions.
-//! The other calls on sessions check the handle and then fail, because they are not built yet.
+//! Sessions (MPI-5.0 section 11.3). So far this module implements only the handles and the error handlers of
+//! sessions. The other calls on sessions are not built yet: they check the handle and then fail.
 
 use crate::abi;
 use crate::error::handler::On;
@@ -7,7 +7,7 @@ use crate::error::objects::{Names, Objects, handler_calls};
 use crate::handle::Kind;
 use crate::raw;
 
-/// All sessions.
+/// The table of all sessions.
 pub static SESSIONS: Objects = Objects::new(
     Kind::Session,
     On::Session,

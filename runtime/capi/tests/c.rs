@@ -1,8 +1,8 @@
-//! Runs the C programs in `c/`. They are compiled against `include/mpi.h` and linked with the library. Each
-//! runs as one process without a launcher, and as jobs under typepack's `mpiexec`.
+//! Runs the C programs in `c/`. The tests compile each program against `include/mpi.h`, link it with the
+//! library, and run it as one process without a launcher and as jobs under typepack's `mpiexec`.
 //!
-//! A program exits with 0 if all its checks hold (`c/check.h`). The library is the one that cargo has built
-//! for this test. A job that hangs is killed, and its test fails (`job/`).
+//! A program exits with code 0 if all its checks hold (`c/check.h`). The library is the one that cargo has
+//! built for these tests. If a job hangs, the test kills it and fails (`job/`).
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Compiles `c/NAME.c`, only once: two tests of one program must not write the same file at the same time.
+/// Compiles `c/NAME.c` if no earlier call has compiled it. Several tests run the same program, and two of
+/// them must not write the executable at the same time.
 fn compile(name: &str) -> PathBuf {
     static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock().expect("no compilation failed");
@@ -26,12 +27,13 @@ fn compile(name: &str) -> PathBuf {
     library().join(name)
 }
 
-/// Compiles a program and runs it once for each number of ranks. 0 is one process without a launcher.
+/// Compiles a program and runs it once for each number of ranks in `sizes`. 0 stands for one process without
+/// a launcher.
 fn run(name: &str, sizes: &[usize]) {
     run_with(name, sizes, &[]);
 }
 
-/// Compiles and runs a program with environment variables.
+/// Compiles a program and runs it like [`run`], with the environment variables `env`.
 fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
     let exe = compile(name);
     for &size in sizes {
@@ -43,7 +45,8 @@ fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
                 command
             }
         };
-        // The search path that cargo sets has directories that may hold an older library.
+        // cargo sets `LD_LIBRARY_PATH` to directories that may contain an older library, so this line
+        // replaces it.
         command.env("LD_LIBRARY_PATH", library());
         let output = job::run(command, name, env);
         let ended = output.status;
@@ -75,7 +78,7 @@ programs! {
     started_collectives: [0, 1, 2, 3, 5, 9];
 }
 
-// Messages and requests.
+// These programs test messages and requests.
 programs! {
     modes: [0, 2, 3];
     requests: [0, 2];
@@ -92,7 +95,8 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// The examples from the texts on which the project is based; README.md has the table of them.
+// These programs are the examples from the texts on which the project is based. `README.md` in this folder
+// has a table of the examples.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];
@@ -100,7 +104,7 @@ programs! {
     languages: [0, 2];
 }
 
-/// Compiles and runs the C program of the project's README.
+/// Checks that the C program in the project's `README.md` compiles and prints its result.
 #[test]
 fn readme() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
@@ -116,7 +120,7 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
-/// Runs the programs about the type check, with every transport.
+/// Runs the program that tests the type check, with every transport.
 #[test]
 fn types() {
     const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -129,7 +133,7 @@ fn types() {
     ] {
         run_with("types", &[2], &[CHECKED, (name, value)]);
     }
-    // Correct programs still work with the check.
+    // Programs whose types match must still work if the type check is on.
     for name in ["collectives", "layouts", "modes", "requests", "packing_units", "truncated"] {
         run_with(name, &[0, 2], &[CHECKED]);
     }
@@ -163,7 +167,7 @@ fn stress() {
     }
 }
 
-/// Runs the memory program once for each transport, which it forces.
+/// Runs the program `memory` with each transport in turn.
 #[test]
 fn memory_by_one_way() {
     for way in ["heap", "ring", "pipeline"] {

@@ -1,7 +1,7 @@
-//! Checks that `include/mpi.h` is the file that the tables generate, that it compiles as C and C++ without a
-//! warning, and that it has the values and types of the tables.
+//! Checks that `include/mpi.h` is the file that is generated from the tables, that it compiles as C and as
+//! C++ without a warning, and that its constants and functions have the values and types in the tables.
 //!
-//! `TYPEPACK_BLESS=1` writes the file.
+//! With `TYPEPACK_BLESS=1`, the first test writes the file instead of comparing it.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -30,8 +30,8 @@ fn compile(compiler: &str, options: &[&str], name: &str, source: &str) {
     compile_with(include(), compiler, options, name, source);
 }
 
-/// Compiles a source text against the headers of a directory. If that fails, the test fails with the
-/// compiler's output.
+/// Compiles a source text against the headers of a directory. If the compiler fails, the test fails and shows
+/// the compiler's output.
 fn compile_with(include: &Path, compiler: &str, options: &[&str], name: &str, source: &str) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = directory.join(name);
@@ -62,8 +62,8 @@ fn it_compiles_without_a_warning() {
     }
 }
 
-/// Returns a source text that asserts that every constant of `header` has the value of the table, and every
-/// function except those in `lacking` has the type of the table.
+/// Returns a C source text with static assertions about `header`. They assert that every constant has the
+/// value in the table, and that every function except those in `lacking` has the type in the table.
 fn assertions(header: &str, lacking: &[&str]) -> String {
     let mut source = format!("#include <stdint.h>\n#include <{header}>\n");
     let tables = Tables::read();
@@ -98,9 +98,9 @@ fn values_and_types_are_those_of_the_tables() {
     compile("cc", &["-std=gnu11"], "values.c", &assertions("mpi.h", &[]));
 }
 
-/// The header in the wheel of MPICH 5.0.2 has the values and types of the tables. If the wheel has not been
-/// fetched, the test is skipped. If `TEST_MPICH=required` is set, as in `scripts/clients`, the test fails
-/// without the wheel.
+/// Checks that the header in the Python wheel of MPICH 5.0.2 has the values and types in the tables. If the
+/// wheel has not been fetched, the test is skipped. If `TEST_MPICH=required` is set, as in `scripts/clients`,
+/// the test fails without the wheel.
 #[test]
 fn the_header_of_mpich_says_the_same() {
     let mpich = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mpich/include");

@@ -1,10 +1,11 @@
-//! Calls every built function with one wrong argument at a time. Each call must return an error of the right
-//! class and write nothing, and the process must still work (`hostile/`).
+//! Calls every function that is built with one wrong argument at a time. Each call must return an error of
+//! the right class and write nothing, and the process must still work afterwards. The C sources are in
+//! `hostile/`.
 //!
-//! `hostile/calls.csv` has a row for each function of `abi/built.csv`: the kinds of its arguments, and what a
-//! call with valid arguments does. The test calls both forms of a function under both of its names.
-//! `hostile/kinds.c` has the valid and wrong values of each kind, and the error classes that wrong values
-//! raise.
+//! `hostile/calls.csv` has a row for each function of `abi/built.csv`. The row gives the kinds of the
+//! function's arguments, and says what a call with valid arguments does. The test calls a function and its
+//! large-count form, each under its names `MPI_X` and `PMPI_X`. `hostile/kinds.c` has the valid and the wrong
+//! values of each kind, and the error classes that the wrong values raise.
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
@@ -16,7 +17,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the rows of a table, without its header.
+/// Returns the rows of a table without the header line.
 fn table(path: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let mut reader = csv::Reader::from_path(path).expect("a table");
@@ -26,7 +27,8 @@ fn table(path: &str) -> Vec<Vec<String>> {
     reader.records().map(row).collect()
 }
 
-/// Returns the constants of error classes that are written as `ARG|T_INVALID`.
+/// Returns the names of the constants for a list of error classes such as `ARG|T_INVALID`, which `calls.csv`
+/// uses.
 fn classes(names: &str) -> String {
     let class = |name: &str| match name.strip_prefix("T_") {
         Some(name) => format!("MPI_T_ERR_{name}"),
@@ -35,7 +37,7 @@ fn classes(names: &str) -> String {
     names.split('|').map(class).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the bytes of a C parameter, or of an entry of an array.
+/// Returns the size of a C parameter in bytes; for an array, the size of an entry.
 fn bytes(parameter: &str) -> usize {
     let mut words = parameter.split(|c: char| !c.is_alphanumeric() && c != '_');
     match words.find(|word| !word.is_empty() && *word != "const") {
@@ -44,7 +46,7 @@ fn bytes(parameter: &str) -> usize {
     }
 }
 
-/// Returns one row of the C table.
+/// Returns the C source of one row of the table `rows` in `calls.c`.
 fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String {
     let count = parameters.iter().filter(|parameter| !["void", "..."].contains(&parameter.trim()));
     assert_eq!(
@@ -69,7 +71,7 @@ fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String 
     )
 }
 
-/// Returns the functions outside the ABI (the names of MPI-1) with their parameters.
+/// Returns the functions outside the ABI, which have names of MPI-1, with their parameters.
 fn old_names() -> HashMap<String, String> {
     let parameters = |row: &Vec<String>| {
         let (_, behind) = row[2].split_once('(').expect("a declaration");
@@ -79,7 +81,7 @@ fn old_names() -> HashMap<String, String> {
     rows.iter().filter(|row| row[1] == "function").map(parameters).collect()
 }
 
-/// Makes `calls.c` from the tables.
+/// Returns the source of `calls.c`, which is generated from the tables.
 fn source() -> String {
     let of_abi = table("abi/functions.csv").into_iter().map(|row| (row[0].clone(), row[2].clone()));
     let old = old_names();
@@ -106,7 +108,8 @@ fn source() -> String {
             if form != name && own.contains(form) {
                 continue;
             }
-            // The header defines the P names of the functions of MPI-1 as macros for the same functions.
+            // For a function of MPI-1, the header defines the name with the prefix P as a macro for the same
+            // function, so only one name is tested.
             for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
                 text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
             }
@@ -145,7 +148,7 @@ fn wrong_arguments_are_errors_and_nothing_else() {
     let exe = program::compile("hostile", &sources);
     let mut command = Command::new(exe);
     command.env("LD_LIBRARY_PATH", program::library());
-    // HOSTILE_ONLY=MPI_Send restricts the test to one function.
+    // A value such as `HOSTILE_ONLY=MPI_Send` restricts the test to the named functions.
     command.args(std::env::var("HOSTILE_ONLY").iter().flat_map(|names| names.split(' ')));
     let output = job::run(command, "hostile", &[]);
     let text = job::text(&output);

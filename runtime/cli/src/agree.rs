@@ -1,29 +1,30 @@
 //! Ends a job early if a check fails: all ranks end with the same exit code, and one rank prints one line.
 //!
-//! If one rank finds an error (a missing file), the other ranks do not know. If all ranks find an error (a
-//! bad argument), only one rank should print it. So `main.rs` and `halo/job.rs` pass every check through
-//! [`agree`].
+//! If only one rank finds an error (such as a missing file), the other ranks do not know about it. If all
+//! ranks find the same error (such as a bad argument), only one rank should print it. So the commands pass
+//! the result of every check to [`agree`].
 
 use std::fmt;
 use std::io::Write;
 
 use typepack::{Communicator, Error, ErrorKind, Op};
 
-/// The exit code of a bad argument.
+/// The exit code after a bad argument.
 pub const USAGE: u8 = 2;
-/// The exit code of every other failure.
+/// The exit code after any other failure.
 pub const FAILURE: u8 = 1;
 
-/// Prints the one line that explains why the program ends.
+/// Prints the line that explains why the program ends.
 pub fn say(line: impl fmt::Display) {
-    // If stderr is closed, the exit code is the only report (`eprintln!` would panic).
+    // If stderr is closed, the user learns about the error only from the exit code. `eprintln!` would panic
+    // in this case.
     let _nobody_reads = writeln!(std::io::stderr(), "typepack: {line}");
 }
 
 /// The reason why a rank stops.
 #[derive(Debug)]
 pub enum Stop {
-    /// All ranks know the error, and one rank has printed it.
+    /// All ranks know that there is an error, and one rank has printed it. The value is the exit code.
     Agreed(u8),
     /// A library call of this rank failed.
     Library(Error),
@@ -41,7 +42,7 @@ impl Stop {
         match self {
             Self::Agreed(code) => code,
             Self::Library(error) => {
-                // The launcher reports the rank that has died, so this rank prints nothing.
+                // If another rank has died, the launcher reports this, so this rank prints nothing.
                 if error.kind() != ErrorKind::ProcAborted {
                     say(error);
                 }
@@ -51,9 +52,10 @@ impl Stop {
     }
 }
 
-/// Returns the value of `result` if no rank has an error. Otherwise the lowest rank with an error prints it
-/// as `typepack: <error>`. All ranks wait for the line before they end, because `mpiexec` ends the job with
-/// the first failing rank and could lose the line.
+/// Returns the value of `result` if no rank has an error. Otherwise the lowest rank with an error prints its
+/// error as `typepack: <error>`, and all ranks get [`Stop::Agreed`] with the exit code `code`. All ranks wait
+/// until the line is printed, because `mpiexec` ends the job when the first rank fails, and the line could be
+/// lost.
 pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Result<T, Stop> {
     // Lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;

@@ -1,7 +1,7 @@
 //! `typepack info`: describes this installation and the job.
 //!
-//! `main.rs` calls [`about_the_installation`] before it joins the job, so that the user sees the value of a
-//! variable that prevents joining. It calls [`about_the_job`] after joining.
+//! `main.rs` calls [`about_the_installation`] before it joins the job. A variable with a bad value prevents
+//! joining, and the user must see this value. `main.rs` calls [`about_the_job`] after it has joined the job.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,8 @@ use typepack::{Cpu, Distance, Placement, Universe};
 
 use crate::agree::{FAILURE, Stop, agree};
 
-/// The arguments. `Command::Info` in `main.rs` has the help text.
+/// The arguments. `typepack info --help` prints the comments of the fields and that of `Command::Info` in
+/// `main.rs`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ pub struct Options {
     pub functions: bool,
 }
 
-/// The tables from which the build makes the C library.
+/// The table of all functions of the MPI ABI.
 const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");
 const BUILT: &str = include_str!("../../capi/abi/built.csv");
 
@@ -38,7 +39,7 @@ fn print(text: &str) -> Result<(), String> {
         .map_err(|error| format!("standard output: {error}"))
 }
 
-/// Prints versions, paths, variables and functions.
+/// Prints the versions, paths, variables and functions of this installation.
 pub fn about_the_installation(options: &Options) -> Result<(), String> {
     let mut text = format!("typepack {}: MPI 5.0, ABI 1.0\n", env!("CARGO_PKG_VERSION"));
     let exe = std::env::current_exe()
@@ -61,20 +62,22 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
     print(&text)
 }
 
-/// Appends a line, without blanks at its end.
+/// Appends `words` as a line, without the blanks at their end.
 fn line(text: &mut String, words: &str) {
     text.push_str(words.trim_end());
     text.push('\n');
 }
 
-/// Returns the path of the C library of the same installation or build.
+/// Returns the path of the C library that belongs to the program `exe`, in an installation or in a build
+/// folder of cargo.
 fn library(exe: &Path) -> Option<PathBuf> {
     let folder = exe.parent()?;
     let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns how many functions of each group are built and, with `list`, their names.
+/// Returns one line per group of functions, with the number of functions that are built. If `list` is true,
+/// also returns the names of all functions.
 fn coverage(list: bool) -> Result<String, String> {
     let rows = |table: &'static str| csv::Reader::from_reader(table.as_bytes()).into_records();
     let wrong = |error: csv::Error| format!("the table of functions: {error}");
@@ -86,7 +89,7 @@ fn coverage(list: bool) -> Result<String, String> {
     for row in rows(FUNCTIONS) {
         let row = row.map_err(wrong)?;
         let (name, group) = (row.get(0).unwrap_or_default(), row.get(3).unwrap_or_default());
-        // A row also stands for the function's large-count form (`_c`).
+        // A row of `BUILT` also stands for the large-count form of the function (`_c`).
         let base = name.strip_suffix("_c").unwrap_or(name);
         let is_built = built.iter().any(|row| row == name || row == base);
         groups.entry(group.to_owned()).or_default().push((name.to_owned(), is_built));
@@ -109,7 +112,7 @@ fn coverage(list: bool) -> Result<String, String> {
     Ok(text)
 }
 
-/// Prints the ranks, their CPUs and the protocols between them. Only rank 0 prints.
+/// Prints the ranks, the CPUs of the ranks and the protocols between the ranks. Only rank 0 prints.
 pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let printed = if world.rank() == 0 {
@@ -157,7 +160,8 @@ fn place(placement: &Placement, rank: usize) -> String {
     text
 }
 
-/// Returns the number of pairs of bound ranks at each distance, or `None` if there is no pair of bound ranks.
+/// Returns a text with the number of pairs of ranks at each distance. Only ranks that are bound to a CPU
+/// count. Returns `None` if there is no pair of such ranks.
 fn distances(placement: &Placement, size: usize) -> Option<String> {
     let cpus: Vec<Cpu> = (0..size).filter_map(|rank| placement.cpu(rank)).collect();
     let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();
@@ -189,7 +193,7 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("    ")).count(), 664);
         assert!(text.contains(" of 664;"), "{text}");
         assert!(text.contains("+ MPI_Init\n"), "{text}");
-        // The large-count form of a function that is built.
+        // The table has no row for `MPI_Type_vector_c`, but the row for `MPI_Type_vector` also stands for it.
         assert!(text.contains("+ MPI_Type_vector_c\n"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! The `typepack` tool: parses the command, joins the job, runs the command.
+//! The `typepack` tool. It parses the command line, joins the job, and runs the command.
 //!
 //! Invariants: after a bad argument, one rank prints exactly one line on stderr, and all ranks end with a
 //! non-zero exit code. No input makes this program panic.
@@ -76,14 +76,16 @@ fn main() -> ExitCode {
     };
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
-        // The report names kernels, so the JIT must compile them before anything is packed.
+        // The report names the kernels, so the JIT must compile them at commit. In its default mode, the JIT
+        // would compile them only after the type has moved some bytes.
         Ok(Command::Explain(_)) if std::env::var_os("TYPEPACK_JIT").is_none() => {
             Some("eager".into())
         }
         _ => None,
     };
     if let Some(mode) = mode {
-        // SAFETY: `main` has started no other thread, so no other thread can read the environment.
+        // SAFETY: `main` has not started a thread yet, so no other thread can read the environment at the
+        // same time.
         unsafe { std::env::set_var("TYPEPACK_JIT", mode) };
     }
     let way = match &command {
@@ -92,25 +94,26 @@ fn main() -> ExitCode {
         _ => None,
     };
     if way == Some(halo::Way::Interpreter) {
-        // SAFETY: `main` has just begun: no other thread exists that could read the environment.
+        // SAFETY: the process still has only this thread, so no other thread can read the environment at the
+        // same time.
         unsafe { std::env::set_var("TYPEPACK_KERNEL", "interpreter") };
     }
     if let Ok(Command::Info(options)) = &command
         && is_first()
         && let Err(error) = info::about_the_installation(options)
     {
-        // This rank still joins the job after the failure, because the other ranks wait for it to join.
+        // After this failure the rank still joins the job, because the other ranks wait until it has joined.
         say(error);
     }
     ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
 }
 
-/// Joins the job and runs the command. If the command line is bad, one rank prints the error.
+/// Joins the job and runs the command. If the command line is wrong, one rank prints the error.
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     let universe = match typepack::init() {
         Ok(universe) => universe,
-        // All ranks have the bad variable, but they have not joined the job and cannot use `agree`. So only
-        // rank 0 prints the error.
+        // A variable of the environment has a bad value, and all ranks get this error. They have not joined
+        // the job, so they cannot use `agree`. Instead, only rank 0 prints the error.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
                 say(error);
@@ -127,13 +130,13 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     }
 }
 
-/// Returns whether the environment says that this process is rank 0 or the only rank. This works before
-/// joining.
+/// Returns whether this process is rank 0 or the only rank. The answer comes from the environment, so it is
+/// known before the process joins the job.
 fn is_first() -> bool {
     std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0")
 }
 
-/// Prints a help or version text, on one rank only.
+/// Prints a help text or the version, but only on rank 0.
 fn help(error: &clap::Error) -> ExitCode {
     if is_first()
         && let Err(error) = error.print()
@@ -144,7 +147,8 @@ fn help(error: &clap::Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns a parse error as one line that begins with the argument.
+/// Converts an error of the command line parser to one line. If the error is about an argument, the line
+/// begins with the argument's name.
 fn line(error: &clap::Error) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -1,15 +1,16 @@
 //! A progress bar that works under `mpiexec`.
 //!
-//! Under `mpiexec` the stderr of a rank is a pipe. `mpiexec` tells the rank if there is a terminal at the
-//! other end, and forwards lines that end in a carriage return at once. So this file draws the bar as a line
-//! of text and a carriage return. Without a terminal it draws nothing.
+//! Under `mpiexec`, the stderr of a rank is a pipe to `mpiexec`. `mpiexec` tells the rank whether its own
+//! stderr is a terminal, and forwards a line that ends in a carriage return at once. So the bar is drawn as a
+//! line of text and a carriage return. If there is no terminal, nothing is drawn.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-/// Returns a bar over `length` steps on stderr, or a hidden bar if `shown` is false.
+/// Returns a progress bar for `length` steps, which is drawn on stderr. If `shown` is false, the bar is never
+/// drawn.
 pub fn bar(length: u64, shown: bool, what: &'static str) -> ProgressBar {
     if !shown {
         return ProgressBar::hidden();
@@ -28,12 +29,12 @@ pub fn finish(bar: &ProgressBar) {
     bar.finish_and_clear();
     if drawn {
         let width = usize::from(WIDTH);
-        // A failure to draw the bar does no harm: the terminal is gone.
+        // If writing fails, the terminal is gone, and nobody sees the bar any more.
         let _nobody_watches = io::stderr().write_all(format!("{:width$}\r", "").as_bytes());
     }
 }
 
-/// A one-line terminal whose only control characters are carriage returns and spaces.
+/// A terminal with one line for the `indicatif` crate. It draws with plain text and carriage returns only.
 #[derive(Debug)]
 struct CarriageReturns;
 
@@ -65,12 +66,12 @@ impl TermLike for CarriageReturns {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        // indicatif also writes pure padding, which must not become a line.
+        // `indicatif` sometimes writes only blanks, which must not be drawn as a line.
         let text = text.trim_end();
         if text.is_empty() {
             return Ok(());
         }
-        // Blanks up to the full width overwrite the previous text.
+        // The text is padded with blanks to the full width, to overwrite the previous text.
         let width = usize::from(WIDTH);
         io::stderr().write_all(format!("{text:<width$}\r").as_bytes())
     }

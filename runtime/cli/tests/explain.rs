@@ -1,4 +1,5 @@
-//! Runs `typepack explain` like a user: reports, drawings, files, and bad arguments.
+//! Runs `typepack explain` as a user does, and checks its reports, drawings, files, and answers to bad
+//! arguments.
 
 #[path = "../../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -62,7 +63,7 @@ fn refusals_say_where_and_leave_nothing() {
     assert!(text(&done.stderr).starts_with("typepack: --svg: /no such folder/x.svg:"), "{done:?}");
 }
 
-/// Runs `typepack explain` with a value of `TYPEPACK_KERNEL`, and returns its output.
+/// Runs `typepack explain` with `TYPEPACK_KERNEL` set to `strategy`, and returns its output.
 fn kernel(arguments: &[&str], strategy: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
     let done =
@@ -92,9 +93,9 @@ fn a_kernel_is_shown() {
     assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
 }
 
-/// A regression test: the report denied that there was a kernel if the kernel takes only short calls. The
-/// engine's table of costs decides which kernels take only short calls. At the time of writing, kernels that
-/// unpack long blocks do so on machines with AVX-512.
+/// Checks that the report shows a kernel that takes only short calls. (An earlier version reported that there
+/// was no kernel.) Which kernels take only short calls depends on the engine's table of costs. At the time of
+/// writing, these are kernels that unpack long blocks on machines with AVX-512.
 #[test]
 fn a_kernel_of_short_calls_is_shown() {
     let reports = ["portable", "avx2", "avx512"].into_iter().flat_map(|isa| {

@@ -1,6 +1,7 @@
-//! Runs the real `typepack halo` under the real `mpiexec`. The tests compare every decomposition, boundary,
-//! stencil, halo width and number of fields with the serial solution, and compare the line of every bad
-//! input. Each process has a deadline.
+//! Runs `typepack halo` as a user does, mostly under `mpiexec`. The tests check that many combinations of
+//! decomposition, boundary, stencil, halo width and number of fields give the serial solution, and that bad
+//! input gives the right line on stderr. A process that does not end by its deadline is killed, and the test
+//! fails.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Returns the folder of the tool, after building `mpiexec` there.
+/// Builds `mpiexec` in the folder of the `typepack` program, and returns this folder.
 fn bin() -> &'static Path {
     static BIN: OnceLock<PathBuf> = OnceLock::new();
     BIN.get_or_init(|| {
@@ -68,7 +69,8 @@ fn wait(child: &mut Child, command: &Command) -> Option<i32> {
     }
 }
 
-/// Runs `typepack` with these words, under mpiexec unless `ranks` is 0.
+/// Runs `typepack` with the arguments `words` under `mpiexec` on `ranks` ranks, or without `mpiexec` if
+/// `ranks` is 0.
 fn typepack(ranks: usize, words: &str, variables: &[(&str, &str)]) -> Outcome {
     let tool = env!("CARGO_BIN_EXE_typepack");
     let mut command = if ranks == 0 {
@@ -166,7 +168,8 @@ fn every_way_gives_the_same_bits() {
     }
     let words = "halo --grid 8x8x8 --steps 2 --way interpreter --verify";
     let interpreted = typepack(2, words, &[]).stdout;
-    // The two sums of eight bytes are contiguous: `memcpy` moves them.
+    // No face was packed by a kernel. The 16 bytes that `memcpy` moved are two contiguous sums of eight
+    // bytes.
     assert!(interpreted.contains("kernels 0, rows 0, memcpy 16, interpreter "), "{interpreted}");
 }
 
@@ -215,7 +218,8 @@ fn the_option_wins_over_the_variable() {
     let off = typepack(2, &format!("{words} --jit off"), &[("TYPEPACK_JIT", "eager")]);
     assert!(off.stdout.contains("jit of rank 0: 0 kernels"), "{}", off.stdout);
     let eager = typepack(2, &format!("{words} --jit eager"), &[("TYPEPACK_JIT", "off")]);
-    // If executable memory is denied (scripts/test does this), the JIT refuses to compile.
+    // If the system denies executable memory, the JIT refuses to compile, and there are no kernels to check.
+    // `scripts/test` also runs the tests in this situation.
     if !eager.stdout.contains(" 0 refusals,") {
         assert!(eager.stdout.contains("jit of rank 0: 0 kernels"), "{}", eager.stdout);
         return;
@@ -250,12 +254,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that is left behind does no harm.
+        // A failure to remove the folder is ignored, because a folder that is left behind does no harm.
         let _left_behind = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Returns a cube of (z, y, x) = (4, 5, 6) in C order, or in Fortran order.
+/// Returns the bytes of a cube of shape (z, y, x) = (4, 5, 6), in Fortran order if `fortran` is true, and in
+/// C order otherwise.
 fn cube(fortran: bool) -> Vec<u8> {
     let value = |z: usize, y: usize, x: usize| ((z * 5 + y) * 6 + x) as f64 * 0.37 - 11.0;
     let mut bytes = Vec::new();
@@ -329,13 +334,15 @@ fn tables_and_pictures_are_written() {
     }
 }
 
-/// Returns the lines of the ranks on stderr, without mpiexec's line about the rank that ended the job.
+/// Returns the lines that the ranks wrote on stderr. Leaves out the line of `mpiexec` about the rank that
+/// ended the job.
 fn said(outcome: &Outcome) -> String {
     let own = outcome.stderr.lines().filter(|line| !line.starts_with("mpiexec: rank "));
     own.map(|line| format!("{line}\n")).collect()
 }
 
-/// Checks that a bad input gives exactly this line, this exit code, and nothing on stdout.
+/// Checks that the command with the arguments `words` prints exactly the line `line` on stderr, prints
+/// nothing on stdout, and ends with the exit code `code`.
 fn refused(ranks: usize, words: &str, line: &str, code: i32) {
     let outcome = typepack(ranks, words, &[]);
     let what = format!("{ranks} ranks, {words}");
@@ -491,7 +498,7 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
     }
     assert_eq!(std::fs::read(&init).expect("the initial field"), cube(false));
     assert_eq!(std::fs::read(&old).expect("the old table"), b"of an earlier run");
-    // A file that was longer than the new text keeps no part of the old text.
+    // A file whose old text is longer than the new text must keep no part of the old text.
     let long = folder.file("long.csv", &[b'x'; 100_000]);
     verified(2, &format!("--grid 6x5x4 --steps 2 --csv {long}"), &[]);
     assert!(!std::fs::read_to_string(&long).expect("a table").contains("xxx"));
@@ -532,7 +539,7 @@ fn a_killed_rank_ends_the_run_with_the_launchers_line_alone() {
         assert!(Instant::now() < end, "no ranks");
         thread::sleep(Duration::from_millis(5));
     };
-    // By now the job is somewhere in the computation.
+    // After this time, the job is in the middle of the computation.
     thread::sleep(Duration::from_millis(200));
     let killed = Command::new("kill").args(["-9", &ranks[1].to_string()]).status();
     assert!(killed.expect("kill").success());

@@ -1,4 +1,4 @@
-//! Runs `typepack info` like a user, alone and with a variable set.
+//! Runs `typepack info` as a user does, without `mpiexec`, and checks what it prints.
 
 use std::process::{Command, Output};
 
@@ -31,7 +31,7 @@ fn all_parts_are_there() {
     assert!(line("TYPEPACK_EAGER_LIMIT").contains("4711"), "{out}");
     assert!(line("TYPEPACK_EAGER_LIMIT").contains("environment"), "{out}");
     assert!(line("TYPEPACK_TRANSPORT").contains("default"), "{out}");
-    // These variables are planned and have no effect yet.
+    // These variables are planned and have no effect yet, so the command must not list them.
     for name in ["TYPEPACK_IO", "TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE"] {
         assert!(!out.contains(name), "{name} in {out}");
     }
@@ -39,8 +39,8 @@ fn all_parts_are_there() {
     assert!(text(&info(&["--functions"], &[]).stdout).contains("MPI_Send"));
 }
 
-/// A user calls `typepack info` because a bad variable keeps a program from starting. So the command shows
-/// the value before it fails.
+/// Checks that the command shows the bad value of a variable before it fails. A user may run `typepack info`
+/// because such a variable keeps a program from starting.
 #[test]
 fn a_bad_value_is_shown_before_it_is_refused() {
     let done = info(&[], &[("TYPEPACK_EAGER_LIMIT", "plenty")]);

@@ -1,7 +1,8 @@
-//! The pages of the guide's reference that tables generate: `runtime/guide/reference/variables.md` from
-//! the runtime's list of variables, `runtime/guide/reference/functions.md` from the tables of the C library.
+//! Checks the two generated pages of the guide's reference. `runtime/guide/reference/variables.md` is
+//! generated from the runtime's list of variables, and `runtime/guide/reference/functions.md` from the tables
+//! of the C library.
 //!
-//! `TYPEPACK_BLESS=1 cargo test -p typepack-cli --test reference` writes them.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-cli --test reference` writes the two pages.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -12,11 +13,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use typepack::variables::variables;
 
-/// The tables that the C library is made from.
+/// The table of all functions of the MPI ABI.
 const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");
 const BUILT: &str = include_str!("../../capi/abi/built.csv");
 
-/// A page of the reference.
+/// Returns the path of a page of the reference.
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/reference").join(name)
 }
@@ -55,7 +56,8 @@ fn the_page_of_functions_is_what_is_built() {
             .collect::<Vec<_>>()
     };
     let built: Vec<String> = rows(BUILT).iter().map(|row| row[0].to_owned()).collect();
-    // Name without `_c`, whether a function of that name exists in both widths, whether it is built.
+    // For each group: the names of its functions without `_c`. For each name: whether the function also has a
+    // form with large counts, and whether it is built.
     let mut groups: BTreeMap<String, BTreeMap<String, (bool, bool)>> = BTreeMap::new();
     let (mut all, mut done) = (0, 0);
     for row in rows(FUNCTIONS) {
@@ -102,7 +104,7 @@ fn the_page_of_functions_is_what_is_built() {
     blessed(&page("functions.md"), &text);
 }
 
-/// Breaks lines before column 105.
+/// Breaks `text` into lines of at most 105 characters.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,25 +1,27 @@
-//! Checks of a call's buffer: whether memory can lie at the addresses of its elements.
+//! Checks the buffer of a call: whether memory can exist at the addresses of the buffer's elements.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 use typepack_engine::Plan;
 
-/// Bytes of the first page of memory, in which no object lies.
+/// Number of bytes of the first page of the address space. No object lies in this page.
 const PAGE: i64 = 4096;
 
-/// The largest number of bits that an address of a process has.
+/// Number of bits of the largest address that a process can use.
 pub const ADDRESS_BITS: u32 = 57;
 
-/// The smallest count that is checked. Fewer elements always end where memory can be.
+/// The smallest number of elements for which [`memory`] computes the end of a buffer that is not null. The
+/// computation would cost time in every call, and only buffers with many elements can end where no memory can
+/// exist.
 const MANY: u64 = 1 << 31;
 
-/// Checks the buffer of `elements` elements.
+/// Checks that memory can exist at the addresses of the `elements` elements at `buf`.
 ///
-/// A null pointer is `MPI_BOTTOM`, and valid if the displacements of the datatype are absolute addresses.
+/// A null pointer is `MPI_BOTTOM`. It is valid if the displacements of the datatype are absolute addresses.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if an element lies at an address where no memory can be.
+/// Returns `MPI_ERR_BUFFER` if an element lies at an address where no memory can exist.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
     if elements == 0 || (!buf.is_null() && elements < MANY) {

@@ -1,7 +1,8 @@
-//! The width of a call's counts: C integers, or `MPI_Count` in the calls whose name ends in `_c`.
+//! The width of the counts of a call. Most calls take C integers; the calls whose names end in `_c` take
+//! `MPI_Count`.
 //!
-//! A function is written once, generic over a [`CountWidth`]. The two exported functions are its two
-//! instances.
+//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances are the
+//! two exported functions.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -9,11 +10,11 @@ use crate::raw::{Aint, Count};
 use std::ffi::c_int;
 use typepack_engine::Form as Decoding;
 
-/// A count or displacement argument of either width.
+/// The type of a count or displacement argument: a C integer, an `MPI_Aint` or an `MPI_Count`.
 pub trait Number: Copy {
     /// Returns the value.
     fn wide(self) -> i64;
-    /// Returns the value in this type; `None` if it does not fit.
+    /// Returns `value` in this type; `None` if `value` does not fit in the type.
     fn exactly(value: i64) -> Option<Self>;
 }
 
@@ -50,23 +51,24 @@ impl Number for Aint {
     }
 }
 
-/// The argument types of one of the two widths.
+/// The argument types of the calls of one width.
 pub trait CountWidth {
-    /// Counts, block lengths, and displacements in elements.
+    /// The type of counts, block lengths, and displacements in elements.
     type Count: Number;
-    /// Displacements and extents in bytes.
+    /// The type of displacements and extents in bytes.
     type Address: Number;
-    /// Displacements in collective calls that divide the buffer into one part for each rank.
+    /// The type of the displacements of collective calls that divide a buffer into one part for each rank,
+    /// such as `MPI_Gatherv`.
     type Displacement: Number;
-    /// How a datatype decodes if a call of this width made the datatype.
+    /// The form in which decoding returns a datatype that a call of this width made.
     const DECODING: Decoding;
 }
 
-/// C integers for counts, `MPI_Aint` for bytes.
+/// The calls that take C integers for counts, and `MPI_Aint` for displacements in bytes.
 #[derive(Debug)]
 pub enum Int {}
 
-/// `MPI_Count` for everything.
+/// The calls whose names end in `_c`. They take `MPI_Count` for counts and for displacements in bytes.
 #[derive(Debug)]
 pub enum Large {}
 
@@ -84,7 +86,7 @@ impl CountWidth for Large {
     const DECODING: Decoding = Decoding::Large;
 }
 
-/// Returns the value of a count.
+/// Checks a count argument and returns its value.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COUNT` if `value` is negative.
@@ -94,8 +96,8 @@ pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
     u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
 }
 
-/// Returns the failure of a negative number. This is a separate function, so that callers without a failure
-/// stay short.
+/// Returns the failure for a negative argument. This code is a separate cold function, so that the code of
+/// its callers stays short.
 #[cold]
 pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
     Failure::new(class, argument, format!("{value} is negative"))

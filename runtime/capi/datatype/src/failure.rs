@@ -1,13 +1,14 @@
-//! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
+//! The failure of a call: an error class or error code, and a sentence that begins with the name of the wrong
+//! argument.
 //!
-//! The C face has a failure type of its own, which also knows the error handler (`error/` of
+//! The C face has another failure type, which also says which error handler to call (`error/` of
 //! `typepack-capi`).
 
 use crate::abi;
 use std::ffi::c_int;
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take
-/// only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
+/// matters because calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
@@ -16,7 +17,7 @@ pub struct Failure(Box<Said>);
 pub struct Said {
     /// The error code. For errors that this library finds, the code is the error class.
     pub code: c_int,
-    /// One sentence that begins with the argument's name.
+    /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
 }
 
@@ -27,14 +28,16 @@ impl Failure {
         Self::of_code(class, format!("{argument}: {}", detail.as_ref()))
     }
 
-    /// Makes a failure with any code.
+    /// Makes a failure with the error code `code` and the sentence `text`.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
         Self(Box::new(Said { code, text }))
     }
 
-    /// Makes the failure of a handle that stands for no object: null, stale, or of another kind. The first
-    /// parameter after the class has the name of the argument and of the kind: `("comm", "communicator")`.
+    /// Makes the failure for a handle that has no object of the expected kind: the handle is null or stale,
+    /// or belongs to an object of another kind. `argument` is the name of the argument and `kind` the kind of
+    /// object in words, for example `("comm", "communicator")`. `null` is the null handle of the kind, and
+    /// `null_name` is that handle's name.
     #[cold]
     pub fn no_object(
         class: c_int,
@@ -49,18 +52,18 @@ impl Failure {
         Self::new(class, argument, detail)
     }
 
-    /// Makes the failure of a null pointer.
+    /// Makes the failure for a null pointer in `argument`.
     #[cold]
     pub fn null(argument: &'static str) -> Self {
         Self::new(abi::ERR_ARG, argument, "null pointer, but the call needs an address")
     }
 
-    /// Returns the code.
+    /// Returns the error code.
     pub fn code(&self) -> c_int {
         self.0.code
     }
 
-    /// Returns code and text.
+    /// Returns the error code and the text.
     pub fn into_said(self) -> Said {
         *self.0
     }

@@ -1,8 +1,9 @@
 //! The types of the ABI as C passes them.
 //!
-//! A handle is a number as wide as an address. Each kind of handle has a type of its own, so that a
-//! communicator cannot be passed for a datatype. `handle/` finds the object of a handle; nothing follows a
-//! handle as an address. `abi.rs` has the values of the predefined handles.
+//! A handle is a number as wide as an address. Each kind of handle is a separate Rust type, so that a
+//! function cannot pass a communicator for a datatype by mistake. The tables of `handle/` find the object of
+//! a handle; the library never uses a handle as an address. `abi.rs` has the values of the predefined
+//! handles.
 
 use std::ffi::{c_int, c_void};
 
@@ -13,8 +14,8 @@ pub type Count = i64;
 /// `MPI_Offset`.
 pub type Offset = i64;
 
-/// A callback as C passes it. It may be null or a sentinel, so it becomes a function only after it has been
-/// compared with these (`callback.rs` of the C face).
+/// A callback as C passes it. It may be null or a sentinel, so the C face converts it to a function only
+/// after it has compared it with null and with the sentinels (`callback.rs` of the C face).
 pub type Callback = *const c_void;
 
 /// A handle of the tool interface.
@@ -31,7 +32,7 @@ macro_rules! handles {
             pub struct $name(pub usize);
 
             impl $name {
-                /// The null handle.
+                /// The null handle of this kind.
                 pub const NULL: Self = Self(crate::abi::$null);
             }
         )*
@@ -63,8 +64,8 @@ handles! {
     Win = WIN_NULL;
 }
 
-/// `MPI_Status`: eight C integers. The first two words of `internal` are the number of packed bytes of the
-/// message, the third says whether the operation was cancelled (`status.rs`).
+/// `MPI_Status`: eight C integers. The first two words of `internal` hold the number of packed bytes of the
+/// message. The third word is 1 if the operation was cancelled, and 0 otherwise (`status.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Status {

@@ -1,7 +1,8 @@
 //! Statuses: the results of completed operations (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
 //!
-//! The first two internal words are the number of packed bytes of the message, the third says whether the
-//! operation was cancelled. Only calls that complete several operations write the error field.
+//! The first two words of the field `internal` hold the number of packed bytes of the message. The third word
+//! says whether the operation was cancelled. A call that completes one operation does not write the error
+//! field; a call that completes several operations may write it.
 
 use crate::abi;
 use crate::argument::{FromC, InOut, Input, Output, Place};
@@ -12,7 +13,7 @@ use crate::types;
 use std::ffi::c_int;
 
 impl Status {
-    /// Returns the empty status.
+    /// Returns the empty status of the standard: any source, any tag, no error, 0 bytes, not cancelled.
     pub fn empty() -> Self {
         Self { source: abi::ANY_SOURCE, tag: abi::ANY_TAG, ..Self::default() }
     }
@@ -39,7 +40,8 @@ impl Status {
     }
 }
 
-/// The address for a status: `MPI_STATUS_IGNORE`, which is null, or an address that may be written.
+/// The address for a status. The address is null (`MPI_STATUS_IGNORE`), or the library may write a status
+/// there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct StatusOutput(*mut Status);
@@ -58,7 +60,7 @@ impl From<Place<Status>> for StatusOutput {
 }
 
 impl StatusOutput {
-    /// Stands for a status that the caller ignores.
+    /// The value for a status that the caller ignores.
     pub const IGNORED: Self = Self(std::ptr::null_mut());
 
     /// Returns whether the caller ignores the status.
@@ -67,15 +69,15 @@ impl StatusOutput {
         self.0.is_null()
     }
 
-    /// Writes a status without its error field, which belongs to the caller if a call completes one
-    /// operation.
+    /// Writes the fields of a status except the error field. A call that completes one operation must leave
+    /// the error field as the caller set it.
     #[inline]
     pub fn put(self, status: &Status) {
         if self.0.is_null() {
             return;
         }
-        // SAFETY: the pointer is not null, so the status may be written (promise of `StatusOutput`), field by
-        // field.
+        // SAFETY: the pointer is not null (checked above), so a status is writable there (promise of
+        // `StatusOutput`). The three fields lie within the status.
         unsafe {
             (&raw mut (*self.0).source).write_unaligned(status.source);
             (&raw mut (*self.0).tag).write_unaligned(status.tag);
@@ -83,11 +85,12 @@ impl StatusOutput {
         }
     }
 
-    /// Writes the empty status with its error field: the status of a call that found no active operation
-    /// (MPI-5.0 section 3.7.3).
+    /// Writes the empty status, including its error field. A call that finds no active operation returns this
+    /// status (MPI-5.0 section 3.7.3).
     pub fn put_empty(self) {
         if !self.0.is_null() {
-            // SAFETY: the pointer is not null, so the status may be written (promise of `StatusOutput`).
+            // SAFETY: the pointer is not null (checked above), so a whole status is writable there (promise
+            // of `StatusOutput`).
             unsafe { self.0.write_unaligned(Status::empty()) };
         }
     }
@@ -95,13 +98,14 @@ impl StatusOutput {
     /// Writes the error field only.
     pub fn put_error(self, code: c_int) {
         if !self.0.is_null() {
-            // SAFETY: the pointer is not null, so the error field may be written (promise of `StatusOutput`).
+            // SAFETY: the pointer is not null (checked above), so the error field of the status there is
+            // writable (promise of `StatusOutput`).
             unsafe { (&raw mut (*self.0).error).write_unaligned(code) };
         }
     }
 }
 
-/// Changes a status.
+/// Reads a status of the C caller, applies `change` to it, and writes it back.
 fn change(status: InOut<Status>, change: impl FnOnce(&mut Status)) -> Result {
     let (mut status, place) = status.read("status")?;
     change(&mut status);
@@ -109,7 +113,7 @@ fn change(status: InOut<Status>, change: impl FnOnce(&mut Status)) -> Result {
     Ok(())
 }
 
-/// Writes a count; `MPI_UNDEFINED` if there is no count or it does not fit.
+/// Writes a count, or `MPI_UNDEFINED` if `value` is `None` or does not fit in the type of the result.
 fn set_count<N: Number>(out: Place<N>, value: Option<u64>) {
     let value = value.and_then(|value| i64::try_from(value).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {

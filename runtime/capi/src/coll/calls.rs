@@ -1,6 +1,6 @@
-//! The collective calls. The table in `three_ways!` lists the arguments of each call and says how they become
-//! one value ([`Collective`]). Every call exists in three ways: blocking, nonblocking and persistent
-//! (`way.rs`).
+//! The collective calls. The table in `three_ways!` lists the arguments of each call, and the code that makes
+//! one value ([`Collective`]) from them. Every call exists in three forms: blocking, nonblocking and
+//! persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
@@ -15,10 +15,12 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Generates the blocking, the nonblocking and the persistent form of each listed call. Each form has the
-/// arguments in parentheses and the additional arguments of its form. All forms share a function in `list`
-/// that has the name of the blocking form. `$value` is the body of that function: it makes one value from the
-/// arguments in parentheses, and passes the value to `$make`, which carries it out.
+/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form has the
+/// arguments in parentheses and the communicator. The nonblocking form also has the request, and the
+/// persistent form also has the info object and the request. The three forms share a function in `list`,
+/// which has the name of the blocking form. `$value` is the body of that function: it makes one value from
+/// the arguments in parentheses and passes the value to `$make`. `$make` then runs, starts or keeps the
+/// operation.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
@@ -29,15 +31,15 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and
-            ///   datatypes of the call say, until the call returns.
+            /// - Until the call returns, the send buffers are readable and the receive buffers are writable
+            ///   for the elements that the counts and datatypes of the call describe.
             pub unsafe fn $run<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
             ) -> Result {
                 let way = Way::Run;
-                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), which
-                // is what `Way::Run` asks for.
+                // SAFETY: the C caller guarantees access to the buffers until the call returns (condition of
+                // `# Safety`). `make` requires the same for `Way::Run`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -45,16 +47,16 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and
-            ///   datatypes of the call say, until the request is complete.
+            /// - Until the request is complete, the send buffers are readable and the receive buffers are
+            ///   writable for the elements that the counts and datatypes of the call describe.
             pub unsafe fn $start<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Start(request);
-                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`),
-                // which is what `Way::Start` asks for.
+                // SAFETY: the C caller guarantees access to the buffers until the request is complete
+                // (condition of `# Safety`). `make` requires the same for `Way::Start`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -62,8 +64,9 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and
-            ///   datatypes of the call say, from each start of the request to its completion.
+            /// - From each start of the request to the completion of the started operation, the send buffers
+            ///   are readable and the receive buffers are writable for the elements that the counts and
+            ///   datatypes of the call describe.
             pub unsafe fn $init<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
@@ -71,13 +74,13 @@ macro_rules! three_ways {
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Prepare(info, request);
-                // SAFETY: the buffers are accessible from each start of the request to its completion
-                // (condition of `# Safety`), which is what `Way::Prepare` asks for.
+                // SAFETY: the C caller guarantees access to the buffers from each start of the request to the
+                // completion (condition of `# Safety`). `make` requires the same for `Way::Prepare`.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
 
-        /// The functions that make one value from the arguments of a call.
+        /// Functions that make one value from the arguments of a call and pass the value to `make`.
         mod list {
             use super::*;
 
@@ -109,9 +112,9 @@ pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Reque
     meet(comm, Way::Prepare(info, request))
 }
 
-/// Makes a barrier.
+/// Makes a barrier call in the given way.
 fn meet(comm: raw::Comm, way: Way) -> Result {
-    // SAFETY: a barrier has no parts of memory.
+    // SAFETY: a barrier reads and writes no memory of the program.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
 }
 
@@ -230,13 +233,15 @@ pub unsafe fn reduce_local<W: CountWidth>(
     let (plan, function) = (ty.plan()?, op::combiner(op, &ty)?);
     let input = part(inbuf, 0, elements, plan, "inbuf")?;
     let result = part(inoutbuf, 0, elements, plan, "inoutbuf")?;
-    // SAFETY: `input` and `result` are `elements` elements at `inbuf` and `inoutbuf`, accessible as both
-    // conditions of `# Safety` say, and of a type that `function` is for (`op::combiner`).
+    // SAFETY: `input` has `elements` readable elements at `inbuf` (first condition of `# Safety`). `result`
+    // has `elements` readable and writable elements at `inoutbuf`, and they do not overlap those of `input`
+    // (second condition). `op::combiner` returned `function` for exactly this datatype.
     unsafe { function(input.origin, result.origin, elements as usize) };
     Ok(())
 }
 
-/// Makes an `MPI_Gather` or `MPI_Gatherv`. `spread` says where the root receives each part.
+/// Makes a call of `MPI_Gather` or `MPI_Gatherv` in one of the three forms. `spread` says where in `recvbuf`
+/// the root receives each part.
 fn gather_to<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -255,7 +260,8 @@ fn gather_to<W: CountWidth>(
         return make(&Collective::Gather { mine, parts: &[], root });
     }
     let (all, spread) = (datatype::find(recvtype)?, spread()?);
-    // SAFETY: at its root the arrays of a gather have an entry for each rank of `comm`.
+    // SAFETY: this rank is the root. The standard requires that the root of a gather passes arrays with one
+    // entry for each rank of `comm`.
     let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
     if let Some(mine) = &mine {
         apart(mine, &parts[comm.rank()])?;
@@ -263,7 +269,8 @@ fn gather_to<W: CountWidth>(
     make(&Collective::Gather { mine, parts: &parts, root })
 }
 
-/// Makes an `MPI_Scatter` or `MPI_Scatterv`. `spread` says from where the root sends each part.
+/// Makes a call of `MPI_Scatter` or `MPI_Scatterv` in one of the three forms. `spread` says where in
+/// `sendbuf` the part for each rank lies.
 fn scatter_from<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -282,7 +289,8 @@ fn scatter_from<W: CountWidth>(
         return make(&Collective::Scatter { parts: &[], mine, root });
     }
     let (all, spread) = (datatype::find(sendtype)?, spread()?);
-    // SAFETY: at its root the arrays of a scatter have an entry for each rank of `comm`.
+    // SAFETY: this rank is the root. The standard requires that the root of a scatter passes arrays with one
+    // entry for each rank of `comm`.
     let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.size(), "sendbuf")? };
     if let Some(mine) = &mine {
         apart(&parts[comm.rank()], mine)?;
@@ -290,7 +298,8 @@ fn scatter_from<W: CountWidth>(
     make(&Collective::Scatter { parts: &parts, mine, root })
 }
 
-/// Makes an `MPI_Allgather` or `MPI_Allgatherv`. `spread` says where each part is received.
+/// Makes a call of `MPI_Allgather` or `MPI_Allgatherv` in one of the three forms. `spread` says where in
+/// `recvbuf` each part is received.
 fn gather_everywhere<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -302,7 +311,8 @@ fn gather_everywhere<W: CountWidth>(
     let (elements, ty) = own_type::<W>(in_place(sendbuf), sendcount, sendtype, "sendcount")?;
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
     let all = datatype::find(recvtype)?;
-    // SAFETY: at every rank the arrays of an allgather have an entry for each rank of `comm`.
+    // SAFETY: the standard requires that every rank of an allgather passes arrays with one entry for each
+    // rank of `comm`.
     let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
     if let Some(mine) = &mine {
         apart(mine, &parts[comm.rank()])?;
@@ -310,7 +320,7 @@ fn gather_everywhere<W: CountWidth>(
     make(&Collective::Allgather { mine, parts: &parts })
 }
 
-/// Makes an `MPI_Alltoall` or `MPI_Alltoallv`.
+/// Makes a call of `MPI_Alltoall` or `MPI_Alltoallv` in one of the three forms.
 fn exchange<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -318,26 +328,29 @@ fn exchange<W: CountWidth>(
     (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
 ) -> Result {
     let to = datatype::find(recvtype)?;
-    // SAFETY: the receive arrays of an alltoall have an entry for each rank of `comm`.
+    // SAFETY: the standard requires that the receive arrays of an alltoall have one entry for each rank of
+    // `comm`.
     let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
     if in_place(sendbuf) {
         return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
     let (from, send) = (datatype::find(sendtype)?, send()?);
-    // SAFETY: the send arrays of an alltoall have an entry for each rank of `comm`.
+    // SAFETY: the call is not in place, so the standard requires that the send arrays of an alltoall have one
+    // entry for each rank of `comm`.
     let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
     apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
     make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
 }
 
-/// Makes an `MPI_Alltoallw`.
+/// Makes a call of `MPI_Alltoallw` in one of the three forms.
 fn exchange_typed<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
     (sendbuf, send, sendtypes): (*const c_void, Table<W>, Array<raw::Datatype>),
     (recvbuf, receive, recvtypes): (*mut c_void, Table<W>, Array<raw::Datatype>),
 ) -> Result {
-    // SAFETY: the receive arrays of `MPI_Alltoallw` have an entry for each rank of `comm`.
+    // SAFETY: the standard requires that the receive arrays of `MPI_Alltoallw` have one entry for each rank
+    // of `comm`, and `entries` has `comm.size()` entries.
     let (entries, to) = unsafe {
         let entries = receive.read(comm.size())?;
         let to = types(recvtypes, &entries, "recvtypes")?;
@@ -347,7 +360,8 @@ fn exchange_typed<W: CountWidth>(
     if in_place(sendbuf) {
         return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
-    // SAFETY: its send arrays have an entry for each rank of `comm`, where they are used (not in place).
+    // SAFETY: the call is not in place, so the standard requires that the send arrays of `MPI_Alltoallw` have
+    // one entry for each rank of `comm`. `entries` has `comm.size()` entries.
     let (entries, from) = unsafe {
         let entries = send.read(comm.size())?;
         let from = types(sendtypes, &entries, "sendtypes")?;
@@ -358,7 +372,7 @@ fn exchange_typed<W: CountWidth>(
     make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
 }
 
-/// Makes an `MPI_Reduce`.
+/// Makes a call of `MPI_Reduce` in one of the three forms.
 fn reduce_to<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -386,7 +400,7 @@ fn reduce_to<W: CountWidth>(
     make(&Collective::Reduce { send, recv, plan, count, combine: &combine, root })
 }
 
-/// Makes an `MPI_Allreduce`.
+/// Makes a call of `MPI_Allreduce` in one of the three forms.
 fn reduce_everywhere<W: CountWidth>(
     make: Make<'_>,
     sendbuf: *const c_void,

@@ -1,7 +1,8 @@
 //! Nonblocking duplication of communicators (MPI-5.0 section 7.4.2): `MPI_Comm_idup`,
 //! `MPI_Comm_idup_with_info`.
 //!
-//! The calls return the handle at once. It becomes valid when the request is complete.
+//! The calls return the handle of the duplicate at once. The handle becomes valid when the request is
+//! complete.
 
 use crate::argument::{Output, Place};
 use crate::comm::create::Making;
@@ -27,11 +28,13 @@ fn begin(
 ) -> Result {
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
-    // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must
+    // An argument is wrong, so this rank does not take part in the call. The other ranks do, so this rank
+    // tells the runtime to count the call as made. Otherwise the next collective calls of the ranks would not
     // match.
     let skip = |_: &_| on.comm.communicator().skip_collective();
     let (out, request, hints) = arguments.inspect_err(skip)?;
-    // If a copy function fails, a caller that ignores the error must not use the duplicate.
+    // If a copy function fails, `newcomm` gets the null handle, so that a caller that ignores the error
+    // cannot use the duplicate.
     let making = Making::begin(&on, &hints).inspect_err(|_| out.set(raw::Comm::NULL))?;
     let (handle, running) = (making.handle(), collective(making.operation()));
     request.set(open_collective(on, running, Some(Box::new(making)))?);

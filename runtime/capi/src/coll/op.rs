@@ -1,8 +1,9 @@
 //! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
-//! operations of the user. The calls that make such operations are not built yet.
+//! users' operations. The table is still empty, because the calls that make users' operations are not built
+//! yet.
 //!
-//! The runtime combines the elements (`typepack::Operator`). This file finds the operator for a handle and a
-//! datatype.
+//! The runtime combines the elements (`typepack::Operator`). This file finds the operator of a handle, and
+//! the operator's function for a datatype.
 
 use crate::abi;
 use crate::argument::InOut;
@@ -14,15 +15,16 @@ use crate::raw;
 use std::ffi::c_int;
 use typepack::{Combiner, NoCombiner, Operator};
 
-/// Operations that are not predefined.
+/// The users' operations.
 static OPS: Table<Operator> = Table::new(Kind::Op);
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     OPS.of_int(integer)
 }
 
-/// Checks the handle of an operation, which may be one of the two that only one-sided calls take.
+/// Checks the handle of an operation. `MPI_REPLACE` and `MPI_NO_OP`, which only one-sided calls take, are
+/// also valid here.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid.
@@ -33,10 +35,12 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
-/// Checks the handle of an operation that the call is to free: a predefined operation cannot be freed.
+/// Checks the handle of an operation for a call that frees the operation. A predefined operation cannot be
+/// freed.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OP`, and `MPI_ERR_ARG` if the pointer is null.
+/// Returns `MPI_ERR_OP` if the handle is not valid or the operation is predefined, and `MPI_ERR_ARG` if the
+/// pointer is null.
 pub fn check_at(op: InOut<raw::Op>) -> Result {
     let (op, _) = op.read("op")?;
     check(op)?;
@@ -49,7 +53,7 @@ pub fn check_at(op: InOut<raw::Op>) -> Result {
 /// Returns the operation of a handle.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid, or only one-sided calls take the operation.
+/// Returns `MPI_ERR_OP` if the handle is not valid, or if only one-sided calls take the operation.
 fn find(op: raw::Op) -> Result<Operator> {
     Ok(match op.0 {
         abi::MAX => Operator::Max,
@@ -79,11 +83,12 @@ fn find(op: raw::Op) -> Result<Operator> {
     })
 }
 
-/// Returns the function by which an operation combines elements of a datatype.
+/// Returns the function that combines elements of a datatype by an operation.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid or the operation is not defined on the datatype, and
-/// `MPI_ERR_UNSUPPORTED_OPERATION` if this library does not implement arithmetic of the datatype.
+/// `MPI_ERR_UNSUPPORTED_OPERATION` if the standard defines the operation on the datatype but this library
+/// does not implement it.
 pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
     let operator = find(op)?;
     let undefined = |what: &str| {
@@ -99,7 +104,7 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
             NoCombiner::Undefined => undefined(named.name()),
             NoCombiner::Missing => missing(named.name()),
         }),
-        // These types are Fortran 90 kinds and pairs without a name.
+        // A predefined type without a name is a type of a Fortran 90 kind, or a pair type.
         None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
         None => Err(undefined("derived datatypes")),
     }

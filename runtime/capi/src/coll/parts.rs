@@ -1,8 +1,9 @@
-//! Divides each buffer of a collective call into one part of memory per rank, the form that the runtime
-//! takes, and checks these parts.
+//! Divides each buffer of a collective call into one part of memory per rank, because the runtime takes the
+//! buffers as such parts. Also checks the parts.
 //!
-//! A call and its `v` and `w` forms differ only in how they divide the buffers. The entries of the arrays are
-//! copied, because the program may reuse the arrays when the call returns.
+//! A call and its forms whose names end in `v` and `w` differ only in how they divide the buffers. The
+//! functions here copy the entries of the count and displacement arrays, because the program may reuse these
+//! arrays when the call returns.
 
 use crate::abi;
 use crate::argument::Array;
@@ -15,8 +16,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Part, Plan};
 
-/// No object begins below this address, because the first page is never mapped. So null pointers and pointer
-/// sentinels are detected. `MPI_BOTTOM` is valid for datatypes whose displacements are addresses.
+/// No object begins below this address, because the first page is never mapped. Elements at a lower address
+/// show that the program passed a null pointer or a pointer sentinel by mistake. The null pointer
+/// `MPI_BOTTOM` is valid if the displacements of the datatype are addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.
@@ -27,8 +29,8 @@ pub fn in_place(buffer: *const c_void) -> bool {
 /// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be, and `MPI_ERR_COUNT` if their
-/// packed size exceeds 63 bits.
+/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist, and `MPI_ERR_COUNT` if the
+/// number of their packed bytes does not fit in 63 bits.
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -43,7 +45,8 @@ pub fn part<'a>(
         let low = start + i128::from(shape.true_lb) + last.min(0);
         let high = start + i128::from(shape.true_ub) + last.max(0);
         if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
-            // If the packed size exceeds 63 bits, the count is wrong, not the buffer.
+            // If the number of packed bytes does not fit in 63 bits, the count is wrong and not the buffer.
+            // `packed_bytes` then returns the error about the count.
             plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
@@ -56,17 +59,19 @@ pub fn part<'a>(
             return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
         }
     }
-    // The address wraps only if there are no elements; otherwise it is checked above.
+    // This addition can wrap around only if there are no elements. If there are elements, the code above has
+    // checked their addresses.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
     Ok(Part { origin, plan, count: elements })
 }
 
-/// Checks that send and receive buffer are not the same memory, for which the standard has `MPI_IN_PLACE`.
-/// They are the same if their data begin at the same byte. The addresses of displacement 0 may be equal
-/// (`MPI_BOTTOM`).
+/// Checks that the send buffer and the receive buffer are not the same memory. (A program must pass
+/// `MPI_IN_PLACE` to use the same memory for both.) The buffers are the same if their data begin at the same
+/// byte. It is no error if only their addresses of displacement 0 are equal, because both may be
+/// `MPI_BOTTOM`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if they are the same.
+/// Returns `MPI_ERR_BUFFER` if the two buffers are the same memory.
 pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     let first =
         |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
@@ -89,24 +94,26 @@ fn row<'a>(
     (0..size).map(|rank| part(buffer, step * rank as i128, elements, plan, argument)).collect()
 }
 
-/// The array arguments of a call with a part per rank, with their names.
+/// The arrays of counts and displacements of a call that has one part per rank, with the names of these
+/// arguments.
 pub struct Table<W: CountWidth> {
     counts: (Array<W::Count>, &'static str),
     displacements: (Array<W::Displacement>, &'static str),
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Makes the table of a send buffer.
+    /// Makes the table for the arrays of a send buffer.
     pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Makes the table of a receive buffer.
+    /// Makes the table for the arrays of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
-    /// Returns the counts and the displacements. The call determines the unit of the displacements.
+    /// Returns pairs of a count and a displacement. The unit of the displacements depends on the call:
+    /// extents of the datatype, or bytes.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if a count is negative, and the errors of [`Array::copy`].
@@ -115,7 +122,7 @@ impl<W: CountWidth> Table<W> {
     ///
     /// - `size` is at most the number of entries that the standard prescribes for each of the two arrays.
     pub unsafe fn read(&self, size: usize) -> Result<Vec<(u64, i128)>> {
-        // SAFETY: both arrays have `size` entries (condition of `# Safety`).
+        // SAFETY: `counts` and `displacements` have at least `size` entries each (condition of `# Safety`).
         let (counts, displacements) = unsafe {
             (
                 self.counts.0.copy(size, self.counts.1)?,
@@ -128,8 +135,8 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Returns one part per rank. All parts have one datatype, and displacements count extents of this
-    /// datatype.
+    /// Returns one part per rank. All parts have the datatype of `plan`, and the displacements count extents
+    /// of this datatype.
     ///
     /// # Safety
     ///
@@ -142,15 +149,15 @@ impl<W: CountWidth> Table<W> {
         argument: &'static str,
     ) -> Result<Vec<Part<'a>>> {
         let extent = i128::from(plan.footprint().extent);
-        // SAFETY: the arrays of the table have `size` entries (condition of `# Safety`).
+        // SAFETY: the two arrays of this table have at least `size` entries each (condition of `# Safety`).
         let entries = unsafe { self.read(size)? };
         let part = |(elements, at)| part(buffer, at * extent, elements, plan, argument);
         entries.into_iter().map(part).collect()
     }
 }
 
-/// Returns the datatypes of a call with a datatype per rank. The datatype of a part without elements is
-/// ignored.
+/// Returns the datatypes of a call that has one datatype per rank. The handle of a part without elements is
+/// ignored, and `MPI_BYTE` stands in for its datatype.
 ///
 /// # Safety
 ///
@@ -160,7 +167,7 @@ pub unsafe fn types(
     entries: &[(u64, i128)],
     argument: &'static str,
 ) -> Result<Vec<Arc<Type>>> {
-    // SAFETY: `types` has `entries.len()` entries (condition of `# Safety`).
+    // SAFETY: `types` has at least `entries.len()` entries (condition of `# Safety`).
     let handles = unsafe { types.copy(entries.len(), argument)? };
     let found = |(handle, &(elements, _)): (raw::Datatype, &(u64, i128))| {
         datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })
@@ -168,7 +175,7 @@ pub unsafe fn types(
     handles.into_iter().zip(entries).map(found).collect()
 }
 
-/// Returns one part per rank. Each has its own datatype, and displacements count bytes.
+/// Returns one part per rank. Each part has a datatype of its own, and the displacements count bytes.
 pub fn typed<'a>(
     buffer: *const c_void,
     entries: &[(u64, i128)],
@@ -181,7 +188,8 @@ pub fn typed<'a>(
     entries.iter().zip(types).map(part).collect()
 }
 
-/// Returns a root; the runtime checks that it is less than the number of ranks.
+/// Converts the argument for the root. The runtime checks later that the root is less than the number of
+/// ranks.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ROOT` if the root is negative.
@@ -191,7 +199,8 @@ pub fn root(root: c_int) -> Result<usize> {
     })
 }
 
-/// Returns the part of this rank's own buffer; `None` if it is in place.
+/// Returns the part of memory of the buffer for this rank's own data; `None` if the call is in place, where
+/// `ty` is `None`.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -204,7 +213,8 @@ pub fn own<'a>(
     }
 }
 
-/// Returns count and datatype of this rank's own buffer; both are ignored if it is in place.
+/// Returns the count and the datatype of the buffer for this rank's own data. If the call is in place
+/// (`placed`), both arguments are ignored, and the result is 0 and `None`.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,
@@ -219,9 +229,9 @@ pub fn own_type<W: CountWidth>(
 
 /// How a buffer is divided into the parts of all ranks.
 pub enum Spread<W: CountWidth> {
-    /// Each part has this many elements; the parts lie one behind the other.
+    /// Each part has this number of elements, and begins where the previous part ends.
     Row(u64),
-    /// The arrays of the call say how many elements the parts have and where they begin.
+    /// The arrays of the call give the number of elements of each part and the displacement where it begins.
     Table(Table<W>),
 }
 
@@ -230,8 +240,8 @@ impl<W: CountWidth> Spread<W> {
     ///
     /// # Safety
     ///
-    /// - If `self` is a table, `size` is at most the number of entries that the standard prescribes for its
-    ///   arrays.
+    /// - If `self` is a [`Table`](Self::Table), `size` is at most the number of entries that the standard
+    ///   prescribes for its two arrays.
     pub unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -241,7 +251,7 @@ impl<W: CountWidth> Spread<W> {
     ) -> Result<Vec<Part<'a>>> {
         match self {
             Self::Row(elements) => row(buffer, *elements, plan, size, argument),
-            // SAFETY: the arrays of `table` have `size` entries (condition of `# Safety`).
+            // SAFETY: the arrays of `table` have at least `size` entries (condition of `# Safety`).
             Self::Table(table) => unsafe { table.parts(buffer, plan, size, argument) },
         }
     }

@@ -1,9 +1,9 @@
-//! The three ways to make a collective call: run it, start it, or keep it so that it can be started
-//! repeatedly.
+//! The three ways to make a collective call: run the operation, start it, or keep it so that the program can
+//! start it repeatedly.
 //!
-//! The C program promises that the operation may access the memory of the call: until the call returns, until
-//! the request is complete, or from each start to the completion. All other arguments are needed only during
-//! the call.
+//! The C program promises that the operation may access the buffers of the call. The promise holds until the
+//! call returns, until the request is complete, or from each start to the completion, depending on the way.
+//! The library needs all other arguments only during the call.
 
 use crate::argument::Output;
 use crate::comm::{self, On};
@@ -16,40 +16,45 @@ use typepack::{Collective, Communicator, Prepared};
 /// How a collective call is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// The operation has ended when the call returns.
+    /// The call runs the operation. The operation has ended when the call returns.
     Run,
-    /// The operation has ended when this request is complete.
+    /// The call starts the operation and writes this request. The operation has ended when the request is
+    /// complete.
     Start(Output<raw::Request>),
-    /// The operation happens each time that this request is started. The hints are ignored.
+    /// The call keeps the operation and writes this request. The operation happens each time that the program
+    /// starts the request. The hints of the info object are ignored.
     Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// Makes the call from the value that stands for its arguments.
+/// The function that gets the value made from the arguments of a call, and runs, starts or keeps the
+/// operation.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
-/// A collective operation that can be started.
+/// A collective operation that can be started repeatedly.
 #[derive(Debug)]
 struct Persistent(Prepared);
 
 impl Start for Persistent {
     fn start(&self) -> Result<Running> {
-        // SAFETY: `keep` was called for this request: its memory is the operation's from each start to the
-        // completion (condition of its `# Safety`), and this is a start.
+        // SAFETY: `keep` made this request. Its caller guaranteed that the operation may access its parts of
+        // memory from each start to the completion (condition of the `# Safety` of `keep`), and this call is
+        // such a start.
         Ok(request::collective(unsafe { self.0.start() }?))
     }
 }
 
-/// Makes a collective call. `call` reads the arguments, makes one value from them, and passes the value to
-/// its second parameter.
+/// Makes a collective call in the given way. `call` reads the arguments, makes one value from them, and
+/// passes the value to its second parameter.
 ///
 /// # Errors
-/// Returns `MPI_ERR_COMM`, the errors of `call`, and those of the runtime.
+/// Returns `MPI_ERR_COMM` if the handle is not valid, the errors of `call`, and those of the runtime.
 ///
 /// # Safety
 ///
-/// - Of the parts of memory that `call` hands over, those that the operation sends from are readable, and
-///   those that it receives into are writable: until this function returns ([`Way::Run`]), until the request
-///   is complete ([`Way::Start`]), or from each start of the request to its completion ([`Way::Prepare`]).
+/// - The operation may read the parts of memory that it sends from, and may write the parts that it receives
+///   into. These are parts of the value that `call` passes on. The operation may access them until this
+///   function returns ([`Way::Run`]), until the request is complete ([`Way::Start`]), or from each start of
+///   the request to its completion ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
     way: Way,
@@ -61,21 +66,22 @@ pub unsafe fn make(
     let result = match way {
         Way::Run => call(communicator, &mut |call| {
             made = true;
-            // SAFETY: the parts of `call` are accessible until `make` returns (condition of `# Safety`,
-            // `Way::Run`).
+            // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
+            // `# Safety` for `Way::Run`), and `run_raw` returns before that.
             unsafe { communicator.run_raw(call)? };
             Ok(())
         }),
-        // SAFETY: the parts are accessible until the request is complete (condition of `# Safety`,
-        // `Way::Start`).
+        // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety`
+        // for `Way::Start`).
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
-        // SAFETY: the parts are accessible from each start to the completion (condition of `# Safety`,
-        // `Way::Prepare`).
+        // SAFETY: the operation may access the parts from each start to the completion (condition of
+        // `# Safety` for `Way::Prepare`).
         Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
     };
     if result.is_err() && !made {
-        // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must
-        // match.
+        // An argument is wrong, so this rank has not made the call. The other ranks make the call, so the
+        // runtime of this rank must count it as made. Otherwise the next collective calls of the ranks would
+        // not match.
         match way {
             Way::Run | Way::Start(_) => communicator.skip_collective(),
             Way::Prepare(..) => communicator.skip_persistent(),
@@ -88,7 +94,7 @@ pub unsafe fn make(
 ///
 /// # Safety
 ///
-/// - The parts of memory that `call` hands over are accessible until the request is complete.
+/// - The operation may access the parts of memory that `call` passes on until the request is complete.
 unsafe fn begin(
     on: &On,
     request: Output<raw::Request>,
@@ -99,19 +105,19 @@ unsafe fn begin(
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
         *made = true;
-        // SAFETY: the parts of `call` are accessible until the request is complete (condition of `# Safety`),
-        // which is when the operation has ended.
+        // SAFETY: the operation may access the parts of `call` until the request is complete (condition of
+        // `# Safety`). The operation has ended before the request is complete.
         let running = request::collective(unsafe { communicator.start_raw(call)? });
         out.set(request::open_collective(on.clone(), running, None)?);
         Ok(())
     })
 }
 
-/// Makes a request that starts the operation.
+/// Keeps the operation and makes a persistent request, with which the program starts it.
 ///
 /// # Safety
 ///
-/// - The parts of memory that `call` hands over are accessible from each start of the request to its
+/// - The operation may access the parts of memory that `call` passes on from each start of the request to the
 ///   completion.
 unsafe fn keep(
     on: &On,

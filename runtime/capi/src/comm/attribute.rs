@@ -1,5 +1,5 @@
-//! Attributes of communicators (MPI-5.0 section 7.7.2), also the predefined ones (sections 9.1.2 and
-//! 11.10.3).
+//! Attributes of communicators (MPI-5.0 section 7.7.2), including the predefined attributes (sections 9.1.2
+//! and 11.10.3).
 //!
 //! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. `create.rs` deletes the
 //! attributes of a communicator before it frees the communicator, and copies them to a duplicate.
@@ -15,7 +15,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use typepack::Universe;
 
-// The values of the predefined attributes. Programs get their addresses, and must not write there.
+// The variables below hold the values of the predefined attributes. Programs get the addresses of these
+// variables, and must not write to them.
 static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
 /// The value of `MPI_HOST`: no process is the host.
 static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
@@ -23,15 +24,17 @@ static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
 /// The value of `MPI_WTIME_IS_GLOBAL`: all ranks read the same clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
-/// The largest possible number of processes: the size of the job, unless the user has set another number.
+/// The value of `MPI_UNIVERSE_SIZE`: the largest possible number of processes. It is the size of the job,
+/// unless the user has set another number.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
-/// The number of this process's program among those on the command line of `mpiexec`.
+/// The value of `MPI_APPNUM`: the number of the program that this process runs, among the programs on the
+/// command line of `mpiexec`; `UNSET` if there is none.
 static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
 
 const UNSET: i32 = -1;
 
-/// Sets the values that are known at init: how many processes there may be (the size of the world, unless the
-/// user has set another number), and which of the job's programs this is, if `mpiexec` started it.
+/// Sets the values that init finds out: `MPI_UNIVERSE_SIZE`, and `MPI_APPNUM` if `mpiexec` started this
+/// process.
 pub fn begin(universe: &Universe) {
     let room = universe.universe_size().map_or(universe.world().size(), |size| size as usize);
     UNIVERSE_SIZE.store(c_int::try_from(room).unwrap_or(c_int::MAX), Ordering::Relaxed);
@@ -39,8 +42,8 @@ pub fn begin(universe: &Universe) {
     APPNUM.store(number.unwrap_or(UNSET), Ordering::Relaxed);
 }
 
-/// Returns the value of a predefined attribute: `None` if the key is not predefined, `Some(None)` if the
-/// attribute is not set.
+/// Returns the value of a predefined attribute. Returns `None` if the key is not predefined, and `Some(None)`
+/// if the key is predefined but the attribute is not set.
 fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     let value = match keyval {
         abi::TAG_UB => &TAG_UB,
@@ -56,7 +59,7 @@ fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     Some(Some(value.as_ptr().cast()))
 }
 
-/// Checks that an attribute may be changed: it is not predefined.
+/// Checks that the program may change an attribute. It must not change a predefined one.
 fn changeable(keyval: c_int) -> Result {
     match predefined(keyval) {
         None => Ok(()),

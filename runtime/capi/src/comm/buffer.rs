@@ -1,19 +1,20 @@
 //! Buffers for buffered sends (MPI-5.0 section 3.6): the buffer of the process and the buffers of
 //! communicators.
 //!
-//! A message that cannot be sent at once is packed into the attached buffer, and leaves the buffer when the
-//! runtime has sent it. The place of a message follows the standard's model (section 3.6.2), a circular queue
-//! of messages with `MPI_BSEND_OVERHEAD` bytes each. A message therefore always finds a place if the model
-//! has one. If the model has no place, the message gets the first gap that is long enough. A send looks for a
+//! A message that cannot be sent at once is packed into the attached buffer, and stays there until the
+//! runtime has sent it. The place of a message in the buffer follows the model of the standard (section
+//! 3.6.2). The model is a circular queue, in which each message occupies its packed bytes and
+//! `MPI_BSEND_OVERHEAD` bytes more. So whenever the model has room for a message, the message finds a place
+//! here. If the model has no room, the message gets the first gap that is long enough. A send looks for a
 //! place before it starts, so that a full buffer leads to the same error whether the receiver is quick or
-//! slow. With `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
+//! slow. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
-//! The buffer of a communicator is found by the communicator's handle, and is used instead of the buffer of
-//! the process (section 3.6.1). `create.rs` calls [`release`] when it frees a communicator. The calls are in
-//! `p2p/buffered.rs`.
+//! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
+//! 3.6.1). A table finds the buffer by the handle of the communicator. `create.rs` calls [`release`] when it
+//! frees a communicator. The MPI calls that attach and detach buffers are in `p2p/buffered.rs`.
 //!
-//! Invariant: a pool's lock is not held while the runtime waits, and is not taken while the runtime's lock is
-//! held.
+//! Invariant: no thread holds the lock of a [`Pool`] while it waits in the runtime, and no thread takes that
+//! lock while it holds the lock of the runtime.
 
 use super::{Comm, On, world};
 use crate::abi;
@@ -29,28 +30,29 @@ use typepack::{Operation, Plan, SendMode};
 /// Messages in a buffer begin at multiples of this number of bytes.
 const ALIGN: u64 = 8;
 
-/// A message that has not left the buffer yet.
+/// A message that the runtime has not sent yet.
 #[derive(Debug)]
 struct Held {
     send: u64,
-    /// The bytes of the buffer that the message occupies; empty if the message lies in memory of the
-    /// library.
+    /// The bytes of the buffer that the message occupies, as offsets from its start. The range is empty if
+    /// the message lies in memory of the library.
     place: Range<u64>,
 }
 
 /// An attached buffer.
 #[derive(Debug)]
 struct Buffer {
-    /// The buffer's address, or `MPI_BUFFER_AUTOMATIC`.
+    /// The address of the buffer, or `MPI_BUFFER_AUTOMATIC`.
     address: usize,
     size: u64,
     /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
-    /// The end of the last message that got its place from the model. That message may have left the buffer.
+    /// The end of the place that the model gave to a message last. That message may have left the buffer.
     tail: u64,
 }
 
-/// The number of bytes that the user adds to the size of each message.
+/// The number of bytes that the standard asks the user to add to the size of each message when computing the
+/// size of a buffer.
 const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
 
 impl Buffer {
@@ -59,15 +61,16 @@ impl Buffer {
         Self { address, size, held: Vec::new(), tail: 0 }
     }
 
-    /// Returns the beginning of a message whose place begins at `start`.
+    /// Returns the first offset from `start` on whose address is a multiple of [`ALIGN`]. A message whose
+    /// place begins at `start` begins there.
     fn aligned(&self, start: u64) -> u64 {
         let address = self.address as u64;
         (address + start).next_multiple_of(ALIGN) - address
     }
 
-    /// Returns a place for `bytes` bytes.
+    /// Returns a place for a message of `bytes` bytes; `None` if there is no room.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
-        // An empty buffer is used from its beginning.
+        // If the buffer has no messages, the next message is placed at its beginning.
         if self.held.is_empty() {
             self.tail = 0;
         }
@@ -78,8 +81,8 @@ impl Buffer {
         queued.or_else(|| self.between(bytes))
     }
 
-    /// Returns the place of the model: behind the last message, or at the beginning. The overhead includes
-    /// the alignment.
+    /// Returns the place that the model gives to a message: behind the last message, or at the beginning of
+    /// the buffer. The place includes the overhead, which is large enough for the bytes that alignment skips.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
         let whole = bytes.checked_add(OVERHEAD)?;
@@ -92,9 +95,11 @@ impl Buffer {
         at(self.tail).filter(free).or_else(|| at(0).filter(free))
     }
 
-    /// Returns the first gap between the held messages that is long enough, without overhead.
+    /// Returns the first gap before, between or behind the held messages that is long enough for `bytes`
+    /// bytes. The overhead is not counted here.
     fn between(&self, bytes: u64) -> Option<Range<u64>> {
-        // An empty message has a place of 1 byte, so that places have an order.
+        // An empty message is treated as one of 1 byte. Otherwise its place would be an empty range, and
+        // could not be ordered among the other places.
         let bytes = bytes.max(1);
         let padded = bytes.checked_next_multiple_of(ALIGN)?;
         let mut start = self.aligned(0);
@@ -105,7 +110,8 @@ impl Buffer {
             start = self.aligned(held.place.end);
         }
         let end = start.checked_add(padded)?;
-        // The last message needs no extra bytes for the alignment of a next message.
+        // The message itself must end within the buffer. The bytes that pad it to a multiple of `ALIGN` may
+        // lie beyond the end, because no message follows them.
         (start + bytes <= self.size).then_some(start..end)
     }
 
@@ -119,24 +125,25 @@ impl Buffer {
     }
 }
 
-/// A place for an attached buffer.
+/// A slot for an attached buffer: that of the process, or that of a communicator.
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Option<Buffer>>);
 
-/// The process's buffer.
+/// The buffer of the process.
 pub static PROCESS: Pool = Pool(Mutex::new(None));
 
-/// The buffers of communicators, by handle.
+/// The buffers of communicators, by the handle of the communicator.
 static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
-/// The number of communicators that have a buffer. In most programs it is 0, and sends then take no lock.
+/// The number of communicators that have a buffer. In most programs this number is 0, and a buffered send
+/// then does not take the lock of [`COMMS`].
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
 fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
     COMMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the buffer of a communicator.
+/// Returns the buffer of a communicator; `None` if it has none.
 pub fn of_comm(comm: raw::Comm) -> Option<Arc<Pool>> {
     if ATTACHED.load(Ordering::Acquire) == 0 {
         return None;
@@ -150,8 +157,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // A poisoned lock is fine: changes are single insertions and removals, so a panic leaves none half
-        // done.
+        // The buffer may be used after a panic poisoned the lock: every change is one insertion or removal,
+        // so a panic leaves no change half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,8 +169,8 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses
-    ///   them, until [`detach`](Self::detach) returns.
+    /// - `address` is `MPI_BUFFER_AUTOMATIC`; or, until [`detach`](Self::detach) returns, `size` bytes at
+    ///   `address` are writable and nobody else accesses them.
     pub unsafe fn attach(&self, address: *mut c_void, size: u64) -> Result {
         let mut buffer = self.lock();
         if buffer.is_some() {
@@ -173,7 +180,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Sends a message from this buffer.
+    /// Sends a message through this buffer.
     ///
     /// # Safety
     ///
@@ -196,8 +203,8 @@ impl Pool {
         };
         let messages = comm.messages();
         if !buffer.held.is_empty() {
-            // Makes progress before it looks for a place, because messages that have left the buffer free
-            // their places.
+            // `look` makes progress in the runtime, and the closure removes the messages that have been sent,
+            // because their places become free.
             messages.look(|ongoing| {
                 buffer.held.retain(|held| {
                     let left = ongoing.is_complete(held.send);
@@ -224,9 +231,10 @@ impl Pool {
             let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
-        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before it
-        // returns. The place lies in the attached buffer, which is writable until it is detached (`attach`);
-        // `detach` waits for its messages. No other message has the place.
+        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before
+        // `send` returns. The place lies in the attached buffer, which the caller of `attach` lets this
+        // library write until `detach` returns, and `detach` waits for the messages in the buffer. No other
+        // message overlaps the place.
         let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
@@ -234,17 +242,17 @@ impl Pool {
         Ok(sent)
     }
 
-    /// Returns the messages in the buffer.
+    /// Returns the runtime's numbers of the sends whose messages are in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }
 
-    /// Returns the size of the buffer; 0 if none is attached.
+    /// Returns the size of the buffer in bytes; 0 if no buffer is attached.
     pub fn size(&self) -> u64 {
         self.lock().as_ref().map_or(0, |buffer| buffer.size)
     }
 
-    /// Waits until the messages that are in the buffer now have left it.
+    /// Waits until all messages that are now in the buffer have left it.
     ///
     /// # Errors
     /// Returns the runtime's error if a rank has died.
@@ -252,13 +260,14 @@ impl Pool {
         wait(&self.sends())
     }
 
-    /// Detaches the buffer when all its messages have left; returns its address and size.
+    /// Waits until all messages have left the buffer, and detaches it. Returns the address and the size of
+    /// the buffer; 0 and 0 if no buffer is attached.
     ///
     /// # Errors
     /// Returns the runtime's error if a rank has died.
     pub fn detach(&self) -> Result<(usize, u64)> {
-        // `take` keeps later sends from using the buffer. The call still waits for the earlier sends, which
-        // do use it.
+        // `take` keeps later sends from using the buffer. The earlier sends still use it, so this function
+        // waits for them.
         let Some(buffer) = self.lock().take() else { return Ok((0, 0)) };
         wait(&buffer.sends())?;
         Ok((buffer.address, buffer.size))
@@ -272,12 +281,12 @@ impl Pool {
 ///
 /// # Safety
 ///
-/// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them,
-///   until [`remove`] returns.
+/// - `address` is `MPI_BUFFER_AUTOMATIC`; or, until [`remove`] returns, `size` bytes at `address` are
+///   writable and nobody else accesses them.
 pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     let pool = Arc::new(Pool::default());
-    // SAFETY: `address` is writable for `size` bytes until `remove` detaches the buffer (condition of `#
-    // Safety`).
+    // SAFETY: the caller lets this library write `size` bytes at `address` until `remove` returns (condition
+    // of `# Safety`), and `remove` calls `detach`.
     unsafe { pool.attach(address, size)? };
     let mut pools = of_comms();
     if pools.contains_key(&comm.0) {
@@ -288,8 +297,8 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     Ok(())
 }
 
-/// Waits for sends. If they can no longer complete, this function abandons them, so that the runtime no
-/// longer uses their memory.
+/// Waits until the given sends are complete. If they can no longer complete, this function abandons them, so
+/// that the runtime no longer uses their memory.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();
@@ -310,10 +319,11 @@ fn wait(sends: &[u64]) -> Result {
     Ok(waited?)
 }
 
-/// Sends a message through the buffer of its communicator, or of the process.
+/// Sends a message through the buffer of the communicator if it has one, and through the buffer of the
+/// process otherwise.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if there is no buffer or no room in it, and the runtime's errors.
+/// Returns `MPI_ERR_BUFFER` if no buffer is attached or the buffer has no room, and the runtime's errors.
 ///
 /// # Safety
 ///
@@ -326,7 +336,8 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`).
+    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`), which `Pool::send`
+    // requires.
     unsafe {
         match of_comm(on.handle) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),
@@ -335,8 +346,8 @@ pub unsafe fn send(
     }
 }
 
-/// Detaches the buffer of a communicator that is being freed, when its messages have left (MPI-5.0 section
-/// 3.6).
+/// Detaches the buffer of a communicator that is being freed, if it has one. Waits until all messages have
+/// left the buffer (MPI-5.0 section 3.6).
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.
@@ -347,7 +358,8 @@ pub fn release(comm: raw::Comm) -> Result {
     }
 }
 
-/// Detaches the buffer of a communicator when all its messages have left; returns its address and size.
+/// Waits until all messages have left the buffer of a communicator, and detaches the buffer. Returns its
+/// address and size.
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.
@@ -390,10 +402,11 @@ mod tests {
         assert_eq!(buffer.place(9), None);
     }
 
-    /// The buffer holds two long messages, and the first one leaves. Then a short message and a
-    /// middle-sized message come. The queue places the short message behind the second long message, and
-    /// the middle-sized message at the beginning. If the short message took the first gap that is long
-    /// enough, it would lie at the beginning and leave no room for the middle-sized message.
+    /// Checks that a message finds a place whenever the standard's model has room for it. The buffer holds
+    /// two long messages, and the first one leaves. Then a short message and a middle-sized message are
+    /// added. The model places the short message behind the second long message, and the middle-sized message
+    /// at the beginning. If the short message took the first gap that is long enough, it would lie at the
+    /// beginning and leave no room for the middle-sized message.
     #[test]
     fn what_the_model_has_room_for_has_room() {
         let (long, short, middle) = (40_000, 20_000, 35_000);

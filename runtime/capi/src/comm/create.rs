@@ -1,8 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. The C
-//! face adds only local parts: the error handler of the parent, and attributes and hints where the standard
-//! says so.
+//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). The C face adds
+//! only parts that are local to the process: the error handler of the parent communicator, and for duplicates
+//! the attributes and hints that the standard prescribes.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -19,7 +19,8 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack::{Communicator, Duplicate, Operation};
 
-/// Writes the handle of a new communicator, or the null handle if this rank is not in it.
+/// Makes a handle for a new communicator and writes the handle to `out`. If this rank is not in the
+/// communicator, writes the null handle.
 fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
     let handle = match made {
         None => raw::Comm::NULL,
@@ -35,15 +36,15 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) ->
 fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
     let out = newcomm.required("newcomm")?;
-    // The collective part comes first: the copy functions of one rank may fail, and the other ranks must not
-    // wait for that rank.
+    // The collective operation comes first. If the copy functions ran first and failed on one rank, the other
+    // ranks would wait for that rank in the collective operation.
     let communicator = parent.communicator.dup()?;
     let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
     dup.hints.set(hints);
     let handle = COMMS.insert(dup.clone())?;
     if let Err(failure) = parent.attributes.copy(comm.0, &dup.attributes, handle) {
         COMMS.remove(handle);
-        // A caller that ignores the error must not use the duplicate.
+        // `newcomm` gets the null handle, so that a caller that ignores the error cannot use the duplicate.
         out.set(raw::Comm::NULL);
         return Err(failure);
     }
@@ -51,8 +52,8 @@ fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Re
     Ok(())
 }
 
-/// A duplicate that a nonblocking operation makes. Its handle exists at once. The communicator exists when
-/// the operation has ended; until then the handle is not valid.
+/// A duplicate that a nonblocking operation makes. Its handle is reserved at once, but becomes valid only
+/// when the operation has ended and the communicator exists.
 #[derive(Debug)]
 pub struct Making {
     duplicate: Duplicate,
@@ -62,14 +63,15 @@ pub struct Making {
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
-/// The error handlers of duplicates that do not exist yet, by handle.
+/// The error handlers of duplicates that do not exist yet, by the reserved handles of the duplicates.
 static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
 
 fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {
     IN_THE_MAKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the error handler of a duplicate that does not exist yet.
+/// Returns the error handler of a duplicate that does not exist yet; `None` if `comm` is not the handle of
+/// such a duplicate.
 pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>> {
     in_the_making().get(&comm.0).cloned()
 }
@@ -80,7 +82,7 @@ impl Making {
     ///
     /// # Errors
     /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function
-    /// that fails. In the last two cases the other ranks get their duplicate.
+    /// that fails. In the last two cases the other ranks still get their duplicates.
     pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
         let duplicate = parent.comm.communicator.idup()?;
         let handle = match COMMS.reserve() {
@@ -99,7 +101,7 @@ impl Making {
         Ok(Self { duplicate, handle, handler, rest: Mutex::new(Some((attributes, known))) })
     }
 
-    /// Returns the operation.
+    /// Returns the runtime's operation that makes the duplicate.
     pub fn operation(&self) -> Operation {
         self.duplicate.operation()
     }
@@ -109,8 +111,8 @@ impl Making {
         raw::Comm(self.handle)
     }
 
-    /// Makes the handle valid, when the operation has completed without error. It may be called while the
-    /// runtime's lock is held.
+    /// Makes the handle valid. The caller calls this function when the operation has completed without an
+    /// error, and may hold the lock of the runtime.
     ///
     /// # Errors
     /// Returns the runtime's error if the operation is not complete.
@@ -129,7 +131,7 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        // Neither step has an effect if the communicator exists.
+        // Neither of the two steps below has an effect if the communicator exists.
         if self.rest.get_mut().is_ok_and(|rest| rest.is_some()) {
             in_the_making().remove(&self.handle);
         }
@@ -137,19 +139,20 @@ impl Drop for Making {
     }
 }
 
-/// Lets the operation continue after this rank has failed, so that the other ranks get their duplicate. The
-/// operation writes a number into `duplicate`, so `duplicate` is never freed.
+/// Lets the operation continue after a local part has failed on this rank, so that the other ranks get their
+/// duplicates. The operation will still write a number into `duplicate`, so this function leaks `duplicate`.
+/// Returns `failure`.
 #[cold]
 fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
     if let Operation::Pending(id) = duplicate.operation() {
-        // An error means that the runtime has ended, and the operation with it.
+        // `change` fails only if the runtime has ended, and then the operation has ended too.
         let _gone = parent.comm.messages.change(|ongoing| ongoing.forget(id));
     }
     std::mem::forget(duplicate);
     failure
 }
 
-/// `MPI_Comm_dup`: copies the attributes that their copy functions copy, and no hints.
+/// `MPI_Comm_dup`. The copy functions decide which attributes are copied. Hints are not copied.
 pub fn dup(comm: raw::Comm, newcomm: Output<raw::Comm>) -> Result {
     duplicate(comm, &[], newcomm)
 }
@@ -170,7 +173,8 @@ pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) ->
     hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
-/// `MPI_Comm_create_group`: collective over the group. Ranks outside the group get the null handle.
+/// `MPI_Comm_create_group`. Only the ranks of the group must make this call. A rank outside the group that
+/// makes it gets the null handle.
 pub fn create_group(
     comm: raw::Comm,
     group: raw::Group,
@@ -196,16 +200,18 @@ pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Com
     hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
-/// The hint that names the resource that the ranks of a new communicator share, and its value for memory.
+/// The hint that names a type of resource, and its value for shared memory. The ranks that share such a
+/// resource get a common communicator.
 const RESOURCE: &[u8] = b"mpi_hw_resource_type";
 const MEMORY: &[u8] = b"mpi_shared_memory";
-/// The hint that names the set of processes of a new communicator, and the two sets that exist.
+/// The hint that names a set of processes, and the names of the two sets that exist. The processes of the set
+/// get a common communicator.
 const SET: &[u8] = b"mpi_pset_name";
 const ALL: &[u8] = b"mpi://WORLD";
 const ALONE: &[u8] = b"mpi://SELF";
 
-/// `MPI_Comm_split_type`. All ranks share memory. For any other resource the result is the null handle, as
-/// the standard requires.
+/// `MPI_Comm_split_type`. All ranks share memory, so a split by shared memory gives one communicator. A split
+/// by a type of resource that this function does not know gives the null handle, as the standard requires.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
@@ -242,13 +248,14 @@ pub fn split_type(
     hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
-/// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations complete
-/// normally.
+/// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations on the
+/// communicator complete normally.
 pub fn free(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;
     let on = On { comm, handle };
-    // The handle came by address, so `entry.rs` does not know whose error handler to call.
+    // The C caller passed the address of the handle, so `entry.rs` does not know the communicator. `on.raise`
+    // names the communicator whose error handler must be called.
     end(&on).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())

@@ -1,6 +1,6 @@
 //! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime chooses them. The calls that make grids are not built in the C face yet.
+//! The runtime chooses the dimensions. The calls that make grids are not built in the C face yet.
 
 use crate::abi;
 use crate::argument::InOutArray;
@@ -17,8 +17,8 @@ pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
     if count == 0 {
         return Ok(());
     }
-    // SAFETY: `MPI_Dims_create` gives `dims` `ndims` entries (`count`), which are read before the call
-    // returns.
+    // SAFETY: the caller of `MPI_Dims_create` passes an array of `ndims` entries, and `count` equals `ndims`.
+    // The iterator is used up before this call returns.
     let (given, places) =
         unsafe { (dims.input().entries(count, "dims")?, dims.output().places(count, "dims")?) };
     let mut chosen = given

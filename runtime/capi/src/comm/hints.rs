@@ -1,10 +1,10 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
 //! The known hints are the assertions that the standard names. The communicator keeps their values, because
-//! `MPI_Comm_get_info` returns them. They have no other effect: the runtime has no optimisation that depends
-//! on such an assertion. As the standard says, unknown keys are ignored and not returned. Values of known
-//! keys that are neither true nor false are ignored, too. A communicator does not inherit hints
-//! (`create.rs`).
+//! `MPI_Comm_get_info` returns them. The values have no other effect: the runtime has no optimisation that
+//! depends on such an assertion. Unknown keys are ignored and not returned, as the standard prescribes. If
+//! the value of a known key is neither `true` nor `false`, it is ignored. A new communicator does not inherit
+//! the hints of its parent (`create.rs`).
 
 use super::find;
 use crate::argument::Output;
@@ -13,7 +13,7 @@ use crate::info::{self, Entry};
 use crate::raw;
 use std::sync::{Mutex, PoisonError};
 
-/// The assertions. Each is false until the program sets it.
+/// The names of the assertions. Each assertion is false until the program sets it to true.
 const ASSERTIONS: [&str; 5] = [
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
@@ -22,16 +22,16 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// The kinds of memory that messages may lie in. The list has only the kinds that the standard requires. The
-/// program can read the hint but not set it.
+/// The hint that lists the kinds of memory in which messages may lie, and its value. The value has only the
+/// kinds that the standard requires. The program can read this hint but not set it.
 const MEMORY: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
 
-/// The values of the assertions.
+/// The values of the assertions, in the order of `ASSERTIONS`.
 #[derive(Debug, Default)]
 pub struct Hints(Mutex<[bool; ASSERTIONS.len()]>);
 
 impl Hints {
-    /// Sets the known hints that `entries` names. The others keep their values.
+    /// Sets the assertions that `entries` names. The other assertions keep their values.
     pub fn set(&self, entries: &[Entry]) {
         let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (hint, name) in hints.iter_mut().zip(ASSERTIONS) {

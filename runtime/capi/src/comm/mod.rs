@@ -1,9 +1,10 @@
 //! Communicators behind handles: the data that the C face keeps for each communicator, and the calls that
 //! query it.
 //!
-//! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators.
-//! `attribute.rs` has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered
-//! sends. Groups are in `group.rs`. There are only intracommunicators.
+//! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
+//! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
+//! for buffered sends. Groups are in `group.rs`. All communicators are intracommunicators, because the calls
+//! that make intercommunicators are not built.
 
 pub mod attribute;
 pub mod buffer;
@@ -59,7 +60,8 @@ impl Comm {
         &self.communicator
     }
 
-    /// Returns the user's messages in the communicator. They name peers by their ranks in the world.
+    /// Returns the part of the runtime that sends and receives the user's messages in this communicator. Its
+    /// calls take the ranks of peers in the world, not in the communicator.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -69,7 +71,7 @@ impl Comm {
         self.communicator.rank()
     }
 
-    /// Returns the number of ranks.
+    /// Returns the number of ranks of the communicator.
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
@@ -79,12 +81,14 @@ impl Comm {
         self.communicator.group().world_rank(peer)
     }
 
-    /// Converts a rank in the world to the rank of the same process in the communicator.
+    /// Converts the rank of a process in the world to its rank in the communicator; `usize::MAX` if the
+    /// process is not in the communicator.
     pub fn peer_rank(&self, world: usize) -> usize {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
-    /// Converts the runtime's status of a message in the communicator.
+    /// Converts the runtime's status of a message in the communicator to an MPI status, whose source is a
+    /// rank in the communicator.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -93,7 +97,7 @@ impl Comm {
     }
 
     /// Returns the status of the message that a failed receive matched, for example a message that was too
-    /// long (MPI-5.0 section 3.2.5).
+    /// long (MPI-5.0 section 3.2.5); `None` if the receive matched no message.
     pub fn status_of_error(&self, error: &typepack::Error) -> Option<Status> {
         error.received().map(|received| self.status(received))
     }
@@ -109,17 +113,17 @@ impl Comm {
     }
 }
 
-/// The communicator of an operation: the object, and the handle that the call passed.
+/// The communicator of an operation: the object, and the handle that the program passed to the call.
 #[derive(Clone, Debug)]
 pub struct On {
     /// The object.
     pub comm: Arc<Comm>,
-    /// The handle, for error handlers.
+    /// The handle, which error handlers get as an argument.
     pub handle: raw::Comm,
 }
 
 impl On {
-    /// Returns the failure. It names this communicator's error handler as the one to call.
+    /// Returns `failure` after recording in it that the error handler of this communicator must be called.
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
         let mut failure = failure.into();
@@ -128,7 +132,7 @@ impl On {
     }
 }
 
-/// Returns the communicator of a call.
+/// Returns the communicator of a handle, together with the handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -153,7 +157,7 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
 /// Calls `work` with the communicator of a handle.
 ///
 /// `MPI_COMM_WORLD` is never freed, so this function takes no counted reference to it. For a short message,
-/// updating the reference count would take twice as long as the copy.
+/// updating the reference count would take twice as long as copying the message.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.
@@ -184,7 +188,7 @@ fn invalid(comm: raw::Comm) -> Failure {
     Failure::no_object(abi::ERR_COMM, ("comm", "communicator"), comm.0, null)
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     COMMS.of_int(integer)
 }
@@ -213,12 +217,12 @@ pub fn test_inter(comm: raw::Comm, flag: Output<c_int>) -> Result {
     Ok(())
 }
 
-/// `MPI_Comm_remote_size`: only an intercommunicator has a remote group.
+/// `MPI_Comm_remote_size`. It always fails, because only an intercommunicator has a remote group.
 pub fn remote_size(comm: raw::Comm, _size: Output<c_int>) -> Result {
     Err(no_remote_group(comm))
 }
 
-/// `MPI_Comm_remote_group`.
+/// `MPI_Comm_remote_group`. It always fails, because only an intercommunicator has a remote group.
 pub fn remote_group(comm: raw::Comm, _group: Output<raw::Group>) -> Result {
     Err(no_remote_group(comm))
 }
@@ -275,7 +279,7 @@ pub fn get_name(
     name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
     resultlen: Output<c_int>,
 ) -> Result {
-    // `MPI_COMM_NULL` has a name too (MPI-5.0 section 7.8).
+    // The standard gives the null handle a name too (MPI-5.0 section 7.8).
     let bytes = match comm {
         raw::Comm::NULL => b"MPI_COMM_NULL".to_vec(),
         comm => find(comm)?.name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -285,8 +289,9 @@ pub fn get_name(
     Ok(())
 }
 
-/// Returns the error handler of a communicator, also of one that is still being made: some programs, for
-/// example mpi4py, set the error handler as soon as they have the handle.
+/// Returns the error handler of a communicator. Also finds the error handler of a duplicate that does not
+/// exist yet, because some programs, for example mpi4py, set the error handler as soon as they have the
+/// handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -294,7 +299,7 @@ fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
     match (find(comm), create::handler_in_the_making(comm)) {
         (Ok(found), _) => Ok(found.handler.clone()),
         (Err(_), Some(handler)) => Ok(handler),
-        // The communicator may have been completed between the two lookups.
+        // The duplicate may have been completed between the two lookups, so that neither of them found it.
         (Err(_), None) => Ok(find(comm)?.handler.clone()),
     }
 }
@@ -309,7 +314,7 @@ pub fn get_errhandler(comm: raw::Comm, errhandler: Output<raw::Errhandler>) -> R
     objects::get_handler(&*handler(comm)?, errhandler)
 }
 
-/// `MPI_Comm_call_errhandler`: succeeds if the handler returns.
+/// `MPI_Comm_call_errhandler`. The call succeeds if the error handler returns.
 pub fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
     objects::call_handler(&*handler(comm)?, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())

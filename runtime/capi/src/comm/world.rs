@@ -1,7 +1,7 @@
-//! The two communicators that every process has, and the runtime's universe, to which they belong.
+//! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which they belong.
 //!
-//! `env/` joins and leaves the universe. Error handling may look for `MPI_COMM_SELF` at any time, even before
-//! init, when that communicator does not exist yet.
+//! The functions of `env/` join and leave the universe. Error handling may ask for `MPI_COMM_SELF` at any
+//! time, even before init, when that communicator does not exist yet. Then it uses the default handler.
 
 use super::Comm;
 use crate::abi;
@@ -18,17 +18,17 @@ static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
 static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
 static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
 
-/// `MPI_COMM_WORLD`.
+/// Returns `MPI_COMM_WORLD`; `None` before init.
 pub fn world() -> Option<&'static Arc<Comm>> {
     WORLD.get()
 }
 
-/// `MPI_COMM_SELF`.
+/// Returns `MPI_COMM_SELF`; `None` before init.
 pub fn own() -> Option<&'static Arc<Comm>> {
     OWN.get()
 }
 
-/// Joins the job.
+/// Joins the job and makes the two communicators. `threads` is the granted thread level.
 ///
 /// # Errors
 /// Returns the errors of [`typepack::init`].
@@ -46,8 +46,9 @@ pub fn join(threads: c_int) -> Result {
     Ok(())
 }
 
-/// Sets the error handler of both communicators to the one that `mpiexec -initial-errhandler` names (MPI-5.0
-/// section 9.3). mpiexec has checked the name; other names have no effect.
+/// Sets the error handler of both communicators to the one that the user named with `mpiexec
+/// -initial-errhandler` (MPI-5.0 section 9.3). `mpiexec` has checked the name, so this function ignores a
+/// name that it does not know.
 fn begin_with(name: Option<&str>) {
     let handler = match name {
         Some("mpi_errors_abort") => Handler::Abort,
@@ -59,12 +60,12 @@ fn begin_with(name: Option<&str>) {
     }
 }
 
-/// Leaves the job. First deletes the attributes of `MPI_COMM_SELF`, the last one first (MPI-5.0 section
-/// 11.2.4).
+/// Leaves the job. Before that, deletes the attributes of `MPI_COMM_SELF`, beginning with the one that was
+/// set last (MPI-5.0 section 11.2.4).
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if the process has already left, and the code of a delete function that fails.
-/// Then the process has not left.
+/// Returns `MPI_ERR_OTHER` if the process has already left the job. If a delete function fails, returns the
+/// code of that function, and the process does not leave the job.
 pub fn leave() -> Result {
     if let Some(own) = own() {
         own.attributes().clear(abi::COMM_SELF)?;
@@ -81,7 +82,8 @@ pub fn leave() -> Result {
     }
 }
 
-/// Returns the error handler for failures without an object, and the handle that it is called with.
+/// Returns the error handler for failures that belong to no object, and the handle that this error handler
+/// gets.
 pub fn default_handler() -> (Handler, usize) {
     let handler = own().map_or(Handler::Fatal, |own| own.handler().get());
     (handler, abi::COMM_SELF)

@@ -1,6 +1,7 @@
-//! Attributes of datatypes, also of predefined ones (MPI-5.0 section 7.7.4).
+//! Attributes of datatypes, including the predefined datatypes (MPI-5.0 section 7.7.4).
 //!
-//! `MPI_Type_free` and `MPI_Type_dup` are here too: the first deletes attributes, the second copies them.
+//! `MPI_Type_free` and `MPI_Type_dup` are also in this file, because the first deletes attributes and the
+//! second copies them.
 
 use super::{Type, find};
 use crate::argument::{InOut, Output};
@@ -59,7 +60,8 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
     attributes(&*find(datatype)?)?.delete(Of::Type, datatype.0, keyval)
 }
 
-/// `MPI_Type_dup`: the duplicate is committed if the original is, and has the attributes that are copied.
+/// `MPI_Type_dup`. The duplicate is committed if the original is committed. The copy functions decide which
+/// attributes it gets.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
@@ -71,7 +73,7 @@ pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let handle = types::insert_type(copy.clone())?;
     if let Err(failure) = attributes(&old)?.copy(oldtype.0, attributes(&copy)?, handle.0) {
         types::remove(handle)?;
-        // A caller that ignores the error must not use the duplicate.
+        // `newtype` gets the null handle, so that a caller that ignores the error cannot use the duplicate.
         out.set(raw::Datatype::NULL);
         return Err(failure);
     }
@@ -79,10 +81,12 @@ pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     Ok(())
 }
 
-/// `MPI_Type_free`. Datatypes made from this one, and operations that use it, stay valid.
+/// `MPI_Type_free`. Datatypes that were made from this datatype stay valid, and operations that use it
+/// continue.
 pub fn free(datatype: InOut<raw::Datatype>) -> Result {
     let (handle, out) = datatype.read("datatype")?;
-    // The attributes come first, because a delete function may fail.
+    // The attributes are deleted first, because a delete function may fail, and then the datatype must stay
+    // valid.
     attributes(&*types::find_own(handle)?)?.clear(handle.0)?;
     types::remove(handle)?;
     out.set(raw::Datatype::NULL);

@@ -1,5 +1,6 @@
-//! Datatypes: what the runtime adds to the crate `typepack-capi-datatype`. These are attributes
-//! (`attribute.rs`), the way a type is committed, and packing in a communicator (`pack.rs`).
+//! Datatypes: what this crate adds to the crate `typepack-capi-datatype`. It adds attributes
+//! (`attribute.rs`), the check of the communicator in packing calls (`pack.rs`), and the function that
+//! commits a datatype with the runtime.
 
 pub mod attribute;
 pub mod pack;
@@ -12,7 +13,7 @@ use crate::raw;
 use std::sync::Arc;
 use typepack_capi_datatype::types;
 
-/// Registers the runtime as the committer of all types from this call on.
+/// Makes the runtime commit all datatypes from now on.
 pub fn begin() {
     types::commit_with(|tree| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
@@ -27,7 +28,7 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     Ok(types::find(datatype)?)
 }
 
-/// Calls `work` with the type of a handle.
+/// Calls `work` with the datatype of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.

@@ -1,7 +1,7 @@
 //! Packing and unpacking in a communicator (MPI-5.0 section 5.2).
 //!
-//! This file checks the communicator. `typepack-capi-datatype` does the rest, and has the calls without a
-//! communicator (section 5.3).
+//! The functions here check the communicator and then call the function of the same name in
+//! `typepack-capi-datatype`. The calls without a communicator (section 5.3) come from that crate unchanged.
 
 pub use typepack_capi_datatype::pack::{external_size, pack_external, unpack_external};
 
@@ -32,7 +32,8 @@ pub unsafe fn pack<W: CountWidth>(
     comm: raw::Comm,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the buffers are as both conditions of `# Safety` say, which are those of `layer::pack` too.
+    // SAFETY: the two conditions of `# Safety` are the same as those of `layer::pack`, and the caller
+    // guarantees them for `inbuf` and `outbuf`.
     unsafe { layer::pack::<W>(inbuf, incount, datatype, outbuf, outsize, at)? };
     Ok(())
 }
@@ -56,12 +57,13 @@ pub unsafe fn unpack<W: CountWidth>(
     comm: raw::Comm,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the buffers are as both conditions of `# Safety` say, which are those of `layer::unpack` too.
+    // SAFETY: the two conditions of `# Safety` are the same as those of `layer::unpack`, and the caller
+    // guarantees them for `inbuf` and `outbuf`.
     unsafe { layer::unpack::<W>(inbuf, insize, at, outbuf, outcount, datatype)? };
     Ok(())
 }
 
-/// `MPI_Pack_size`: returns exactly the bytes that packing takes.
+/// `MPI_Pack_size`: returns the exact number of bytes that packing writes.
 pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,

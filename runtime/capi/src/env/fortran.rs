@@ -1,9 +1,9 @@
-//! Properties of a Fortran compiler, which a Fortran layer sets (MPI-5.0 section 20.5): sizes, optional
-//! types, and the bytes of `.TRUE.` and `.FALSE.`.
+//! Properties of a Fortran compiler (MPI-5.0 section 20.5): the sizes of its types, the optional types that
+//! it has, and the bytes of `.TRUE.` and `.FALSE.`. A Fortran layer above this library sets them.
 //!
-//! Only the first call has an effect: a second call could contradict what the library has already returned.
-//! `info.rs` makes the info objects. The datatypes have the sizes of `abi/constants.csv`, so a compiler with
-//! other sizes is refused here.
+//! A property can be set only once, because a second call could contradict what the library has already
+//! returned. The datatypes have the sizes in `abi/constants.csv`, so a call that sets another size is an
+//! error.
 
 use crate::abi;
 use crate::argument::{Array, OutArray, Output};
@@ -13,7 +13,7 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-/// The default kinds, each with the number of bytes of its datatype.
+/// The keys for the sizes of the default types, each with the number of bytes of the corresponding datatype.
 const SIZES: [(&str, u32); 4] = [
     ("mpi_logical_size", 4),
     ("mpi_integer_size", 4),
@@ -21,7 +21,7 @@ const SIZES: [(&str, u32); 4] = [
     ("mpi_double_precision_size", 8),
 ];
 
-/// Types that a compiler may lack.
+/// The keys for types that a compiler may lack.
 const OPTIONAL: [&str; 19] = [
     "mpi_logical1_supported",
     "mpi_logical2_supported",
@@ -51,11 +51,11 @@ fn told_already(what: &str) -> Failure {
     Failure::new(abi::ERR_ABI, what, "already set in this process; it can be set only once")
 }
 
-/// Returns the entries of an info object that are about Fortran.
+/// Returns the entries of an info object whose keys are known properties of a Fortran compiler.
 ///
 /// # Errors
-/// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size is not that of the
-/// datatype.
+/// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size differs from the size of
+/// the datatype.
 fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
     let mut known = Vec::new();
     for (key, value) in entries {
@@ -93,7 +93,8 @@ pub fn set_info(info: raw::Info) -> Result {
     COMPILER.set(entries).map_err(|_| told_already("info"))
 }
 
-/// `MPI_Abi_get_fortran_info`: returns a new object, or null if no Fortran layer has set the info.
+/// `MPI_Abi_get_fortran_info`: returns a new info object, or the null handle if no Fortran layer has set the
+/// properties.
 pub fn get_info(info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     out.set(match COMPILER.get() {
@@ -103,7 +104,7 @@ pub fn get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `.TRUE.` and `.FALSE.` of one size; the bytes beyond the size are 0.
+/// The bytes of `.TRUE.` and `.FALSE.` in a logical type of `size` bytes. The bytes beyond `size` are 0.
 #[derive(Clone, Copy, Debug)]
 struct Booleans {
     size: usize,
@@ -130,8 +131,8 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
     for (value, argument, bytes) in
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
-        // SAFETY: `MPI_Abi_set_fortran_booleans` takes values of `logical_size` bytes, which is `size`. They
-        // are read here.
+        // SAFETY: the caller of `MPI_Abi_set_fortran_booleans` passes two values of `logical_size` bytes
+        // each, and `size` equals `logical_size`. The iterator is used up in the next line.
         let value = unsafe { value.entries(size, argument)? };
         bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
@@ -142,7 +143,8 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
     BOOLEANS.set(told).map_err(|_| told_already("logical values"))
 }
 
-/// `MPI_Abi_get_fortran_booleans`: returns the values, if they have been set.
+/// `MPI_Abi_get_fortran_booleans`: returns the bytes of `.TRUE.` and `.FALSE.` if a Fortran layer has set
+/// them.
 pub fn get_booleans(
     size: c_int,
     yes: OutArray<u8>,
@@ -162,8 +164,8 @@ pub fn get_booleans(
     for (value, argument, bytes) in
         [(yes, "logical_true", &told.yes), (no, "logical_false", &told.no)]
     {
-        // SAFETY: `MPI_Abi_get_fortran_booleans` has room for values of `logical_size` bytes, which is
-        // `size`.
+        // SAFETY: the caller of `MPI_Abi_get_fortran_booleans` passes memory for two values of `logical_size`
+        // bytes each, and `size` equals `logical_size`.
         unsafe { value.places(size, argument)? }.fill(bytes[..size].iter().copied());
     }
     out.set(1);

@@ -1,8 +1,8 @@
 //! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep the facts that init finds out. `version.rs` has the versions,
-//! `fortran.rs` the properties of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so
-//! that freeing other memory is an error.
+//! `lifecycle.rs` and `comm/world.rs` keep what init finds out about the process and the job. `version.rs`
+//! has the calls about versions, and `fortran.rs` those about a Fortran compiler. This file records the
+//! memory that `MPI_Alloc_mem` returns, so that `MPI_Free_mem` can refuse any other memory.
 
 pub mod fortran;
 pub mod version;
@@ -27,8 +27,8 @@ fn begin(required: c_int) -> Result<c_int> {
     }
     panics::watch();
     datatype::begin();
-    // The call grants the requested level and no higher one: a program that is granted `MPI_THREAD_SINGLE`
-    // may rely on having one thread.
+    // The call grants the requested thread level and no higher one, because a program to which
+    // `MPI_THREAD_SINGLE` is granted may rely on having only one thread.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
     lifecycle::begin();
@@ -98,7 +98,7 @@ pub fn is_thread_main(flag: Output<c_int>) -> Result {
     Ok(())
 }
 
-/// `MPI_Abort`: ends the job, because all communicators belong to one job.
+/// `MPI_Abort`: ends the whole job, whatever communicator the program passes.
 pub fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
     comm::check(comm)?;
     let rank = lifecycle::rank().unwrap_or_default();
@@ -117,15 +117,15 @@ pub fn processor_name(
     Ok(())
 }
 
-/// `MPI_Get_hw_resource_info`: returns the resource types that a split knows (`comm/create.rs`). This process
-/// is bound to one resource of each type.
+/// `MPI_Get_hw_resource_info`: returns the types of resources that `MPI_Comm_split_type` knows
+/// (`comm/create.rs`). The value `true` means that this process is bound to one resource of the type.
 pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
     let out = hw_info.required("hw_info")?;
     out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
     Ok(())
 }
 
-/// `MPI_Wtime`: returns the seconds of the machine's monotonic clock, which all ranks share.
+/// `MPI_Wtime`: returns the time of the machine's monotonic clock in seconds. All ranks read the same clock.
 pub fn wtime() -> c_double {
     typepack::wtime()
 }
@@ -135,7 +135,7 @@ pub fn wtick() -> c_double {
     typepack::wtick()
 }
 
-/// `MPI_Pcontrol`: has no effect, because no profiling library is built in.
+/// `MPI_Pcontrol`: has no effect, because this library does no profiling.
 pub fn pcontrol(_level: c_int) -> Result {
     Ok(())
 }
@@ -147,7 +147,7 @@ pub fn get_address(location: *const c_void, address: Output<raw::Aint>) -> Resul
     Ok(())
 }
 
-/// `MPI_Aint_add`: wraps around, like addresses of the machine.
+/// `MPI_Aint_add`: the sum wraps around, as addresses of the machine do.
 pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
     base.wrapping_add(disp)
 }
@@ -157,7 +157,7 @@ pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
     a.wrapping_sub(b)
 }
 
-/// The memory that `MPI_Alloc_mem` has returned, by address.
+/// The memory that `MPI_Alloc_mem` has returned and that is not freed yet, by address.
 static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
 
 fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
@@ -165,7 +165,7 @@ fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
 }
 
 /// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. The memory is aligned
-/// to a cache line, or as `mpi_minimum_memory_alignment` asks.
+/// to a cache line, or to the larger alignment that the hint `mpi_minimum_memory_alignment` asks for.
 pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
     let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)
@@ -178,8 +178,9 @@ pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>)
     Ok(())
 }
 
-/// `MPI_Free_mem`. The standard does not say what a null pointer does. MPICH and Open MPI ignore it, like C's
-/// `free`, and programs rely on that.
+/// `MPI_Free_mem`. The standard does not say what happens if the program passes a null pointer. MPICH and
+/// Open MPI ignore a null pointer, as C's `free` does, and programs rely on that. So this function ignores it
+/// too.
 pub fn free_mem(base: *mut c_void) -> Result {
     if base.is_null() {
         return Ok(());

@@ -43,7 +43,7 @@ pub fn abi_get_version(major: Output<c_int>, minor: Output<c_int>) -> Result {
     Ok(())
 }
 
-/// `MPI_Abi_get_info`: returns the widths that the ABI leaves open.
+/// `MPI_Abi_get_info`: returns the sizes of the types whose sizes the ABI leaves open.
 pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = [
@@ -56,7 +56,7 @@ pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// Number of calls of `MPI_T_init_thread` that no call of `MPI_T_finalize` has undone yet.
+/// Number of successful calls of `MPI_T_init_thread` minus that of `MPI_T_finalize`.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
 /// Returns whether the tool interface is initialised.
@@ -64,7 +64,7 @@ pub fn tools_ready() -> bool {
     TOOLS.load(Ordering::Acquire) > 0
 }
 
-/// `MPI_T_init_thread`. The tool interface has its own return codes.
+/// `MPI_T_init_thread`. A null pointer gives an error code of the tool interface.
 pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
     let provided = provided
         .required("provided")

@@ -1,7 +1,7 @@
-//! Error classes and codes: the standard's and the user's (MPI-5.0 sections 9.4 and 9.5).
+//! Error classes and error codes of the standard and of the user (MPI-5.0 sections 9.4 and 9.5).
 //!
-//! The library itself reports classes only. Users add classes, codes and strings, which exist until the user
-//! removes them. `handler.rs` and `MPI_Error_string` read the texts.
+//! The library itself returns only error classes as error codes. The user can add classes, codes and strings,
+//! and can remove them again. `handler.rs` and `MPI_Error_string` read the texts.
 
 use super::{Failure, Result};
 use crate::abi;
@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::argument::{Output, Text, TextOutput};
 
-/// A class or code that the user added.
+/// An error class or error code that the user added.
 #[derive(Clone, Debug)]
 struct Added {
-    /// The class of a code. A class is its own class.
+    /// The class to which a code belongs. For a class, this is the class itself.
     class: c_int,
     /// The string, which may be empty; `None` until the user adds one.
     text: Option<Vec<u8>>,
@@ -23,7 +23,7 @@ struct Added {
 #[derive(Debug)]
 struct Codes {
     added: BTreeMap<c_int, Added>,
-    /// The last number that the user got; `MPI_ERR_LASTCODE` before the first.
+    /// The number of the class or code that was added last; `MPI_ERR_LASTCODE` if none has been added.
     last: c_int,
 }
 
@@ -34,17 +34,18 @@ static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // A poisoned lock is fine: every change is one insertion or removal, so a panic leaves no change half
-    // done.
+    // The codes may be used after a panic poisoned the lock: every change is one insertion or removal, so a
+    // panic leaves no change half done.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the address of the number of the last code, for the attribute `MPI_LASTUSEDCODE`.
+/// Returns the address of the value of the attribute `MPI_LASTUSEDCODE`, the number of the class or code that
+/// was added last.
 pub fn last_used() -> *mut c_int {
     LAST_USED.as_ptr()
 }
 
-/// Returns the meaning of a class of the standard.
+/// Returns the meaning of an error class of the standard in words.
 fn meaning(class: c_int) -> Option<&'static str> {
     Some(match class {
         abi::SUCCESS => "no error",
@@ -135,13 +136,14 @@ fn meaning(class: c_int) -> Option<&'static str> {
     })
 }
 
-/// Returns name and meaning of a class of the standard: `MPI_ERR_RANK: invalid rank`.
+/// Returns the name and the meaning of an error class of the standard, for example `MPI_ERR_RANK: invalid
+/// rank`.
 fn predefined(class: c_int) -> Option<String> {
     let name = abi::ERROR_CLASSES.iter().find(|(value, _)| *value == class)?.1;
     Some(format!("{name}: {}", meaning(class)?))
 }
 
-/// Returns the text of a code; `None` if there is no such code.
+/// Returns the text of an error class or code; `None` if there is no such class or code.
 pub fn string(code: c_int) -> Option<Vec<u8>> {
     if let Some(text) = predefined(code) {
         return Some(text.into_bytes());
@@ -149,7 +151,7 @@ pub fn string(code: c_int) -> Option<Vec<u8>> {
     codes().added.get(&code).map(|added| added.text.clone().unwrap_or_default())
 }
 
-/// Returns the class of a code; `None` if there is no such code.
+/// Returns the class of an error class or code; `None` if there is no such class or code.
 pub fn class(code: c_int) -> Option<c_int> {
     if predefined(code).is_some() {
         return Some(code);
@@ -180,7 +182,7 @@ pub fn error_string(
     Ok(())
 }
 
-/// Makes the failure of removing a code that still has a string.
+/// Makes the failure for removing a class or code that still has a string.
 fn has_string(argument: &str, code: c_int) -> Failure {
     Failure::new(abi::ERR_ARG, argument, format!("{code} still has a string"))
 }

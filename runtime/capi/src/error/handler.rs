@@ -1,8 +1,8 @@
 //! Error handlers: what happens when a call fails (MPI-5.0 section 9.3).
 //!
-//! `entry.rs` has the failure and the object of the call, and calls [`invoke`]. Every communicator, file,
-//! window and session has a [`Handler`]. For a failure without an object, the handler of `MPI_COMM_SELF` is
-//! called.
+//! If a call fails, `entry.rs` calls [`invoke`] with the failure and with the error handler of the call's
+//! object. Every communicator, file, window and session has an error handler, a [`Handler`]. If the failed
+//! call has no such object, `entry.rs` uses the error handler of `MPI_COMM_SELF`.
 
 use super::{Failure, Result, codes};
 use crate::abi;
@@ -15,7 +15,7 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The kind of object that an error handler may be set on.
+/// The kind of object on which an error handler may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// Communicators.
@@ -30,9 +30,10 @@ pub enum On {
 
 /// An error handler that the user made.
 ///
-/// The user may hold it several times by the same handle: once because the user made it, and once for each
-/// call that returned the handler of an object (MPI-5.0 section 9.3.4). Objects that have the handler keep it
-/// when the user has freed it.
+/// The user gets a handle when making the error handler, and gets the same handle again from each call that
+/// returns the error handler of an object. The user must free the handle once for each time that a call
+/// returned it (MPI-5.0 section 9.3.4). An object that has the error handler keeps it after the user has
+/// freed the handle.
 #[derive(Debug)]
 pub struct UserHandler {
     on: On,
@@ -40,22 +41,24 @@ pub struct UserHandler {
     held: Mutex<Held>,
 }
 
-/// How the user holds a handler.
+/// The handle that the user has of an error handler.
 #[derive(Debug, Default)]
 struct Held {
-    /// The handle; valid while `times` is not 0.
+    /// The handle. It is valid while `times` is not 0.
     handle: usize,
-    /// Number of calls of `MPI_Errhandler_free` that make the handle invalid.
+    /// Number of times that the user must still call `MPI_Errhandler_free` until the handle is invalid.
     times: u64,
 }
 
 impl UserHandler {
     fn held(&self) -> MutexGuard<'_, Held> {
-        // A poisoned lock is fine: both fields change together, after every step that may fail.
+        // The fields may be used after a panic poisoned the lock: they change only after every step that may
+        // panic, so they always belong together.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the handle. The user must then free the handle one more time.
+    /// Returns the handle, which the user must then free one more time. Makes the handle if the user has
+    /// none.
     fn hold(self: &Arc<Self>) -> Result<usize> {
         let mut held = self.held();
         if held.times == 0 {
@@ -65,7 +68,7 @@ impl UserHandler {
         Ok(held.handle)
     }
 
-    /// Frees the handle once. Returns whether the handle was valid for this handler.
+    /// Frees the handle once. Returns whether `handle` was a valid handle of this error handler.
     fn release(&self, handle: usize) -> bool {
         let mut held = self.held();
         if held.handle != handle || held.times == 0 {
@@ -82,24 +85,25 @@ impl UserHandler {
 /// The error handler of an object.
 #[derive(Clone, Debug)]
 pub enum Handler {
-    /// `MPI_ERRORS_ARE_FATAL`: one line on standard error, and the job ends.
+    /// `MPI_ERRORS_ARE_FATAL`: the library prints one line on standard error and ends the job.
     Fatal,
-    /// `MPI_ERRORS_ABORT`: like [`Fatal`](Self::Fatal), because all communicators belong to one job.
+    /// `MPI_ERRORS_ABORT`: the same as [`Fatal`](Self::Fatal), because the library can end only the whole
+    /// job.
     Abort,
-    /// `MPI_ERRORS_RETURN`: the call returns the code.
+    /// `MPI_ERRORS_RETURN`: the failed call returns the error code.
     Return,
-    /// The user's function is called, then the call returns the code.
+    /// The library calls the user's function, and then the failed call returns the error code.
     User(Arc<UserHandler>),
 }
 
 static HANDLERS: Table<UserHandler> = Table::new(Kind::Errhandler);
 
 impl Handler {
-    /// Returns the handler of a handle, for objects of kind `on`.
+    /// Returns the error handler of a handle, to be set on an object of kind `on`.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the handler
-    /// was made for another kind of object.
+    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the error
+    /// handler was made for another kind of object.
     pub fn find(handle: raw::Errhandler, on: On) -> Result<Self> {
         match handle.0 {
             abi::ERRORS_ARE_FATAL => return Ok(Self::Fatal),
@@ -115,7 +119,7 @@ impl Handler {
         Ok(Self::User(user))
     }
 
-    /// Returns a handle, which its receiver frees.
+    /// Returns a handle of this error handler for the user, who must free it.
     ///
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -135,17 +139,17 @@ fn invalid(handle: raw::Errhandler) -> Failure {
     Failure::no_object(abi::ERR_ERRHANDLER, ("errhandler", "error handler"), handle.0, null)
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     HANDLERS.of_int(integer)
 }
 
-/// The place of an object's error handler.
+/// The error handler of an object. The program can replace it.
 #[derive(Debug)]
 pub struct HandlerCell(Mutex<Handler>);
 
 impl HandlerCell {
-    /// Begins with `handler`.
+    /// Makes a cell that contains `handler`.
     pub const fn new(handler: Handler) -> Self {
         Self(Mutex::new(handler))
     }
@@ -155,13 +159,13 @@ impl HandlerCell {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets another handler.
+    /// Replaces the handler.
     pub fn set(&self, handler: Handler) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = handler;
     }
 }
 
-/// Calls an error handler; returns the code that the call returns.
+/// Calls an error handler. Returns the error code that the failed call returns to the program.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
     match handler {
         Handler::Fatal | Handler::Abort => fatal(name, failure),
@@ -214,12 +218,13 @@ pub fn session_create(function: raw::Callback, errhandler: Output<raw::Errhandle
     create(On::Session, function, errhandler)
 }
 
-/// `MPI_Errhandler_free`. Objects that have the handler keep it. It also stays valid for a user that got it
-/// from an object and has not freed that handle yet.
+/// `MPI_Errhandler_free`. Objects that have the error handler keep it. The handle stays valid if calls have
+/// returned it more often than the user has freed it.
 pub fn free(errhandler: InOut<raw::Errhandler>) -> Result {
     let (handle, out) = errhandler.read("errhandler")?;
     match handle.0 {
-        // A program may free a predefined handler that it got from an object; there is nothing to do.
+        // A program may free the handle of a predefined error handler, because a call may have returned it.
+        // Such a handle stays valid, so there is nothing to do.
         abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}
         value => {
             let found = HANDLERS.find(value).filter(|user| user.release(value));

@@ -1,9 +1,10 @@
-//! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
+//! The failure of a call: an error class or error code, a sentence that says what is wrong, and sometimes the
+//! error handler to call.
 //!
-//! Functions of the C face return a [`Failure`]. `entry.rs` raises it through the error handler of the call's
-//! object (`handler.rs`). `objects.rs` has the kinds of objects for which the C face so far implements only
-//! error handlers. `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a
-//! panic into a failure.
+//! A function of the C face returns a [`Failure`] if it fails. `entry.rs` then calls the error handler of the
+//! call's object (`handler.rs`). `objects.rs` has files, windows and sessions, of which the C face so far
+//! implements only the error handlers. `codes.rs` has the error classes and codes of the standard and of the
+//! user. `panics.rs` turns a panic into a failure.
 
 pub mod codes;
 pub mod handler;
@@ -17,8 +18,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take
-/// only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
+/// matters because some calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
@@ -27,10 +28,11 @@ pub struct Failure(Box<Said>);
 pub struct Said {
     /// The error code. For errors that this library finds, the code is the error class.
     pub code: c_int,
-    /// One sentence that begins with the argument's name.
+    /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
-    /// The communicator of the operation that failed, and its error handler at that time. The handler is
-    /// called instead of the handler of the call's object.
+    /// The communicator of the operation that failed, and the error handler that this communicator had at
+    /// that time. If this field is set, `entry.rs` calls this error handler instead of the one of the call's
+    /// object.
     pub on: Option<(raw::Comm, Handler)>,
 }
 
@@ -41,13 +43,14 @@ impl Failure {
         Self::of_code(class, format!("{argument}: {}", detail.as_ref()))
     }
 
-    /// Makes a failure with any code.
+    /// Makes a failure with the error code `code` and the sentence `text`.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
         Self(Box::new(Said { code, text, on: None }))
     }
 
-    /// Makes the failure of a handle that stands for no object ([`failure::Failure::no_object`]).
+    /// Makes the failure for a handle that has no object. [`failure::Failure::no_object`] describes the
+    /// parameters.
     #[cold]
     pub fn no_object(
         class: c_int,
@@ -58,19 +61,19 @@ impl Failure {
         failure::Failure::no_object(class, argument, handle, null).into()
     }
 
-    /// Makes the failure of a null pointer.
+    /// Makes the failure for a null pointer in `argument`.
     #[cold]
     pub fn null(argument: &'static str) -> Self {
         failure::Failure::null(argument).into()
     }
 
-    /// Makes the failure of a user's callback that returned an error code.
+    /// Makes the failure for a user's callback that returned the error code `code`.
     #[cold]
     pub fn of_callback(code: c_int, callback: &str) -> Self {
         Self::of_code(code, format!("{callback} returned {code}"))
     }
 
-    /// Makes the failure of a function that is not built yet.
+    /// Makes the failure for a call of a function that is not built yet.
     #[cold]
     pub fn not_built() -> Self {
         let text = "this version of typepack does not have this function";

@@ -1,9 +1,10 @@
-//! The kinds of objects whose calls are not built: windows, files, sessions. The C face keeps only the error
-//! handler of such an object.
+//! Windows, files and sessions. The calls that make such objects are not built, and the C face keeps only the
+//! error handler of such an object.
 //!
-//! A call checks the handle before it raises any other error, so that the error goes to the handler of the
-//! handle's object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make
-//! such objects are built, the table will hold more than error handlers.
+//! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
+//! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
+//! `rma.rs`, `io.rs` or `session.rs`. When the calls that make such objects are built, the tables will hold
+//! more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
@@ -14,20 +15,20 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// The names of a kind of object, and the error class of its handles.
+/// The words for a kind of object in error texts, and the error class for its handles.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// The error class of an invalid handle.
     pub class: c_int,
-    /// The name of the argument: `win`.
+    /// The name of the argument, for example `win`.
     pub argument: &'static str,
-    /// The name of the kind: `window`.
+    /// The name of the kind of object, for example `window`.
     pub kind: &'static str,
     /// The null handle and its name.
     pub null: (usize, &'static str),
 }
 
-/// The objects of a kind.
+/// All objects of one kind.
 #[derive(Debug)]
 pub struct Objects {
     on: On,
@@ -57,7 +58,7 @@ impl Objects {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
     }
 
-    /// Checks a handle that the call reads and replaces.
+    /// Checks a handle whose address the call gets because it replaces the handle.
     ///
     /// # Errors
     /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
@@ -71,12 +72,12 @@ impl Objects {
         Failure::no_object(class, (argument, kind), handle, null)
     }
 
-    /// Returns the error handler of the object of a handle, if there is one.
+    /// Returns the error handler of a handle's object; `None` if the handle has no object.
     pub fn handler(&self, handle: usize) -> Option<Handler> {
         self.table.find(handle).map(|object| object.get())
     }
 
-    /// Returns the live handle with this integer.
+    /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
     pub fn of_int(&self, integer: c_int) -> Option<usize> {
         self.table.of_int(integer)
     }
@@ -89,7 +90,7 @@ impl Objects {
         set_handler(&*self.find(handle)?, self.on, errhandler)
     }
 
-    /// Writes the handle of an object's error handler.
+    /// Writes the handle of the object's error handler to `errhandler`.
     ///
     /// # Errors
     /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
@@ -98,7 +99,7 @@ impl Objects {
         get_handler(&object, errhandler)
     }
 
-    /// Calls an object's error handler for an error that the program has found.
+    /// Calls the error handler of an object with the error code `code`, because the program asks for that.
     ///
     /// # Errors
     /// Returns the errors of [`find`](Self::find).
@@ -108,7 +109,7 @@ impl Objects {
     }
 }
 
-/// Sets the error handler of one object of the kind `on`.
+/// Sets the error handler of one object, which has the kind `on`.
 ///
 /// # Errors
 /// Returns the errors of [`Handler::find`].
@@ -117,7 +118,7 @@ pub fn set_handler(object: &HandlerCell, on: On, errhandler: raw::Errhandler) ->
     Ok(())
 }
 
-/// Writes the handle of an object's error handler.
+/// Writes the handle of the object's error handler to `errhandler`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_OTHER` if no handle is left.
@@ -127,13 +128,14 @@ pub fn get_handler(object: &HandlerCell, errhandler: Output<raw::Errhandler>) ->
     Ok(())
 }
 
-/// Calls an error handler for an error that the program has found. The call succeeds if the handler returns.
+/// Calls the error handler of an object with the error code `code`, because the program asks for that. `name`
+/// is the name of the MPI call.
 pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, code: c_int) {
     let failure = Failure::of_code(code, format!("{name}: the program raised error code {code}"));
     handler::invoke(&object.get(), handle, name, &failure);
 }
 
-/// Makes the three calls about the error handlers of a kind of object.
+/// Defines the three calls that set, get and call the error handler of an object of one kind.
 macro_rules! handler_calls {
     ($objects:expr, $handle:ty, $c:literal) => {
         #[doc = concat!("`MPI_", $c, "_set_errhandler`.")]
@@ -190,7 +192,7 @@ mod tests {
         assert!(matches!(OBJECTS.handler(one), Some(Handler::Return)));
         assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
         let mut handle = one;
-        // SAFETY: the handle is a local variable.
+        // SAFETY: the pointer points to the local variable `handle`.
         let argument = unsafe { InOut::from_c(&raw mut handle) };
         OBJECTS.check_at(argument).expect("a window");
         assert_eq!(OBJECTS.of_int(one as u32 as c_int), Some(one));

@@ -5,13 +5,14 @@ use crate::abi;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The place of the last panic, which the value from `catch_unwind` does not contain.
+/// The file and line of the last panic. The hook of [`watch`] records them, because the value that
+/// `catch_unwind` returns does not contain them.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
 /// Counts the calls of [`watch`], so that the hook is installed only once.
 static HOOKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the failure for a panic.
+/// Returns the failure for a panic, given the value that `catch_unwind` returned.
 pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic
         .downcast_ref::<&str>()
@@ -22,7 +23,8 @@ pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new(abi::ERR_INTERN, "typepack bug", format!("{text} {place}"))
 }
 
-/// Makes panics of this process record their place and print nothing: the error handler prints one line.
+/// Installs a panic hook that records the file and line of a panic and prints nothing. The error handler
+/// later prints one line.
 pub fn watch() {
     if HOOKED.fetch_add(1, Ordering::AcqRel) > 0 {
         return;

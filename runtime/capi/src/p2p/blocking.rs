@@ -1,4 +1,5 @@
-//! Blocking sends and receives, and calls that send and receive at once (MPI-5.0 sections 3.2, 3.4, 3.11).
+//! Blocking sends and receives, and calls that send and receive in one call, such as `MPI_Sendrecv` (MPI-5.0
+//! sections 3.2, 3.4, 3.11).
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;
@@ -12,8 +13,8 @@ use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
-/// Sends a message and returns when the buffer may be changed or, in synchronous mode, when a receive has
-/// matched.
+/// Sends a message. Returns when the program may change the buffer, and in synchronous mode not before a
+/// receive has matched the message.
 ///
 /// # Safety
 ///
@@ -35,9 +36,10 @@ unsafe fn blocking(
             let plan = ty.plan()?;
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
             memory(buf, plan, count, "buf")?;
-            // The attached buffer holds the message, so the send continues when this call has returned.
-            // SAFETY: the elements are readable (condition of `# Safety`), and copied before `start_send`
-            // returns.
+            // The send may continue after this call has returned, because the attached buffer holds the
+            // message then.
+            // SAFETY: the elements at `buf` are readable (condition of `# Safety`), and `start_send` copies
+            // them before it returns.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
         });
     }
@@ -52,8 +54,8 @@ unsafe fn blocking(
                 Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
             };
             let messages = comm.messages();
-            // SAFETY: the elements are readable until this function returns (condition of `# Safety`), which
-            // is after `finish`: the operation has ended then.
+            // SAFETY: the elements at `buf` are readable until this function returns (condition of
+            // `# Safety`). It returns after `finish`, and then the operation has ended.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -92,8 +94,8 @@ pub unsafe fn recv<W: CountWidth>(
                 return Ok(());
             };
             memory(buf, plan, count, "buf")?;
-            // SAFETY: the elements are writable until this function returns (condition of `# Safety`), and
-            // `receive_now` returns when the operation has ended.
+            // SAFETY: the elements at `buf` are writable until this function returns (condition of
+            // `# Safety`), and `receive_now` returns only when the operation has ended.
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
@@ -109,14 +111,14 @@ pub unsafe fn recv<W: CountWidth>(
     })
 }
 
-/// Starts the receive of a call that sends and receives; `None` for a receive from `MPI_PROC_NULL`.
+/// Starts the receive of a call that sends and receives. Returns `None` for a receive from `MPI_PROC_NULL`.
 ///
 /// # Errors
 /// Returns the runtime's errors.
 ///
 /// # Safety
 ///
-/// - `incoming` is memory that is writable until the operation has ended.
+/// - The elements of `incoming` are writable until the operation has ended.
 pub(super) unsafe fn receive(
     on: &On,
     incoming: &Elements,
@@ -124,19 +126,21 @@ pub(super) unsafe fn receive(
 ) -> typepack::Result<Option<Operation>> {
     let Some((source, tag)) = from else { return Ok(None) };
     let Elements { origin, plan, count } = incoming;
-    // SAFETY: `origin`, `plan` and `count` are those of `incoming`, writable until the operation has ended
-    // (condition of `# Safety`).
+    // SAFETY: `origin`, `plan` and `count` describe the elements of `incoming`, which are writable until the
+    // operation has ended (condition of `# Safety`).
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
-/// Waits for both halves. If both fail, the result is the error of the receive.
+/// Waits for the send and the receive of a call that does both. If both fail, the result is the error of the
+/// receive.
 fn both(
     on: &On,
     sent: typepack::Result<Option<Operation>>,
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // If the send fails, the receive must not continue: its memory belongs to the caller again.
+    // If the send fails, this call returns, and then the C caller may use its memory again. So the receive
+    // must not continue.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -155,7 +159,8 @@ fn both(
     Ok(outcome)
 }
 
-/// Writes the status, also of a message that was too long, and returns the failure if there is one.
+/// Writes the status, even if the receive failed because the message was too long. Returns the failure if
+/// there is one.
 fn ended(outcome: Outcome, status: StatusOutput) -> Result {
     status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
@@ -164,19 +169,20 @@ fn ended(outcome: Outcome, status: StatusOutput) -> Result {
 /// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
 pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
 
-/// The operations of the two halves: the send, the receive. `None` for a half with `MPI_PROC_NULL`.
+/// The operations of a call that sends and receives: first the send, then the receive. `None` stands for a
+/// send to or a receive from `MPI_PROC_NULL`.
 pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
 
-/// Checks both halves and starts them, the receive first.
+/// Checks the arguments of the send and the receive, and then starts the receive and the send.
 ///
 /// # Errors
-/// Returns the errors of the arguments, and then nothing was started.
+/// Returns an error if an argument is wrong. In this case neither operation has been started.
 ///
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until both operations have ended.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until both operations have ended, and they
-///   do not overlap the elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until both operations have ended, and these
+///   elements do not overlap those at `sendbuf`.
 pub(super) unsafe fn start_both<W: CountWidth>(
     on: &On,
     (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
@@ -192,8 +198,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
     if from.is_some() {
         incoming.memory("recvbuf")?;
     }
-    // SAFETY: `incoming` is writable (second condition of `# Safety`) and `outgoing` readable (first
-    // condition) until both operations have ended.
+    // SAFETY: until both operations have ended, the elements of `outgoing` are readable (first condition of
+    // `# Safety`) and those of `incoming` are writable (second condition).
     unsafe {
         let received = receive(on, &incoming, from);
         let Elements { origin, plan, count } = &outgoing;
@@ -210,8 +216,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the call returns.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the call returns, and they do not
-///   overlap the elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the call returns, and these elements
+///   do not overlap those at `sendbuf`.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn sendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -230,13 +236,14 @@ pub unsafe fn sendrecv<W: CountWidth>(
     let on = on(comm)?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are readable and writable until this function returns (both conditions of `#
-    // Safety`). Both operations have ended when `both` returns.
+    // SAFETY: until this function returns, the elements at `sendbuf` are readable and those at `recvbuf` are
+    // writable (both conditions of `# Safety`). Both operations have ended when `both` returns.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     ended(both(&on, sent, received)?, status)
 }
 
-/// `MPI_Sendrecv_replace`: a message that cannot be sent at once is copied before the receive starts.
+/// `MPI_Sendrecv_replace`. If the outgoing message cannot be sent at once, the runtime copies it before the
+/// receive starts.
 ///
 /// # Safety
 ///
@@ -260,8 +267,9 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are readable and writable until this function returns (condition of `# Safety`).
-    // The send has copied them when `copied` returns, and the receive has ended when `both` returns.
+    // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
+    // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended when `both`
+    // returns.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (Ok(sent), receive(&on, &elements, from))
@@ -269,14 +277,14 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     ended(both(&on, sent, received)?, status)
 }
 
-/// Starts the send of a call that receives into the same memory.
+/// Starts the send of a call that afterwards receives into the same memory.
 ///
 /// # Errors
 /// Returns the runtime's errors.
 ///
 /// # Safety
 ///
-/// - `elements` is memory that is readable until this returns.
+/// - The elements of `elements` are readable until this function returns.
 pub(super) unsafe fn copied(
     on: &On,
     elements: &Elements,
@@ -286,8 +294,8 @@ pub(super) unsafe fn copied(
     let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
-        // SAFETY: `elements` is readable (condition of `# Safety`), and the mode `Copied` copies it before it
-        // returns.
+        // SAFETY: the elements are readable (condition of `# Safety`), and in mode `Copied` `send` no longer
+        // reads them after it has returned.
         unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
     };
     dest.map(send).transpose()

@@ -11,10 +11,10 @@ use crate::raw;
 use crate::request::{self, Running};
 use std::ffi::c_void;
 
-/// Checks a buffer argument; returns its size.
+/// Checks the address and the size of a buffer, and returns the size; 0 for `MPI_BUFFER_AUTOMATIC`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_ARG` if the size is negative, or the buffer is null and the size is not 0.
+/// Returns `MPI_ERR_ARG` if the size is negative, or if the address is null and the size is not 0.
 fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
     let size = size.wide();
     if buffer as usize == abi::BUFFER_AUTOMATIC {
@@ -32,11 +32,12 @@ fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
 ///
 /// # Safety
 ///
-/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
-///   alone, until it is detached.
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`; or, until the program detaches the buffer, `size` bytes at `buffer`
+///   are writable and the program does not access them.
 pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Result {
     let size = argument(buffer, size)?;
-    // SAFETY: `buffer` is writable for `size` bytes until it is detached (condition of `# Safety`).
+    // SAFETY: until the program detaches the buffer, this library may write `size` bytes at `buffer`, and
+    // nobody else accesses them (condition of `# Safety`).
     unsafe { PROCESS.attach(buffer, size) }
 }
 
@@ -44,8 +45,8 @@ pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Resu
 ///
 /// # Safety
 ///
-/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
-///   alone, until it is detached.
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`; or, until the program detaches the buffer, `size` bytes at `buffer`
+///   are writable and the program does not access them.
 pub unsafe fn comm_attach<W: CountWidth>(
     comm: raw::Comm,
     buffer: *mut c_void,
@@ -53,12 +54,12 @@ pub unsafe fn comm_attach<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     let size = argument(buffer, size)?;
-    // SAFETY: the communicator's `buffer` is writable for `size` bytes until it is detached (condition of
-    // `# Safety`).
+    // SAFETY: until the program detaches the communicator's buffer, this library may write `size` bytes at
+    // `buffer`, and nobody else accesses them (condition of `# Safety`).
     unsafe { add(comm, buffer, size) }
 }
 
-/// The outputs of a detachment.
+/// The places where a call that detaches a buffer writes the buffer's address and size.
 struct Detached<N> {
     address: Place<*mut c_void>,
     size: Place<N>,
@@ -69,10 +70,11 @@ impl<N: Number> Detached<N> {
         Ok(Self { address: address.required("buffer_addr")?, size: size.required("size")? })
     }
 
-    /// Checks that the size of the buffer fits its type, before the buffer is detached.
+    /// Checks that the size of the buffer fits in the type of the size argument. The caller checks this
+    /// before it detaches the buffer.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit.
+    /// Returns `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit in the type.
     fn fits(pool: &Pool) -> Result {
         let size = pool.size();
         if i64::try_from(size).ok().and_then(N::exactly).is_some() {

@@ -1,5 +1,5 @@
-//! Matched messages: probes that take a message out of the queue, and receives of that message (MPI-5.0
-//! section 3.8.2).
+//! Matched messages: probes that take a message out of the queue, and receives of a message that was taken
+//! out (MPI-5.0 section 3.8.2).
 
 use super::nonblocking::received;
 use super::{Elements, on, origin};
@@ -17,22 +17,23 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Matched, Operation};
 
-/// A message that was taken out of the queue, so that no other receive can match it.
+/// A message that a probe took out of the queue, so that no receive of the queue can match it.
 #[derive(Debug)]
 struct Message {
     on: On,
-    /// `None` when the message is being received.
+    /// The runtime's message; `None` once a receive has taken it.
     matched: Mutex<Option<Matched>>,
 }
 
 static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }
 
-/// Looks for a message, or waits for one. Returns the handle of the message, if there is one.
+/// Takes a matching message out of the queue, and writes its status. If there is none, waits for one if
+/// `wait` is true, and returns `None` otherwise.
 fn take(
     source: c_int,
     tag: c_int,
@@ -94,8 +95,8 @@ fn invalid(message: raw::Message) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
-/// Starts the receive of a message, and sets the handle to null. Returns `None` for a message from
-/// `MPI_PROC_NULL`.
+/// Starts the receive of a matched message, and sets the handle to null. Returns `None` for the handle
+/// `MPI_MESSAGE_NO_PROC`, which stands for a message from `MPI_PROC_NULL`.
 ///
 /// # Safety
 ///
@@ -117,14 +118,14 @@ unsafe fn receive<W: CountWidth>(
     let elements = Elements::new(buf, count, datatype)
         .and_then(|elements| elements.memory("buf").map(|()| elements))
         .map_err(|failure| on.raise(failure))?;
-    // If two threads pass the same handle, the one that takes the message out receives it.
+    // If two threads pass the same handle, only the thread whose `take` gets the message receives it.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
     let matched = matched.ok_or_else(|| invalid(handle))?;
     MESSAGES.remove(handle.0);
     out.set(raw::Message::NULL);
     let Elements { origin, plan, count } = &elements;
-    // SAFETY: `origin` is `buf`, and `plan` and `count` are those of the call, so the elements are writable
-    // until the operation has ended (condition of `# Safety`).
+    // SAFETY: `origin`, `plan` and `count` describe the `count` elements of `datatype` at `buf`, which are
+    // writable until the operation has ended (condition of `# Safety`).
     let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
     Ok(Some((on, started)))
 }
@@ -141,8 +142,8 @@ pub unsafe fn mrecv<W: CountWidth>(
     message: InOut<raw::Message>,
     status: StatusOutput,
 ) -> Result {
-    // SAFETY: the elements are writable until this returns (condition of `# Safety`). `finish` returns when
-    // the operation has ended.
+    // SAFETY: the elements at `buf` are writable until this function returns (condition of `# Safety`), and
+    // `finish` returns only when the operation has ended.
     let outcome = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => Outcome::from_nobody(),
         Some((on, started)) => {
@@ -150,7 +151,7 @@ pub unsafe fn mrecv<W: CountWidth>(
             Outcome::of_receive(&on, result)
         }
     };
-    // A message that was too long has a status too.
+    // If the message was too long, the receive fails, but the status of the message is written too.
     status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
 }
@@ -168,7 +169,8 @@ pub unsafe fn imrecv<W: CountWidth>(
     request: Output<raw::Request>,
 ) -> Result {
     let out = request.required("request")?;
-    // SAFETY: the elements are writable until the request is complete (condition of `# Safety`).
+    // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`), and
+    // the request stands for the operation.
     let handle = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => request::open(None, Running::Finished(Outcome::from_nobody()))?,
         Some((on, started)) => {

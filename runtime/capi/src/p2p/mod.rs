@@ -1,14 +1,16 @@
-//! Point-to-point messages (MPI-5.0 chapter 3): these modules check the arguments of C and call the runtime.
+//! Point-to-point messages (MPI-5.0 chapter 3). The modules here check the arguments of the C calls and call
+//! the runtime.
 //!
 //! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the sends and receives, `probe.rs` and
-//! `matched.rs` the probes, `buffered.rs` the calls about buffers. This file has the checks that they share,
-//! in the order in which the calls make them. It converts ranks of the communicator to ranks of the world.
-//! `Comm::status` converts the ranks of statuses back.
+//! `matched.rs` the probes, and `buffered.rs` the calls that attach and detach buffers. This file has the
+//! checks that these modules share. It also converts the ranks of a communicator to ranks of the world;
+//! `Comm::status` converts the ranks in statuses back.
 //!
 //! Invariant: no operation is started before every argument has been checked.
 
-/// Makes a function for each of the four send modes. Each function has the arguments of `MPI_Send` and the
-/// argument in parentheses, and passes its mode to the function that is named first.
+/// Defines one function for each of the four send modes. Each of them has the arguments of `MPI_Send` and
+/// then the argument in parentheses. It passes its mode and its arguments to the function whose name stands
+/// first in the macro call.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*
@@ -18,8 +20,9 @@ macro_rules! send_family {
         ///
         /// # Safety
         ///
-        /// - `buf` is readable for `count` elements of `datatype`: until the call returns, until its request
-        ///   is complete, or, if the request is persistent, from each start to the completion.
+        /// - `buf` is readable for `count` elements of `datatype`: for a blocking call until the call
+        ///   returns, for a nonblocking call until the request is complete, and for a persistent request from
+        ///   each start to the completion.
         pub unsafe fn $name<W: CountWidth>(
             buf: *const c_void,
             count: W::Count,
@@ -29,8 +32,8 @@ macro_rules! send_family {
             comm: raw::Comm,
             $($more: $type,)?
         ) -> Result {
-            // SAFETY: `buf` is readable for `count` elements of `datatype` for as long as `$call` needs them,
-            // which is what the condition of `# Safety` says for its kind of call.
+            // SAFETY: `$call` requires that `buf` is readable for `count` elements of `datatype`, for as long
+            // as the condition of `# Safety` above says for a blocking, nonblocking or persistent call.
             unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
@@ -60,7 +63,7 @@ pub enum Mode {
     Standard,
     /// Completes when a receive has matched.
     Synchronous,
-    /// Completes at once; the message is sent from an attached buffer.
+    /// Completes at once, because the message is copied into an attached buffer if it cannot be sent at once.
     Buffered,
     /// Behaves like the standard mode. The program promises that the receive is already posted.
     Ready,
@@ -72,13 +75,14 @@ fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 
-/// Returns the rank in the world of a rank of the communicator.
+/// Converts a rank of the communicator to the rank of the same process in the world.
 fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize> {
     let peer = usize::try_from(rank).ok().and_then(|peer| comm.world_rank(peer));
     peer.ok_or_else(|| no_rank(rank, comm, argument))
 }
 
-/// Checks destination and tag of a send. Returns the rank in the world; `None` for `MPI_PROC_NULL`.
+/// Checks the destination and the tag of a send. Returns the rank of the destination in the world; `None` for
+/// `MPI_PROC_NULL`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_RANK` if `dest` is not a rank of the communicator, and `MPI_ERR_TAG` if the tag is
@@ -96,7 +100,8 @@ pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>
     Ok(dest)
 }
 
-/// Checks source and tag of a receive. Returns what the receive accepts; `None` for `MPI_PROC_NULL`.
+/// Checks the source and the tag of a receive. Returns the sources and tags that the receive accepts; `None`
+/// if the source is `MPI_PROC_NULL`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator nor `MPI_ANY_SOURCE`, and
@@ -119,48 +124,49 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
     Ok(source.map(|source| (source, tag)))
 }
 
-/// The elements of a call, for operations that continue after the call returns.
+/// The elements that an operation reads or writes. The operation may continue after the call returns.
 #[derive(Clone, Debug)]
 pub struct Elements {
     /// The address of displacement 0.
     pub origin: *mut u8,
-    /// The committed type.
+    /// The plan of the committed datatype.
     pub plan: Plan,
     /// The number of elements.
     pub count: u64,
 }
 
-// SAFETY: `plan` is shared and immutable. `origin` is an address of the C program's memory: the program has
-// promised that memory to the operation, whichever thread carries the operation out.
+// SAFETY: `plan` is immutable and may be used by any thread. `origin` points to memory of the C program. The
+// program has promised that the operation may access this memory, whichever thread carries the operation out.
 unsafe impl Send for Elements {}
-// SAFETY: no code reads or writes memory through a shared reference to `Elements`. Each unsafe call that uses
-// `origin` states who else may access the memory.
+// SAFETY: the safe functions of `Elements` do not access the memory at `origin`. Only unsafe functions of the
+// runtime do, and their callers guarantee who may access that memory.
 unsafe impl Sync for Elements {}
 
 impl Elements {
-    /// Checks count and datatype.
+    /// Checks the count and the datatype, and returns the elements.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_COUNT` if the count is negative or the packed size exceeds 63 bits, and
-    /// `MPI_ERR_TYPE` if the datatype is not valid or not committed.
+    /// Returns `MPI_ERR_COUNT` if the count is negative or the number of packed bytes does not fit in 63
+    /// bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
     pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
         let count = count(elements, "count")?;
         let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
-        // A packed size that exceeds 63 bits is an error before the operation starts.
+        // If the number of packed bytes does not fit in 63 bits, `packed_bytes` returns the error here,
+        // before an operation starts.
         plan.packed_bytes(count)?;
         Ok(Self { origin: buf.cast::<u8>().cast_mut(), plan, count })
     }
 
-    /// Checks the address.
+    /// Checks that memory can exist at the addresses of the elements.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be.
+    /// Returns `MPI_ERR_BUFFER` if an element would lie at an address where no memory can exist.
     pub fn memory(&self, argument: &'static str) -> Result {
         Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
     }
 }
 
-/// Starts a send of any mode, with checked arguments.
+/// Starts a send in the given mode. The caller has checked the arguments.
 ///
 /// # Errors
 /// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.
@@ -168,7 +174,7 @@ impl Elements {
 /// # Safety
 ///
 /// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
-///   this returns, in the other modes until the operation has ended.
+///   this function returns, in the other modes until the operation has ended.
 #[inline]
 unsafe fn send(
     on: &On,
@@ -181,9 +187,11 @@ unsafe fn send(
     let mode = match mode {
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
-        // SAFETY: the elements are readable until this returns (condition of `# Safety`, buffered mode).
+        // SAFETY: the mode is buffered, so the elements are readable until this function returns (condition
+        // of `# Safety`).
         Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
-    // SAFETY: the elements are readable until the operation has ended (condition of `# Safety`, other modes).
+    // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended (condition
+    // of `# Safety`).
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
 }

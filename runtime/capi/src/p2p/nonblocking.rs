@@ -1,7 +1,7 @@
 //! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
 //!
-//! All sends that are complete when their call returns share one handle. The call that completes an operation
-//! returns the operation's error.
+//! All sends that are complete when their call returns share one request. If an operation fails after it was
+//! started, the call that completes its request, such as `MPI_Wait`, returns the error.
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
@@ -15,7 +15,7 @@ use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::Operation;
 
-/// Starts a send.
+/// Starts a send and makes its request.
 ///
 /// # Safety
 ///
@@ -39,12 +39,13 @@ unsafe fn nonblocking(
         let plan = ty.plan()?;
         let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
         memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are readable until the request is complete (condition of `# Safety`): the
-        // operation has ended then.
+        // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
+        // and the operation has ended before the request is complete.
         unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
     })?;
     out.set(match started {
-        // The attached buffer holds the message of a buffered send, so the send is complete for the program.
+        // In buffered mode, the message is in the attached buffer now, so the request is complete although
+        // the runtime is still sending the message.
         None | Some(Operation::Done(_)) => request::sent()?,
         Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
         Some(Operation::Pending(id)) => request::open(Some(on), Running::Send(id))?,
@@ -60,15 +61,17 @@ send_family! {
     irsend, Ready, "MPI_Irsend";
 }
 
-/// Returns the state of a receive that has just been started.
+/// Returns the state of the request for a receive that has just been started.
 ///
 /// # Errors
-/// Returns the runtime's errors, except those of the operation itself.
+/// Returns the runtime's errors, except those of a receive that has already matched a message. Such an error
+/// belongs to the operation, and is part of the returned state.
 pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running> {
     Ok(match result {
         Ok(Operation::Pending(id)) => Running::Receive(id),
         Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
-        // The receive has matched a message that is too long or has other types: an error of the operation.
+        // The receive has matched a message, but the message is too long or has other types. The call that
+        // completes the request will return this error.
         Err(error) if error.received().is_some() => {
             Running::Finished(Outcome::of_receive(on, Err(error)))
         }
@@ -100,8 +103,8 @@ pub unsafe fn irecv<W: CountWidth>(
         };
         memory(buf, plan, count, "buf")?;
         plan.packed_bytes(count)?;
-        // SAFETY: `buf` is writable for the elements until the request is complete (condition of `# Safety`),
-        // which is when the operation has ended.
+        // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
+        // and the receive has ended before the request is complete.
         let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
         received(&on, started)
     })?;
@@ -109,7 +112,7 @@ pub unsafe fn irecv<W: CountWidth>(
     Ok(())
 }
 
-/// Makes a request for both halves of a call.
+/// Makes one request for the send and the receive of a call that does both.
 fn pair(
     on: On,
     sent: Option<Operation>,
@@ -133,8 +136,8 @@ fn pair(
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the request is complete.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and they do
-///   not overlap the elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and these
+///   elements do not overlap those at `sendbuf`.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -154,8 +157,9 @@ pub unsafe fn isendrecv<W: CountWidth>(
     let out = request.required("request")?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are readable and writable until the request is complete (both conditions of `#
-    // Safety`). The request stands for both operations.
+    // SAFETY: until the request is complete, the elements at `sendbuf` are readable and those at `recvbuf`
+    // are writable (both conditions of `# Safety`). The request is complete only when both operations have
+    // ended.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
@@ -164,7 +168,8 @@ pub unsafe fn isendrecv<W: CountWidth>(
     Ok(())
 }
 
-/// `MPI_Isendrecv_replace`: a message that cannot be sent at once is copied.
+/// `MPI_Isendrecv_replace`. If the outgoing message cannot be sent at once, the runtime copies it before the
+/// receive starts.
 ///
 /// # Safety
 ///
@@ -189,8 +194,9 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are readable and writable until the request is complete (condition of `# Safety`).
-    // The send has copied them when `copied` returns; the request stands for the receive.
+    // SAFETY: the elements at `buf` are readable and writable until the request is complete (condition of
+    // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended before the
+    // request is complete.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (sent, receive(&on, &elements, from))

@@ -1,5 +1,6 @@
-//! Persistent sends and receives (MPI-5.0 section 3.9). This file checks the arguments once.
-//! `request/manage.rs` starts the operation as often as the program asks for it.
+//! Persistent sends and receives (MPI-5.0 section 3.9). The calls here check the arguments once and make a
+//! request. `MPI_Start` and `MPI_Startall` (`request/manage.rs`) start the operation as often as the program
+//! calls them.
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
@@ -12,7 +13,7 @@ use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, Source, Tag};
 
-/// A send that can be started.
+/// A send that can be started repeatedly.
 #[derive(Debug)]
 struct Send {
     on: On,
@@ -28,19 +29,19 @@ impl Start for Send {
         let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
         let Elements { origin, plan, count } = &self.elements;
         let elements = (origin.cast_const().cast(), plan, *count);
-        // SAFETY: `prepare` was called for this request: the elements are readable from each start to the
-        // completion (condition of its `# Safety`), and this is a start.
+        // SAFETY: `prepare` made this request. Its caller guaranteed that the elements are readable from each
+        // start to the completion (condition of the `# Safety` of `prepare`), and this call is such a start.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
-            // The attached buffer holds the message of a buffered send, so the send is complete for the
-            // program.
+            // In buffered mode, the message is in the attached buffer now, so the request is complete
+            // although the runtime is still sending the message.
             Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
     }
 }
 
-/// A receive that can be started.
+/// A receive that can be started repeatedly.
 #[derive(Debug)]
 struct Receive {
     on: On,
@@ -55,16 +56,17 @@ impl Start for Receive {
             return Ok(Running::Finished(Outcome::from_nobody()));
         };
         let Elements { origin, plan, count } = &self.elements;
-        // SAFETY: `recv_init` was called for this request: the elements are writable from each start to the
-        // completion (condition of its `# Safety`), and this is a start.
+        // SAFETY: `recv_init` made this request. Its caller guaranteed that the elements are writable from
+        // each start to the completion (condition of the `# Safety` of `recv_init`), and this call is such a
+        // start.
         let started =
             unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
         received(&self.on, started)
     }
 }
 
-/// Checks the arguments of a call and makes its request. `peer` checks the rank and the tag; it returns
-/// `None` for `MPI_PROC_NULL`. `start` makes the send or receive that the request starts.
+/// Checks the arguments of a call and makes its persistent request. `peer` checks the rank and the tag, and
+/// returns `None` for `MPI_PROC_NULL`. `start` returns the send or receive that the request starts.
 fn persistent<N: Number, P, S: Start + 'static>(
     (buf, count, datatype): (*const c_void, N, raw::Datatype),
     comm: raw::Comm,
@@ -84,7 +86,7 @@ fn persistent<N: Number, P, S: Start + 'static>(
     Ok(())
 }
 
-/// Makes a request for a send that can be started.
+/// Makes a request for a send that can be started repeatedly.
 ///
 /// # Safety
 ///

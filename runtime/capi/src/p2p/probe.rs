@@ -1,5 +1,5 @@
-//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take it out of the
-//! queue are in `matched.rs`.
+//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take the message out
+//! of the queue are in `matched.rs`.
 
 use super::origin;
 use crate::argument::Output;
@@ -10,7 +10,8 @@ use crate::request::Outcome;
 use crate::status::StatusOutput;
 use std::ffi::c_int;
 
-/// Looks for a message, or waits for one. Returns whether there is one.
+/// Looks for a matching message, and writes its status. If there is none, waits for one if `wait` is true,
+/// and returns false otherwise.
 fn look(
     source: c_int,
     tag: c_int,

@@ -1,8 +1,9 @@
 //! The calls that wait for requests, test them, and query their status (MPI-5.0 sections 3.7.3 to 3.7.6).
 //!
-//! Every call first reads its handles: an invalid handle fails the call before it has any effect. Then the
-//! runtime waits or tests (`Request::poll`, while its lock is held). Last, the call takes and writes the
-//! results and sets handles to null. A failure goes to the error handler of its communicator.
+//! Every call works in three steps. First it reads its handles, so that an invalid handle makes the call fail
+//! before the call has any effect. Then it waits in the runtime, or tests once; the runtime's lock is held
+//! while `Request::poll` checks the requests. Last, it takes the results, writes them, and sets handles to
+//! null. If an operation has failed, its failure names the error handler of its communicator.
 
 use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
@@ -17,9 +18,9 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: a single request stored inline, or a vector.
+/// The requests of a call. A single request is stored inline, and several requests in a vector.
 struct Slots<S = Vec<Slot>> {
-    /// Where the caller's handles are, if the call sets them to null.
+    /// The places of the C caller's handles; `None` if the call does not set the handles to null.
     places: Option<Places<raw::Request>>,
     slots: S,
 }
@@ -29,7 +30,7 @@ fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
 }
 
-/// Returns a handle, which may be null, with its request.
+/// Returns a handle together with its request. The handle may be null.
 fn slot(handle: raw::Request) -> Result<Slot> {
     match handle {
         raw::Request::NULL => Ok((handle, None)),
@@ -47,7 +48,7 @@ impl Slots<[Slot; 1]> {
         Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
     }
 
-    /// Takes one handle that the call does not change.
+    /// Finds the request of one handle that the call does not change.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
@@ -56,7 +57,7 @@ impl Slots<[Slot; 1]> {
     }
 }
 
-/// Returns a count of requests.
+/// Converts the argument that gives the number of requests.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COUNT` if the count is negative.
@@ -75,9 +76,10 @@ impl Slots {
     ///
     /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn read(count: c_int, requests: InOutArray<raw::Request>) -> Result<Self> {
-        // SAFETY: the array has `count` handles (condition of `# Safety`).
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`).
         let slots = unsafe { Self::seen_all(count, requests.input())? };
-        // SAFETY: the array has `count` handles (condition of `# Safety`), and there is one slot for each.
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`), and `slots.len()` equals
+        // `count`.
         let places = unsafe { requests.output().places(slots.len(), REQUESTS_ARRAY)? };
         Ok(Self { places: Some(places), ..slots })
     }
@@ -93,8 +95,8 @@ impl Slots {
     /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
         let count = length(count)?;
-        // SAFETY: the array has `count` handles (condition of `# Safety`), which are read before this
-        // returns.
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). The iterator is used up
+        // before this function returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut slots = room(count, REQUESTS_ARRAY)?;
         for handle in handles {
@@ -104,7 +106,7 @@ impl Slots {
     }
 }
 
-/// The name of the argument of the calls with several requests.
+/// The name of the array argument of the calls that take several requests.
 const REQUESTS_ARRAY: &str = "array_of_requests";
 
 impl<S: AsRef<[Slot]>> Slots<S> {
@@ -124,8 +126,9 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         self.requests().any(is_active)
     }
 
-    /// Returns whether all requests are complete. It stops at the first that is not; `seen` is where the next
-    /// call continues.
+    /// Returns `Some` if all requests are complete. The requests before `seen` are known to be complete. The
+    /// function checks from there on, and stops at the first request that is not complete. It leaves the
+    /// index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -136,14 +139,14 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         Some(())
     }
 
-    /// Returns the first active request that is complete.
+    /// Returns the index of the first active request that is complete.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
         self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
         })
     }
 
-    /// Returns all active requests that are complete, if there are any.
+    /// Returns the indices of all active requests that are complete; `None` if there are none.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
         let complete = |at: &usize| {
             let request = self.at(*at);
@@ -153,9 +156,10 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// Returns what `look` finds. If the call `waits`, `look` runs until it finds something. Otherwise `look`
-    /// runs once, and the result is `None` if `look` finds nothing. If the runtime fails, no operation can
-    /// continue: all pending operations end with that failure, and `look` runs once more.
+    /// Returns what `look` finds. If `waits` is true, the runtime calls `look` until it finds something.
+    /// Otherwise it calls `look` once, and the result is `None` if `look` finds nothing. If the runtime
+    /// fails, no operation can continue. Then all pending operations end with the runtime's failure, and
+    /// `look` runs once more to find them.
     fn search<R>(
         &self,
         waits: bool,
@@ -178,21 +182,22 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         }
     }
 
-    /// Returns whether all requests are complete; if the call `waits`, they are.
+    /// Returns whether all requests are complete. If `waits` is true, the function first waits until they
+    /// are.
     fn are_all_done(&self, waits: bool) -> Result<bool> {
         let mut seen = 0;
         Ok(self.search(waits, |ongoing| self.all(&mut seen, ongoing))?.is_some())
     }
 
-    /// Looks once whether all requests are complete, and writes the answer to `flag`.
+    /// Checks once whether all requests are complete. Returns the answer, and also writes it to `flag`.
     fn test_all(&self, flag: Place<c_int>) -> Result<bool> {
         let done = self.are_all_done(false)?;
         flag.set(done.into());
         Ok(done)
     }
 
-    /// Takes the result of a complete request, and sets its handle to null unless the request is persistent.
-    /// Returns `None` for a request that was null or inactive.
+    /// Takes the result of the complete request with index `at`. Sets its handle to null unless the request
+    /// is persistent. Returns `None` if the handle was null or the request was inactive.
     fn conclude(&self, at: usize) -> Option<Outcome> {
         let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
         let outcome = request.take();
@@ -207,7 +212,7 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         outcome
     }
 
-    /// Returns the result of a complete request, for a query that does not take the result.
+    /// Returns the result of the complete request with index `at`, and leaves the result in the request.
     fn peek(&self, at: usize) -> Option<Outcome> {
         self.at(at).as_ref().and_then(|request| request.look())
     }
@@ -215,26 +220,26 @@ impl<S: AsRef<[Slot]>> Slots<S> {
 
 /// The statuses of several operations, and the result of the call that completes them.
 struct Statuses {
-    /// `None` for `MPI_STATUSES_IGNORE`.
+    /// The places of the statuses; `None` if the C caller passed `MPI_STATUSES_IGNORE`.
     places: Option<Places<Status>>,
     written: Vec<c_int>,
     failure: Option<Failure>,
 }
 
 impl Statuses {
-    /// Takes the array of statuses of at most `length` operations.
+    /// Prepares writing the statuses of at most `length` operations to `array`.
     ///
     /// # Safety
     ///
     /// - The C caller ignores the statuses, or `length` is at most the number of statuses that the standard
     ///   prescribes for `array`.
     unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
-        // SAFETY: the array has `length` statuses (condition of `# Safety`).
+        // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
         Self { places, written: Vec::new(), failure: None }
     }
 
-    /// Writes the next status. `outcome` is `None` for a request that was null or inactive.
+    /// Writes the next status. `outcome` is `None` if the handle was null or the request was inactive.
     fn push(&mut self, outcome: Option<Outcome>) {
         let next = self.written.len();
         let target = self.places.map_or(StatusOutput::IGNORED, |places| places.at(next).into());
@@ -243,8 +248,8 @@ impl Statuses {
         self.failure = self.failure.take().or(failure);
     }
 
-    /// Returns the result of the call. If an operation failed, it first writes the error fields of all
-    /// statuses.
+    /// Returns the result of the call. If an operation failed, the function first writes the error fields of
+    /// all statuses.
     fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
         if let Some(places) = self.places {
@@ -257,8 +262,8 @@ impl Statuses {
     }
 }
 
-/// Writes the status of an operation, and returns its failure. Without an operation, it writes the empty
-/// status with its error field (MPI-5.0 section 3.7.3).
+/// Writes the status of an operation, and returns the failure of the operation. If there was no operation,
+/// writes the empty status, including its error field (MPI-5.0 section 3.7.3).
 fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
     match &outcome {
         Some(outcome) => status.put(&outcome.status),
@@ -267,7 +272,7 @@ fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
     outcome?.failure
 }
 
-/// Writes the status of one operation, and returns its result.
+/// Writes the status of the only operation of a call. Returns the failure of the operation as an error.
 fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
     put(outcome, status).map_or(Ok(()), Err)
 }
@@ -288,7 +293,7 @@ pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOut
     single(slots.conclude(0), status)
 }
 
-/// Writes the statuses of all requests. `outcome` returns the outcome of each.
+/// Writes the statuses of all requests. `outcome` returns the outcome of the request with a given index.
 fn write_all(
     slots: &Slots,
     mut statuses: Statuses,
@@ -306,21 +311,22 @@ pub fn waitall(
     requests: InOutArray<raw::Request>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: `MPI_Waitall` gives the array `count` handles.
+    // SAFETY: the caller of `MPI_Waitall` passes an array of `count` handles.
     let slots = unsafe { Slots::read(count, requests)? };
     slots.are_all_done(true)?;
-    // SAFETY: `MPI_Waitall` gives the array of statuses `count` entries, one for each slot.
+    // SAFETY: the caller of `MPI_Waitall` passes an array of `count` statuses or ignores them, and
+    // `slots.len()` equals `count`.
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
     write_all(&slots, statuses, Slots::conclude)
 }
 
-/// Looks once whether all of several requests are complete. If they are, it writes their statuses; `outcome`
-/// returns the outcome of each.
+/// Checks once whether all requests are complete. If they are, writes their statuses. `outcome` returns the
+/// outcome of the request with a given index.
 ///
 /// # Safety
 ///
-/// - The C caller ignores the statuses, or `statuses` has an entry for each slot (as the standard
-///   prescribes).
+/// - The C caller ignores the statuses, or `statuses` has one entry for each slot, as the standard
+///   prescribes.
 unsafe fn all(
     slots: Slots,
     flag: Output<c_int>,
@@ -330,7 +336,8 @@ unsafe fn all(
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
     }
-    // SAFETY: the array has an entry for each slot (condition of `# Safety`).
+    // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
+    // `# Safety`).
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
     write_all(&slots, statuses, outcome)
 }
@@ -342,7 +349,8 @@ pub fn testall(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: `MPI_Testall` gives both arrays `count` entries, one for each slot.
+    // SAFETY: the caller of `MPI_Testall` passes two arrays of `count` entries each, and there are `count`
+    // slots.
     unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude) }
 }
 
@@ -353,7 +361,7 @@ pub fn waitany(
     index: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
-    // SAFETY: `MPI_Waitany` gives the array `count` handles.
+    // SAFETY: the caller of `MPI_Waitany` passes an array of `count` handles.
     let slots = unsafe { Slots::read(count, requests)? };
     let index = index.required("indx")?;
     if !slots.is_any_active() {
@@ -367,7 +375,8 @@ pub fn waitany(
     single(slots.conclude(at), status)
 }
 
-/// Looks for a complete request among several. `outcome` returns the outcome of the one that it finds.
+/// Checks once whether one of several requests is complete, and writes its index and status. `outcome`
+/// returns the outcome of the request with a given index.
 fn any(
     slots: Slots,
     index: Output<c_int>,
@@ -399,28 +408,28 @@ pub fn testany(
     flag: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
-    // SAFETY: `MPI_Testany` gives the array `count` handles.
+    // SAFETY: the caller of `MPI_Testany` passes an array of `count` handles.
     let slots = unsafe { Slots::read(count, requests)? };
     any(slots, index, flag, status, Slots::conclude)
 }
 
-/// Where the calls that complete some of several requests write their results.
+/// The arguments to which a call that completes some of several requests writes its results.
 struct SomeOf {
     count: Output<c_int>,
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 }
 
-/// Completes some of several requests: the call `waits` until one is complete, or looks once. `outcome`
-/// returns the outcome of each complete request.
+/// Completes those requests of a call that are complete. If `waits` is true, the function waits until at
+/// least one is. `outcome` returns the outcome of the request with a given index.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.
 ///
 /// # Safety
 ///
-/// - For each slot, the array of indices of `out` has an entry (by the standard), and the array of statuses
-///   has one too unless the C caller ignores the statuses.
+/// - `out.indices` has one entry for each slot, as the standard prescribes. `out.statuses` also has one entry
+///   for each slot, unless the C caller ignores the statuses.
 unsafe fn some(
     slots: Slots,
     waits: bool,
@@ -428,7 +437,8 @@ unsafe fn some(
     outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
 ) -> Result {
     let count = out.count.required("outcount")?;
-    // SAFETY: both arrays have an entry for each slot (condition of `# Safety`).
+    // SAFETY: `out.indices` has one entry for each slot, and so has `out.statuses` unless the C caller
+    // ignores the statuses (condition of `# Safety`).
     let (indices, mut statuses) = unsafe {
         let indices = out.indices.places(slots.len(), "array_of_indices")?;
         (indices, Statuses::new(out.statuses, slots.len()))
@@ -455,7 +465,8 @@ pub fn waitsome(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: `MPI_Waitsome` gives its three arrays `count` entries each, one for each slot.
+    // SAFETY: the caller of `MPI_Waitsome` passes three arrays of `count` entries each, and there are `count`
+    // slots.
     unsafe { some(Slots::read(count, requests)?, true, out, Slots::conclude) }
 }
 
@@ -468,11 +479,12 @@ pub fn testsome(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: `MPI_Testsome` gives its three arrays `count` entries each, one for each slot.
+    // SAFETY: the caller of `MPI_Testsome` passes three arrays of `count` entries each, and there are `count`
+    // slots.
     unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
-/// `MPI_Request_get_status`: reports the result without taking it.
+/// `MPI_Request_get_status`: writes the status of a complete operation, and leaves the result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {
@@ -488,7 +500,8 @@ pub fn get_status_all(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: `MPI_Request_get_status_all` gives both arrays `count` entries, one for each slot.
+    // SAFETY: the caller of `MPI_Request_get_status_all` passes two arrays of `count` entries each, and there
+    // are `count` slots.
     unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek) }
 }
 
@@ -500,7 +513,7 @@ pub fn get_status_any(
     flag: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
-    // SAFETY: `MPI_Request_get_status_any` gives the array `count` handles.
+    // SAFETY: the caller of `MPI_Request_get_status_any` passes an array of `count` handles.
     let slots = unsafe { Slots::seen_all(count, requests)? };
     any(slots, index, flag, status, Slots::peek)
 }
@@ -514,6 +527,7 @@ pub fn get_status_some(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: `MPI_Request_get_status_some` gives its three arrays `count` entries each, one for each slot.
+    // SAFETY: the caller of `MPI_Request_get_status_some` passes three arrays of `count` entries each, and
+    // there are `count` slots.
     unsafe { some(Slots::seen_all(count, requests)?, false, out, Slots::peek) }
 }

@@ -1,7 +1,7 @@
 //! Generalized requests: operations that the user carries out (MPI-5.0 section 13.2).
 //!
-//! `complete.rs` waits for them as for any other request. It calls the user's functions through
-//! `callback.rs`, and holds no lock while it does.
+//! The calls of `complete.rs` wait for a generalized request as for any other request. The library calls the
+//! user's functions through `callback.rs`, and holds no lock while it calls them.
 
 use super::{Running, complete as complete_request, open};
 use crate::argument::Output;

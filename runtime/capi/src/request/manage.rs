@@ -8,7 +8,7 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// Returns the place of a handle, the handle and its request.
+/// Reads the handle of a request. Returns the place of the handle, the handle, and the request.
 fn handle(
     request: InOut<raw::Request>,
 ) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
@@ -16,10 +16,10 @@ fn handle(
     Ok((place, handle, find(handle)?))
 }
 
-/// Checks that a request can be started now.
+/// Checks that the program may start a request now.
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the request is not persistent, or is active.
+/// Returns `MPI_ERR_REQUEST` if the request is not persistent, or if it is already active.
 fn startable(request: &Request) -> Result {
     let detail = match (&request.persistent, request.is_inactive()) {
         (Some(_), true) => return Ok(()),
@@ -34,7 +34,8 @@ fn startable(request: &Request) -> Result {
 fn begin(request: &Request) -> Result {
     startable(request)?;
     let Some(persistent) = &request.persistent else { return Ok(()) };
-    // `start` takes the runtime's lock, so this thread must not hold the request's own lock.
+    // `start` takes the runtime's lock, so this thread must not hold the lock of the request. The state
+    // `Starting` keeps other threads from starting the request in the meantime.
     *request.lock() = Running::Starting;
     let started = persistent.start();
     let mut running = request.lock();
@@ -59,12 +60,13 @@ pub fn start(request: InOut<raw::Request>) -> Result {
     begin(&request)
 }
 
-/// `MPI_Startall`: starts no request unless all can be started.
+/// `MPI_Startall`. It first checks all requests, and starts none if one of them cannot be started.
 pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    // SAFETY: `MPI_Startall` gives the array `count` handles, which are read before it returns.
+    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. The iterator is used up before
+    // this call returns.
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
     let mut found = room(count, "array_of_requests")?;
     for handle in requests {
@@ -79,8 +81,8 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     found.iter().try_for_each(|(_, request)| begin(request))
 }
 
-/// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13).
-/// The failure goes to the error handler of the operation's communicator.
+/// Returns the failure for a call that must not be made on a request of a collective operation (MPI-5.0
+/// sections 6.12 and 6.13). The failure names the error handler of the operation's communicator.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");
@@ -91,7 +93,7 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: cancels a receive that no message has matched. A send is never cancelled.
+/// `MPI_Cancel`: cancels a receive if no message has matched it. Sends are never cancelled.
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {
@@ -117,14 +119,14 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
             _ => Ok(None),
         }
     })??;
-    // The user's function is called without holding a lock.
+    // The user's cancel function may call the library, so it is called here, where this thread holds no lock.
     match user.map(|(functions, complete)| functions.cancel(complete)) {
         None | Some(0) => Ok(()),
         Some(code) => Err(Failure::of_callback(code, "cancel_fn")),
     }
 }
 
-/// `MPI_Request_free`: a pending operation continues, and nothing reports its completion.
+/// `MPI_Request_free`. A pending operation continues, but the program can no longer learn when it completes.
 pub fn free(request: InOut<raw::Request>) -> Result {
     let (out, handle, request) = handle(request)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
@@ -140,7 +142,8 @@ pub fn free(request: InOut<raw::Request>) -> Result {
                     ongoing.forget(id);
                 }
             }
-            // The handle stays valid for `MPI_Grequest_complete`, which frees the request.
+            // The user's operation is not complete yet. Its handle stays valid for `MPI_Grequest_complete`,
+            // which then frees the request.
             Running::User(functions, false) => {
                 *running = Running::Freed(*functions);
                 return true;

@@ -1,13 +1,16 @@
-//! Requests behind handles: operations that have been started and not yet completed.
+//! Requests behind handles. A request stands for an operation that the program has started and not yet
+//! completed, or that it can start repeatedly.
 //!
-//! `p2p/`, `coll/` and `generalized.rs` make requests. `complete.rs` waits, tests and queries. `manage.rs`
-//! starts, cancels and frees. The state of an operation is a [`Running`]. It becomes [`Running::Finished`]
-//! while the runtime's lock is held (`Request::poll`). The result is taken without that lock, because this
-//! may call the user's functions of a generalized request.
+//! The calls of `p2p/`, `coll/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
+//! requests, test and query them. The calls of `manage.rs` start, cancel and free them. The state of an
+//! operation is a [`Running`]. `Request::poll` changes the state to [`Running::Finished`] while the caller
+//! holds the runtime's lock. A call takes the result out of the request without that lock, because taking the
+//! result of a generalized request calls the user's functions.
 //!
-//! Invariants: a request's own lock may be taken while the runtime's lock is held, never the other way round.
-//! A request keeps its communicator alive, and the runtime keeps the plans alive, so the program may free
-//! both while the operation is pending.
+//! Two invariants hold. A thread that holds the runtime's lock may take the lock of a request, but a thread
+//! that holds the lock of a request never takes the runtime's lock. A request keeps its communicator alive,
+//! and the runtime keeps the plans of the datatypes alive, so the program may free communicators and
+//! datatypes while the operation is pending.
 
 pub mod complete;
 pub mod generalized;
@@ -29,14 +32,15 @@ use typepack::{Messages, Ongoing, Operation};
 /// The result of a completed operation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The status, without its error.
+    /// The status. Its error field is not used.
     pub status: Status,
-    /// The operation's failure.
+    /// The failure of the operation; `None` if the operation succeeded.
     pub failure: Option<Failure>,
 }
 
 impl Outcome {
-    /// Returns the outcome of an operation without a message (MPI-5.0 section 3.7.3).
+    /// Returns the outcome of an operation that receives no message: the empty status and no failure (MPI-5.0
+    /// section 3.7.3).
     pub fn empty() -> Self {
         Self { status: Status::empty(), failure: None }
     }
@@ -67,34 +71,37 @@ impl Outcome {
 /// The state of an operation.
 #[derive(Debug)]
 pub enum Running {
-    /// A persistent request that has not been started, or whose result has been taken.
+    /// The persistent request has not been started, or its result has been taken since the last start.
     Inactive,
-    /// A thread is starting a persistent request.
+    /// A thread is just starting the persistent request.
     Starting,
-    /// The operation is complete; its result has not been taken.
+    /// The operation is complete, and its result has not been taken yet.
     Finished(Outcome),
-    /// A send of the runtime.
+    /// The operation is a send; this is the runtime's number of the send.
     Send(u64),
-    /// A receive of the runtime.
+    /// The operation is a receive; this is the runtime's number of the receive.
     Receive(u64),
-    /// A collective operation of the runtime.
+    /// The operation is collective; this is the runtime's number of the operation.
     Collective(u64),
-    /// A send and a receive, each `None` when it is complete, and the outcome of the receive.
+    /// A send and a receive. The first two fields are the runtime's numbers of the two operations. A number
+    /// becomes `None` when its operation is complete. The last field is the outcome of the receive, and is
+    /// empty until the receive is complete.
     Both(Option<u64>, Option<u64>, Outcome),
-    /// A flush, which waits for all of these sends.
+    /// A flush of a buffer. It is complete when the sends with these numbers are complete.
     Flush(Vec<u64>),
-    /// A generalized request, and whether the user has completed it.
+    /// A generalized request. The flag says whether the user has completed it.
     User(Generalized, bool),
-    /// A generalized request that was freed before the user completed it. No call can wait for it.
+    /// A generalized request that the program freed before the user completed it. No call can wait for it any
+    /// more.
     Freed(Generalized),
 }
 
-/// Starts a persistent request.
+/// The operation of a persistent request.
 pub trait Start: fmt::Debug + Send + Sync {
     /// Starts the operation.
     ///
     /// # Errors
-    /// Returns the errors of the nonblocking call.
+    /// Returns the errors that the corresponding nonblocking call would return.
     fn start(&self) -> Result<Running>;
 }
 
@@ -103,12 +110,13 @@ pub trait Start: fmt::Debug + Send + Sync {
 pub struct Request {
     on: Option<On>,
     persistent: Option<Box<dyn Start>>,
-    /// Whether the operation is collective.
+    /// True if the operation is collective.
     collective: bool,
-    /// The communicator that the operation makes. It is not dropped while the runtime's lock is held.
+    /// The communicator that the operation makes. No thread drops this value while it holds the runtime's
+    /// lock.
     making: Option<Box<Making>>,
-    /// Whether this is the shared request of all sends that were complete when their call returned. The
-    /// handle of the shared request never becomes invalid.
+    /// True for the one request that all sends share if they were complete when their call returned. The
+    /// handle of this request never becomes invalid.
     shared: bool,
     running: Mutex<Running>,
 }
@@ -117,7 +125,8 @@ static REQUESTS: Table<Request> = Table::new(Kind::Request);
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // A poisoned lock is fine: every change is one assignment, so a panic leaves no change half done.
+        // The state may be used after a panic poisoned the lock: every change is one assignment, so a panic
+        // leaves no change half done.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,7 +135,7 @@ impl Request {
         matches!(*self.lock(), Running::Inactive)
     }
 
-    /// Returns whether the operation is complete; keeps its result if it is.
+    /// Returns whether the operation is complete. If it is, its result is now stored in this request.
     fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
         let mut running = self.lock();
         let finished = match (&mut *running, &self.on) {
@@ -174,7 +183,8 @@ impl Request {
         }
     }
 
-    /// Returns the outcome of a collective operation, and makes the handle of its communicator valid.
+    /// Returns the outcome of a collective operation. If the operation has made a communicator, makes the
+    /// handle of that communicator valid.
     fn of_collective(&self, on: &On, result: typepack::Result<()>) -> Outcome {
         let made = result.and_then(|()| self.making.as_ref().map_or(Ok(()), |making| making.end()));
         Outcome { status: Status::empty(), failure: made.err().map(|error| on.raise(error)) }
@@ -196,8 +206,8 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // The user carries out a generalized request, so it may still complete, and its functions are called
-        // then.
+        // The user carries out the operation of a generalized request, so this operation may still complete,
+        // and then its functions are called. So its state does not change here.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);
@@ -208,8 +218,8 @@ impl Request {
         }
     }
 
-    /// Takes the result of a complete operation. The request is inactive afterwards. `None` if it was
-    /// inactive before.
+    /// Takes the result of a complete operation out of the request, which is inactive afterwards. Returns
+    /// `None` if the request was inactive before.
     fn take(&self) -> Option<Outcome> {
         if self.shared {
             return Some(Outcome::empty());
@@ -230,7 +240,8 @@ impl Request {
         })
     }
 
-    /// Returns the result of a complete operation, and keeps it; `None` if the request is inactive.
+    /// Returns the result of a complete operation and leaves the result in the request. Returns `None` if the
+    /// request is inactive.
     fn look(&self) -> Option<Outcome> {
         let running = self.lock();
         Some(match &*running {
@@ -246,7 +257,7 @@ impl Request {
     }
 }
 
-/// Returns the outcome that the user's query function reports.
+/// Calls the query function of a generalized request, and returns the outcome that this function reports.
 fn asked(functions: Generalized) -> Outcome {
     let mut outcome = Outcome::empty();
     let code = functions.query(&mut outcome.status);
@@ -256,7 +267,8 @@ fn asked(functions: Generalized) -> Outcome {
     outcome
 }
 
-/// Returns the messages of the process. Waiting for them waits for the messages of all communicators.
+/// Returns the part of the runtime that sends and receives messages. A wait there makes progress for the
+/// messages of all communicators.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process has not joined a job.
@@ -289,8 +301,8 @@ fn insert(request: Request) -> Result<raw::Request> {
 /// Makes a request for an operation that has been started.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if no handle is left. Then the operation has been abandoned, and no longer uses
-/// its memory.
+/// Returns `MPI_ERR_OTHER` if no handle is left. In this case the operation has been abandoned, and no longer
+/// uses its memory.
 pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
     insert(Request::new(on, running))
 }
@@ -303,7 +315,7 @@ pub fn persistent(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
     insert(Request { persistent: Some(start), ..Request::new(Some(on), Running::Inactive) })
 }
 
-/// Returns the state of a collective operation that has just been started.
+/// Returns the state of the request for a collective operation that has just been started.
 pub fn collective(operation: Operation) -> Running {
     match operation {
         Operation::Done(_) => Running::Finished(Outcome::empty()),
@@ -311,7 +323,8 @@ pub fn collective(operation: Operation) -> Running {
     }
 }
 
-/// Makes a request for a collective operation that has been started, and for the communicator that it makes.
+/// Makes a request for a collective operation that has been started. `making` is the communicator that the
+/// operation makes, if it makes one.
 ///
 /// # Errors
 /// Returns the errors of [`open`], and the runtime's error if the communicator cannot be made.
@@ -336,8 +349,8 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
     insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
-/// Returns the handle of all sends that were complete when their call returned. Most sends are, so they share
-/// one request instead of making one each.
+/// Returns the handle of the request that all sends share if they were complete when their call returned.
+/// Most sends are complete by then, so sharing one request saves the time to make a request for each of them.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -354,7 +367,8 @@ pub fn sent() -> Result<raw::Request> {
 /// Returns the request of a handle.
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or a generalized request has been freed.
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the program has freed this generalized
+/// request.
 pub fn find(request: raw::Request) -> Result<Arc<Request>> {
     let found = REQUESTS.find(request.0).ok_or_else(|| invalid(request))?;
     if matches!(*found.lock(), Running::Freed(_)) {
@@ -366,8 +380,8 @@ pub fn find(request: raw::Request) -> Result<Arc<Request>> {
 /// Completes a generalized request (`MPI_Grequest_complete`).
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the request is of another kind or already complete, and the code of its free
-/// function.
+/// Returns `MPI_ERR_REQUEST` if the request is not a generalized request or is already complete. If the
+/// program has freed the request, returns the code of its free function if that code is not 0.
 pub fn complete(handle: raw::Request) -> Result {
     let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
     let mut running = request.lock();
@@ -394,7 +408,8 @@ pub fn complete(handle: raw::Request) -> Result {
         messages()?.nudge();
         return Ok(());
     };
-    // The thread that removes the request from the table calls the free function, so it is called once.
+    // Only the thread that removes the request from the table calls the free function, so the free function
+    // is called only once.
     if REQUESTS.remove(handle.0).is_none() {
         return Err(invalid(handle));
     }
@@ -410,7 +425,7 @@ fn invalid(request: raw::Request) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("request", "request"), request.0, null)
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     REQUESTS.of_int(integer)
 }

@@ -1,11 +1,12 @@
-//! Makes the constants of the ABI as Rust source (`../../datatype/src/abi.rs`).
+//! Generates the constants of the ABI as Rust source, which `../../datatype/src/abi.rs` includes.
 //!
-//! Handles and pointers become the integers that they are compared with.
+//! A constant handle or pointer becomes an integer, because the library compares it with the handles and
+//! addresses that C passes.
 
 use super::rows::Constant;
 use std::fmt::Write;
 
-/// Returns the whole file.
+/// Returns the Rust source of all constants.
 pub fn constants(constants: &[Constant]) -> String {
     let mut out = String::new();
     for Constant { name, kind, value, .. } in constants {
@@ -14,7 +15,8 @@ pub fn constants(constants: &[Constant]) -> String {
             _ if name == "MPI_DISPLACEMENT_CURRENT" => "i64",
             _ => "i32",
         };
-        // Two names begin with a digit.
+        // Without the prefix `MPI_`, two names begin with a digit. A Rust name must not, so these get an
+        // underscore.
         let short = &name["MPI_".len()..];
         let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
         let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");

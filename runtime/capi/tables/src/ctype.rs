@@ -1,12 +1,12 @@
 //! The Rust types for the C types of the ABI.
 //!
-//! Each kind of handle has a type of its own (`../../datatype/src/raw.rs`), so that a communicator
-//! cannot be passed for a datatype. Pointers stay pointers. Callbacks are opaque addresses until
-//! `capi/src/callback.rs` has compared them with the sentinels.
+//! Each kind of handle is a separate Rust type (`../../datatype/src/raw.rs`), so that a function cannot pass
+//! a communicator for a datatype by mistake. A C pointer becomes a Rust pointer. A callback becomes an opaque
+//! address, because it may be a sentinel; `capi/src/callback.rs` compares it with the sentinels.
 
 use super::rows::HANDLES;
 
-/// Returns the Rust type for a C type. `callbacks` are the names of callback types.
+/// Returns the Rust type for a C type. `callbacks` contains the names of the callback types.
 ///
 /// # Panics
 /// Panics if the table has a type that this function does not know.
@@ -18,8 +18,8 @@ pub fn rust(c_type: &str, callbacks: &[String]) -> String {
         if callbacks.iter().any(|name| name == inner) {
             return "raw::Callback".to_owned();
         }
-        // `const T *` is a pointer to a constant. `const T **` would be a mutable pointer to a pointer to a
-        // constant.
+        // The `const` of `const T *` belongs to the memory that the pointer points to. The `const` of `const
+        // T **` belongs to the inner pointer, so the outer pointer is mutable.
         return match inner.strip_prefix("const ") {
             Some(inner) if !inner.ends_with('*') => format!("*const {}", rust(inner, callbacks)),
             _ => format!("*mut {}", rust(inner, callbacks)),

@@ -1,24 +1,27 @@
-//! Makes the exported functions as Rust source: `MPI_X` and `PMPI_X` for every row of `abi/functions.csv`.
+//! Generates the exported functions as Rust source: `MPI_X` and `PMPI_X` for every row of
+//! `abi/functions.csv`.
 //!
-//! Each function goes through `crate::entry`, which checks that the call is allowed now, catches panics and
-//! raises errors. A function that is built (`abi/built.csv`) calls its implementation there. It turns each
-//! pointer into the type that the implementation takes for it (`crate::argument`), and so trusts what the C
-//! caller promises about the pointer. Any other function clears its outputs and raises
-//! `MPI_ERR_UNSUPPORTED_OPERATION`. Both names have the whole body: a tool that replaces `MPI_X` must reach
-//! the library through `PMPI_X`.
+//! Each function calls a function of `crate::entry`, which checks that the call is allowed at this stage of
+//! the process, catches panics and calls error handlers. A function that is built (`abi/built.csv`) passes
+//! its arguments on to its implementation. It turns each pointer into the parameter type of the
+//! implementation (`crate::argument`), and so relies on what the C caller promises about the pointer. A
+//! function that is not built clears its outputs and fails with `MPI_ERR_UNSUPPORTED_OPERATION`. `MPI_X` and
+//! `PMPI_X` each have the whole body and do not call each other, because a tool may replace `MPI_X` and must
+//! still reach the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Why the unsafe blocks of the exported functions are sound. They are the one place that trusts a C caller.
+/// The SAFETY comment of the unsafe blocks in the exported functions. Only these blocks rely on the promises
+/// of the C caller without a check.
 const TRUST: &str = concat!(
     "        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type\n",
     "        // of its parameter says (`argument/`), and buffers have the elements that counts and datatypes say.\n",
 );
 
-/// Returns the name of a parameter in Rust, where some names are keywords.
+/// Returns the name of a parameter in Rust. A name that is a Rust keyword becomes a raw identifier.
 fn name(parameter: &Parameter) -> String {
     match parameter.name.as_str() {
         "type" | "in" | "ref" => format!("r#{}", parameter.name),
@@ -26,9 +29,9 @@ fn name(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the object whose error handler is called for an error of this function: the first communicator,
-/// file, window or session among its arguments, or `MPI_FILE_NULL` for the functions that open or delete a
-/// file (MPI-5.0 section 14.7).
+/// Returns the Rust expression for the object whose error handler is called if the function fails. This is
+/// the first communicator, file, window or session among the arguments. For the functions that open or delete
+/// a file it is `MPI_FILE_NULL` (MPI-5.0 section 14.7).
 fn object(function: &Function) -> String {
     if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
         return "At::File(raw::File::NULL)".to_owned();
@@ -46,8 +49,9 @@ fn object(function: &Function) -> String {
         .unwrap_or_else(|| "At::Nothing".to_owned())
 }
 
-/// Returns the statements with which a function that is not built checks the handles of operations, windows,
-/// files and sessions among its arguments. If it frees the object, it gets the handle by address.
+/// Returns the statements with which a function that is not built checks those of its arguments that are
+/// handles of operations, windows, files or sessions. If the function frees the object, its argument is the
+/// address of the handle.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
@@ -80,13 +84,13 @@ fn check(function: &Function) -> String {
     text
 }
 
-/// Returns whether a function takes handles by address and frees their objects.
+/// Returns whether a function frees an object, and therefore takes the address of the object's handle.
 fn frees(function: &Function) -> bool {
     ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
 }
 
-/// Returns the statements with which a function that is not built clears its outputs: null handles, zeros,
-/// empty strings. Outputs that are also inputs, and arrays, stay unchanged.
+/// Returns the statements with which a function that is not built sets its outputs to null handles, zeros and
+/// empty strings. Arrays, and outputs that are also inputs, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {
@@ -110,7 +114,7 @@ fn clear(function: &Function) -> String {
     text
 }
 
-/// Writes one exported function.
+/// Appends the source of one exported function to `out`.
 fn export(
     out: &mut String,
     f: &Function,
@@ -129,7 +133,7 @@ fn export(
     let arguments: Vec<String> = parameters.iter().map(|p| argument(p)).collect();
     let (list, arguments) = (list.join(", "), arguments.join(", "));
     let returns = rust(&f.returns, types);
-    // Conversions of handles return the integer of a handle, not an error code.
+    // A function that converts a handle to an integer returns that integer, not an error code.
     let fixed = f.returns != "int" || f.group == "handle-conversion";
     let body = match call {
         Some((built, generic)) => {
@@ -165,7 +169,7 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
         None => {
-            // A session may begin before init, or without it.
+            // A program may make a session before init, or without calling init at all.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
                 "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
@@ -182,7 +186,7 @@ fn export(
     );
 }
 
-/// Returns the whole file.
+/// Returns the Rust source of all exported functions.
 pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) -> String {
     let types: Vec<String> = callbacks.iter().map(|c| c.name.clone()).collect();
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
@@ -190,7 +194,8 @@ pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) 
         let function = functions.iter().find(|f| f.name == row.name);
         let function = function
             .unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
-        // A large-count form with other arguments has a row of its own.
+        // A function and its large-count form share a row of `built.csv`, unless the large-count form has
+        // other arguments and therefore a row of its own.
         let large = format!("{}_c", row.name);
         let generic = function.has_large && !built.iter().any(|other| other.name == large);
         let again = rows.insert(row.name.clone(), (row.clone(), generic));

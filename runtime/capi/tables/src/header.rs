@@ -1,8 +1,9 @@
-//! Makes `include/mpi.h` from the tables.
+//! Generates `include/mpi.h` from the tables.
 //!
-//! `capi/tests/header.rs` compares the file in the repository with the result of [`header`], or writes the
-//! file (`TYPEPACK_BLESS=1`). The names, values and prototypes come from the ABI; the comments of the header
-//! are typepack's own text. A program that defines `TYPEPACK_NO_COMPAT` gets no names outside the ABI.
+//! The test `capi/tests/header.rs` compares the file in the repository with the result of [`header`]. With
+//! `TYPEPACK_BLESS=1`, the test writes the file instead. The names, values and prototypes come from the ABI;
+//! the comments of the header are typepack's own text. If a program defines `TYPEPACK_NO_COMPAT`, the header
+//! declares only names of the ABI.
 
 use super::rows::{Callback, Compat, Constant, Function, HANDLES, Parameter};
 use std::fmt::Write;
@@ -46,7 +47,8 @@ const TOOLS: [&str; 6] = [
     "MPI_T_event_instance",
 ];
 
-/// The two enumerations of the tool interface, each with the kind of its constants and the name of its type.
+/// The two enumerations of the tool interface. For each, the kind of its constants in the table, and the name
+/// of its C type.
 const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
@@ -54,7 +56,8 @@ fn hex(value: i64) -> String {
     format!("{value:#x}")
 }
 
-/// Returns the value of a constant in C; `None` if the constant is not a macro.
+/// Returns the value of a constant as C source; `None` if the constant belongs to an enumeration and is
+/// therefore not a macro.
 fn value(constant: &Constant) -> Option<String> {
     let Constant { name, kind, value, .. } = constant;
     let (class, of) = kind.split_once(':').unwrap_or((kind, ""));
@@ -74,7 +77,7 @@ fn value(constant: &Constant) -> Option<String> {
     })
 }
 
-/// Returns the declaration of a parameter in C.
+/// Returns the declaration of a parameter as C source.
 fn parameter(p: &Parameter) -> String {
     p.declaration.replace("** *", "***")
 }
@@ -85,7 +88,7 @@ fn prototype(f: &Function, prefix: &str) -> String {
     format!("{} {prefix}{}({list});", f.returns, f.name)
 }
 
-/// Breaks a line that is longer than 100 characters after commas.
+/// Breaks a line that is longer than 100 characters. The breaks are after commas.
 fn fold(line: &str) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -109,7 +112,7 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// Writes the names of MPI-1 as functions that call their replacements.
+/// Appends the functions with the names of MPI-1. Each is an inline function that calls its replacement.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {
@@ -159,7 +162,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
         } else if let Some(body) = body(&row.name) {
             format!("static inline {declaration}\n{{\n    {body}\n}}\n")
         } else {
-            // This name needs a function of the library, because it takes bound markers.
+            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, so it is a function of the library.
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");
@@ -169,7 +172,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
     }
 }
 
-/// Returns the whole file.
+/// Returns the text of `mpi.h`.
 pub fn header(
     functions: &[Function],
     constants: &[Constant],
@@ -189,7 +192,7 @@ pub fn header(
         for constant in constants.iter().filter(|constant| constant.kind == kind) {
             let _ = writeln!(out, "    {} = {},", constant.name, constant.value);
         }
-        // C90 allows no trailing comma, and this header is C90.
+        // The header must be valid C90, which does not allow a comma after the last constant.
         out.truncate(out.trim_end_matches(",\n").len());
         let _ = writeln!(out, "\n}} {name};");
     }

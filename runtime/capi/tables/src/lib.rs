@@ -1,8 +1,8 @@
 //! Reads the tables of the MPI 5 standard ABI (`../../abi/*.csv`), and generates source from them.
 //!
-//! Build scripts and tests use this crate. No program that runs under MPI links it. `rows.rs` reads the
-//! tables. From the rows, `constants.rs` makes the constants, `exports.rs` the exported functions of the C
-//! face (with the Rust types from `ctype.rs`), and `header.rs` makes `include/mpi.h`.
+//! Only build scripts and tests use this crate, so it is not part of the library. `rows.rs` reads the tables.
+//! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C face
+//! (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`.
 
 mod constants;
 mod ctype;

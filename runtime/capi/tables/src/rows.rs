@@ -1,8 +1,9 @@
-//! The rows of the ABI's tables (`../../abi/*.csv`). `ctype.rs` converts their C types to Rust types.
+//! Reads the rows of the ABI's tables (`../../abi/*.csv`). `ctype.rs` converts the C types in the rows to
+//! Rust types.
 
 use std::path::Path;
 
-/// The kinds of handles that have a type in `raw.rs` of `typepack-capi-datatype`.
+/// The C types of handles. Each has a Rust type in `raw.rs` of `typepack-capi-datatype`.
 pub const HANDLES: [&str; 11] = [
     "MPI_Comm",
     "MPI_Datatype",
@@ -26,11 +27,11 @@ pub struct Function {
     pub returns: String,
     /// The parameters in C; empty for `void`.
     pub parameters: Vec<Parameter>,
-    /// The table's group.
+    /// The group to which the table assigns the function.
     pub group: String,
-    /// Whether `NAME_c` exists.
+    /// True if the function has a large-count form, whose name ends in `_c`.
     pub has_large: bool,
-    /// The table's remark.
+    /// The remark in the table.
     pub note: String,
 }
 
@@ -43,33 +44,33 @@ pub struct Parameter {
     pub c_type: String,
     /// The declaration of the parameter in the table: `const MPI_Aint array_of_displacements[]`.
     pub declaration: String,
-    /// Whether the table has brackets.
+    /// True if the declaration in the table has brackets.
     pub array: bool,
 }
 
-/// One constant.
+/// One constant of the ABI.
 #[derive(Clone, Debug)]
 pub struct Constant {
     /// `MPI_COMM_WORLD`.
     pub name: String,
-    /// The table's kind: `handle:MPI_Comm`.
+    /// The kind of the constant in the table, for example `handle:MPI_Comm`.
     pub kind: String,
     /// The value of the constant.
     pub value: i64,
-    /// The table's remark.
+    /// The remark in the table.
     pub note: String,
 }
 
-/// One callback type, or another name of one.
+/// One callback type, or another name of a callback type.
 #[derive(Clone, Debug)]
 pub struct Callback {
     /// The name of the callback type.
     pub name: String,
-    /// The C return type, or `alias`.
+    /// The C return type; `alias` if the row is another name of a callback type.
     pub returns: String,
-    /// The parameters of the callback type, or the aliased name.
+    /// The parameters of the callback type; for an alias, the name of that callback type.
     pub parameters: String,
-    /// The table's remark.
+    /// The remark in the table.
     pub note: String,
 }
 
@@ -78,24 +79,26 @@ pub struct Callback {
 pub struct Compat {
     /// The name outside the ABI.
     pub name: String,
-    /// `type`, `function`, `constant`, or `in-abi-…` for a name that the ABI has too.
+    /// What the name stands for: `type`, `function` or `constant`; or `in-abi-…` for a name that is also in
+    /// the ABI.
     pub kind: String,
     /// The C declaration, or the C type of a constant.
     pub declaration: String,
-    /// A constant's value.
+    /// The value of a constant.
     pub value: String,
-    /// The name that replaces it in the ABI.
+    /// The name in the ABI that replaces this name.
     pub replacement: String,
 }
 
 /// One function that is built, and the Rust function that implements it.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The name of the function: `MPI_Type_vector`. The row also covers the large-count form.
+    /// The name of the function, for example `MPI_Type_vector`. The row also covers the large-count form of
+    /// the function.
     pub name: String,
-    /// The path of the Rust function in the crate: `datatype::construct::vector`.
+    /// The path of the Rust function in `typepack-capi`, for example `datatype::construct::vector`.
     pub path: String,
-    /// Whether the function may be called before init and after finalize.
+    /// True if a program may call the function before init and after finalize.
     pub always: bool,
 }
 

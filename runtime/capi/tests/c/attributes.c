@@ -1,4 +1,5 @@
-/* Attributes of communicators and datatypes: callbacks, sentinels, predefined attributes, and MPI_Finalize. */
+/* Tests the attributes of communicators and datatypes: callbacks, sentinels, predefined attributes, and
+   what MPI_Finalize deletes. */
 #include "check.h"
 
 static int copies, deletes, refuse;
@@ -41,7 +42,8 @@ static int take_back(MPI_Comm comm, int keyval, void *value, void *state)
     return MPI_SUCCESS;
 }
 
-/* When copying one of several attributes fails, the copies of the others are deleted from the duplicate. */
+/* Checks that, if copying one of several attributes fails, the attributes that the duplicate already has
+   are deleted. */
 static void half_copied(void)
 {
     int first, second, size;
@@ -79,7 +81,7 @@ static int delete_type(MPI_Datatype type, int keyval, void *value, void *state)
     return type_refuse == 2 ? MPI_ERR_NAME : MPI_SUCCESS;
 }
 
-/* The same calls for datatypes. A datatype whose attributes cannot be deleted stays. */
+/* Makes the same checks for datatypes. If a delete function fails, the datatype is not freed. */
 static void of_types(void)
 {
     int keys[2], size, flag;
@@ -121,7 +123,7 @@ static int at_end(MPI_Comm comm, int keyval, void *value, void *state)
     CHECK(comm == MPI_COMM_SELF);
     OK(MPI_Finalized(&flag));
     CHECK(!flag);
-    /* Messages still work. */
+    /* While attributes are deleted in MPI_Finalize, ranks can still exchange messages. */
     OK(MPI_Barrier(MPI_COMM_WORLD));
     order[ended++] = (int)(intptr_t)value;
     return MPI_SUCCESS;
@@ -162,7 +164,8 @@ int main(int argc, char **argv)
     key = MPI_TAG_UB;
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
 
-    /* One attribute is copied by a function, one as it is, and one not at all. */
+    /* The first attribute is copied by the user's function, the second is copied unchanged, and the third
+       is not copied. */
     OK(MPI_Comm_create_keyval(copy, delete, &key, &extra));
     OK(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, &same, NULL));
     OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &nothing, NULL));
@@ -187,7 +190,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_get_attr(part, same, &value, &flag));
     CHECK(!flag && copies == 1);
     OK(MPI_Comm_free(&part));
-    /* The values of a freed key keep the key alive. */
+    /* A freed key lives on while an object has a value of the key. */
     freed = key;
     OK(MPI_Comm_free_keyval(&key));
     CHECK(key == MPI_KEYVAL_INVALID);
@@ -197,7 +200,8 @@ int main(int argc, char **argv)
     key = freed;
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, freed, &extra));
-    /* If a delete function fails, the communicator stays. Then it is freed. */
+    /* If a delete function fails, the communicator is not freed. When the function no longer fails, it is
+       freed. */
     refuse = 1;
     MPI_Comm again = dup;
     RAISES(MPI_ERR_INTERN, MPI_Comm_free(&again));
@@ -207,7 +211,7 @@ int main(int argc, char **argv)
     refuse = 0;
     OK(MPI_Comm_free(&dup));
     CHECK(deletes == 2);
-    /* Deleting the last value ends the freed key. */
+    /* When the last value of a freed key is deleted, the key no longer exists. */
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, freed));
     CHECK(deletes == 3);
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_SELF, freed, &value, &flag));
@@ -224,7 +228,7 @@ int main(int argc, char **argv)
     CHECK(deletes == 4);
     RAISES(MPI_ERR_KEYVAL, MPI_Attr_delete(MPI_COMM_WORLD, key));
     OK(MPI_Keyval_free(&key));
-    /* Keys of other kinds of objects, and numbers that are not keys. */
+    /* Keys of datatypes, and numbers that are not keys, are errors for communicators. */
     OK(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, NULL));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_KEYVAL_INVALID, &value, &flag));
@@ -235,13 +239,14 @@ int main(int argc, char **argv)
     half_copied();
     of_types();
 
-    /* MPI_Finalize first deletes the attributes of MPI_COMM_SELF, the last one first. */
+    /* MPI_Finalize first deletes the attributes of MPI_COMM_SELF, beginning with the one that was set
+       last. */
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, nothing));
     for (int i = 0; i < 3; i++) {
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keys[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], (void *)(intptr_t)(i + 1)));
     }
-    /* An attribute that is set again counts as the last one set. */
+    /* If an attribute is set again, it becomes the one that was set last. */
     OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[1], (void *)(intptr_t)4));
     CHECK(ended == 1 && order[0] == 2);
     OK(MPI_Finalize());

@@ -1,8 +1,10 @@
-/* Buffered sends: full buffers, detaching, flushing, automatic buffers, buffers of communicators. */
+/* Tests buffered sends: full buffers, detaching, flushing, automatic buffers, and buffers of
+   communicators. */
 #include "messages.h"
 
-/* The standard's model is a circular queue (section 3.6.2). When the first of two long messages has left,
-   a short message goes behind the second one, and a message that is nearly as long goes to the beginning. */
+/* Checks that a message finds room whenever it does in the standard's model, a circular queue (section
+   3.6.2). When the first of two long messages has left the buffer, a short message is placed behind the
+   second one, and a message that is nearly as long as the first is placed at the beginning. */
 static void around(int other, unsigned char *room)
 {
     enum { A = 80000, B = 40000, C = 75000 };
@@ -18,14 +20,14 @@ static void around(int other, unsigned char *room)
             if (k != 1) continue;
             OK(MPI_Recv(in, A, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(is_filled(in, A, 0));
-            /* Both ranks have received the first message. */
+            /* After `meet`, both ranks have received the first message, so it has left the buffers. */
             meet(other);
         }
         for (int k = 1; k < 4; k++) {
             OK(MPI_Recv(in, A, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(is_filled(in, sizes[k], k));
         }
-        /* Several rounds, each of which begins with an empty buffer. */
+        /* The next round begins with an empty buffer. */
         OK(MPI_Buffer_flush());
     }
     OK(MPI_Buffer_detach(&back, &bytes));
@@ -42,7 +44,7 @@ int main(void)
     void *back = &back;
     MPI_Request request, requests[2];
     (void)index;
-    /* No buffer is attached: the result is a buffer of size 0. */
+    /* No buffer is attached here, so buffered sends fail, and detaching returns size 0. */
     RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
     RAISES(MPI_ERR_BUFFER, MPI_Ibsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request));
     OK(MPI_Bsend(out, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
@@ -60,7 +62,7 @@ int main(void)
             if (!k) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             memset(out, 0, LONG);
         }
-        /* No message has been received, so there is no room for a third. */
+        /* The other rank has not received a message yet, so the buffer has no room for a third message. */
         meet(other);
         RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, LONG, MPI_BYTE, other, 2, MPI_COMM_WORLD));
         meet(other);
@@ -78,7 +80,7 @@ int main(void)
     CHECK(back == room && bytes == ROOM);
     around(other, room);
     OK(MPI_Buffer_attach(room, ROOM));
-    /* Persistent sends. */
+    /* Persistent buffered sends also go through the attached buffer. */
     OK(MPI_Bsend_init(out, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, &requests[0]));
     for (int round = 0; round < 3; round++) {
         fill(out, LONG, round);
@@ -103,7 +105,7 @@ int main(void)
     OK(MPI_Comm_detach_buffer_c(MPI_COMM_WORLD, &back, &large));
     CHECK(back == room && large == ROOM);
     RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
-    /* An automatic buffer: memory of the library. */
+    /* With an automatic buffer, the library allocates the memory for the messages. */
     OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
     for (int k = 0; k < 10; k++) {
         fill(out, LONG, k);

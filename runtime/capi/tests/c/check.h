@@ -1,4 +1,5 @@
-/* The checks of the programs in this directory. A check that fails writes a line on standard error and exits with 1. */
+/* The checks that the programs in this directory use. If a check fails, the program prints a line on
+   standard error and exits with code 1. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -12,7 +13,8 @@
 /* Checks that the call succeeds. */
 #define OK(call) RAISES(MPI_SUCCESS, call)
 
-/* Checks that the call returns a code of this class. The error handler of the object must return. */
+/* Checks that the call returns an error code of the class `wanted`. The error handler of the call's object
+   must be one that returns. */
 #define RAISES(wanted, call)                                                              \
     do {                                                                                  \
         int code_ = (call), class_ = -1;                                                  \
@@ -27,7 +29,8 @@
         }                                                                                 \
     } while (0)
 
-/* From now on, errors without an object and errors on MPI_COMM_WORLD are returned. */
+/* From now on, calls that fail without an object and calls that fail on MPI_COMM_WORLD return their error
+   code. */
 static inline void errors_return(void)
 {
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));

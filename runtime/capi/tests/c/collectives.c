@@ -1,4 +1,5 @@
-/* Blocking collective calls: all layouts, in place, both forms, and wrong arguments. */
+/* Tests the blocking collective calls: with different layouts on the ranks, in place, in the forms with
+   and without large counts, and with wrong arguments. */
 #include "check.h"
 
 enum { LARGEST = 16 };
@@ -13,7 +14,7 @@ static int value(int from, int to, int i)
 static void broadcasts(MPI_Comm comm)
 {
     for (int root = 0; root < size; root++) {
-        /* A column at the root, a row on the other ranks. */
+        /* The data are a column of a matrix at the root, and a row on the other ranks. */
         int matrix[20][4], row[20];
         MPI_Datatype column;
         OK(MPI_Type_vector(20, 1, 4, MPI_INT, &column));
@@ -47,7 +48,7 @@ static void gathers(MPI_Comm comm)
         for (int r = 0; r < size && rank == root; r++)
             for (int i = 0; i < 3; i++)
                 CHECK(all[3 * r + i] == value(r, 7, i));
-        /* r % 3 elements for rank r, in the reverse order of the ranks. */
+        /* Rank r has r % 3 elements. The parts lie in the reverse order of the ranks. */
         memset(all, -1, sizeof all);
         for (int r = 0; r < size; r++)
             counts[r] = r % 3, displs[r] = 3 * (size - 1 - r);
@@ -96,7 +97,7 @@ static void exchanges(MPI_Comm comm)
         OK(MPI_Alltoall(placed ? MPI_IN_PLACE : (void *)out, 2, MPI_INT, in, 2, MPI_INT, comm));
         for (int i = 0; i < 2 * size; i++)
             CHECK(in[i] == value(i / 2, rank, i % 2));
-        /* (i + j) % 3 elements between the ranks i and j. */
+        /* Ranks i and j exchange (i + j) % 3 % 2 elements. */
         for (int r = 0; r < size; r++)
             counts[r] = (r + rank) % 3 % 2, displs[r] = 2 * r;
         for (int i = 0; i < 2 * size; i++)
@@ -117,7 +118,8 @@ static void exchanges(MPI_Comm comm)
     }
 }
 
-/* Both buffers are MPI_BOTTOM; the displacements of the datatypes are addresses. */
+/* Checks calls whose send buffer and receive buffer are both MPI_BOTTOM. The displacements of the
+   datatypes are addresses. */
 static void bottoms(MPI_Comm comm)
 {
     int out = value(rank, 5, 0), in[LARGEST], one = 1, counts[LARGEST], displs[LARGEST];
@@ -193,7 +195,7 @@ static void reductions(MPI_Comm comm)
     CHECK(inout[0] == 13 && inout[1] == 24);
 }
 
-/* Wrong arguments on one rank, found before anything is sent. */
+/* Checks calls with wrong arguments, which fail before the rank sends anything. */
 static void refused(void)
 {
     int buffer[4] = {5, 5, 5, 5}, other[4], one[1] = {1}, minus[1] = {-1}, zero[1] = {0};

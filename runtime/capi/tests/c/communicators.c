@@ -1,4 +1,5 @@
-/* Communicators made from communicators, their hints, names and error handlers, and wrong arguments. */
+/* Tests the calls that make communicators from communicators, the hints, names and error handlers of the
+   new communicators, and wrong arguments. */
 #include "check.h"
 
 static int calls;
@@ -17,7 +18,7 @@ static int compared(MPI_Comm a, MPI_Comm b)
     return result;
 }
 
-/* Checks that a hint of the communicator has this value, or is not set. */
+/* Checks that a hint of the communicator has the value `wanted`, or is not set if `wanted` is null. */
 static void check_hint(MPI_Comm comm, const char *key, const char *wanted)
 {
     MPI_Info used;
@@ -33,7 +34,7 @@ static const char *const assertions[] = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
     "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
 
-/* Known hints are kept and returned, others are ignored. No hint is inherited. */
+/* Checks that a communicator keeps and returns known hints, ignores other hints, and inherits none. */
 static void hints(void)
 {
     enum { N = sizeof assertions / sizeof *assertions };
@@ -50,7 +51,7 @@ static void hints(void)
     for (int i = 0; i < N; i++) check_hint(parent, assertions[i], i == 0 ? "true" : "false");
     check_hint(parent, "nobody_knows", NULL);
     check_hint(parent, "mpi_memory_alloc_kinds", "mpi,system");
-    /* Hints that are not named keep their values. */
+    /* Hints that the info object does not contain keep their values. */
     OK(MPI_Info_delete(info, assertions[0]));
     OK(MPI_Info_set(info, assertions[2], "true"));
     OK(MPI_Comm_set_info(parent, info));
@@ -68,7 +69,7 @@ static void hints(void)
     OK(MPI_Comm_free(&dup));
     OK(MPI_Comm_dup_with_info(parent, MPI_INFO_NULL, &dup));
     for (int i = 0; i < N; i++) check_hint(dup, assertions[i], "false");
-    /* The hints that a communicator returns can be set. */
+    /* The info object that MPI_Comm_get_info returns can be passed to MPI_Comm_set_info. */
     OK(MPI_Info_free(&info));
     OK(MPI_Comm_get_info(parent, &info));
     OK(MPI_Comm_set_info(dup, info));
@@ -120,7 +121,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     hints();
 
-    /* Splits. */
+    /* Makes communicators by splitting MPI_COMM_WORLD. */
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half));
     OK(MPI_Comm_rank(half, &n));
     CHECK(n == (size - 1 - rank) / 2);
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &dup));
     CHECK(compared(all, dup) == MPI_CONGRUENT);
     OK(MPI_Comm_free(&dup));
-    /* By sets of processes; there are two. */
+    /* Splits by a set of processes. There are two such sets. */
     OK(MPI_Info_delete(info, "mpi_hw_resource_type"));
     OK(MPI_Info_set(info, "mpi_pset_name", "mpi://WORLD"));
     OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, -rank, info, &dup));
@@ -164,7 +165,8 @@ int main(int argc, char **argv)
     CHECK(none == MPI_COMM_NULL);
     OK(MPI_Comm_free(&all));
 
-    /* From groups: different disjoint groups at once, and a group whose members alone make the call. */
+    /* Makes communicators from groups: from two disjoint groups in one call of all ranks, and from a group
+       in a call that only its members make. */
     MPI_Group group;
     OK(MPI_Comm_group(half, &group));
     OK(MPI_Comm_create(MPI_COMM_WORLD, group, &dup));
@@ -179,7 +181,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_EMPTY, &none));
     CHECK(none == MPI_COMM_NULL);
 
-    /* Wrong arguments. */
+    /* Calls with wrong arguments fail and do not change their outputs. */
     MPI_Comm kept = (MPI_Comm)0x77777, stale = half, world = MPI_COMM_WORLD;
     MPI_Group whole;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &whole));

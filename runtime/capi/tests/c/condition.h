@@ -1,5 +1,6 @@
-/* One check, also for programs that are not linked with the library. If it fails, it writes a line on standard
-   error and exits with 1. check.h has the checks that ask the library what an error code means. */
+/* The check that needs no MPI call, so that programs that are not linked with the library can use it too.
+   If the check fails, the program prints a line on standard error and exits with code 1. check.h has the
+   checks of error codes, which call the library. */
 #ifndef CONDITION_H
 #define CONDITION_H
 

@@ -1,5 +1,5 @@
-/* MPI-2.2 sections 4.1.12 and 4.1.13 as programs: valid addresses, the results of the decoding calls for every
-   constructor, and a program that decodes any datatype. */
+/* Checks what MPI-2.2 sections 4.1.12 and 4.1.13 say: which addresses are valid, and what the decoding
+   calls return for every constructor. Also decodes nested datatypes down to their named types. */
 #include "transfer.h"
 
 #define LARGE 1000
@@ -8,7 +8,8 @@ static int ni, na, nd, combiner, i[LARGE];
 static MPI_Aint a[LARGE];
 static MPI_Datatype d[LARGE];
 
-/* The program of the section: ask for the sizes, check that they fit, read the contents. */
+/* Decodes a datatype as the program in the section does: asks for the sizes, checks that the arrays are
+   large enough, and reads the contents. */
 static void decode(MPI_Datatype type)
 {
     OK(MPI_Type_get_envelope(type, &ni, &na, &nd, &combiner));
@@ -20,7 +21,7 @@ static void decode(MPI_Datatype type)
     memset(a, 0xab, sizeof a);
     memset(d, 0xab, sizeof d);
     OK(MPI_Type_get_contents(type, ni, na, nd, i, a, d));
-    /* Nothing is written beyond the entries that the envelope states. */
+    /* MPI_Type_get_contents must not write beyond the number of entries that the envelope states. */
     int untouched;
     MPI_Aint untouched_too;
     memset(&untouched, 0xab, sizeof untouched);
@@ -37,7 +38,7 @@ static void expect(MPI_Datatype *type, int which, const int *integers, int n, co
     for (int k = 0; k < n; k++) CHECK(i[k] == integers[k]);
     for (int k = 0; k < m; k++) CHECK(a[k] == places[k]);
     for (int k = 0; k < t; k++) CHECK(d[k] == types[k]);
-    /* Arrays that are too small for the contents. */
+    /* If an array is too small for the contents, the call fails. */
     if (n) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n - 1, m, t, i, a, d));
     if (m) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n, m - 1, t, i, a, d));
     if (t) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n, m, t - 1, i, a, d));
@@ -50,7 +51,7 @@ static void expect(MPI_Datatype *type, int which, const int *integers, int n, co
 #define TYPES(...) (MPI_Datatype[]){__VA_ARGS__}, LENGTH(((MPI_Datatype[]){__VA_ARGS__}))
 #define NONE NULL, 0
 
-/* Checks where each argument of each constructor is returned. */
+/* Checks, for each constructor, in which entries of the contents its arguments are returned. */
 static void every_constructor(void)
 {
     MPI_Datatype t;
@@ -98,8 +99,8 @@ static void every_constructor(void)
     expect(&t, MPI_COMBINER_RESIZED, NONE, PLACES(-4, 100), TYPES(MPI_INT));
 }
 
-/* Predefined types without a name: the same handle for the same arguments, no types in the contents, and
-   freeing them is an error. */
+/* Checks predefined types without a name. A call returns the same handle for the same arguments, the
+   contents of such a type have no datatypes, and freeing such a type is an error. */
 static void by_precision(void)
 {
     MPI_Datatype real, again, complex, integer;
@@ -119,8 +120,8 @@ static void by_precision(void)
     RAISES(MPI_ERR_TYPE, MPI_Type_free(&integer));
 }
 
-/* Decodes a datatype down to its named types, in the order of its type map, and frees the handles that it gets.
-   The result is how many elements of each named type there are. */
+/* Decodes a datatype down to its named types, and frees the handles that decoding returns. Counts the
+   elements of each named type. */
 static void leaves(MPI_Datatype type, long times, long *ints, long *doubles, int *depth)
 {
     int n, m, t, which;
@@ -178,8 +179,9 @@ static void taken_apart(void)
     OK(MPI_Type_free(&whole));
 }
 
-/* 4.1.12: addresses of variables of several storages in one datatype, with MPI_BOTTOM and a count of 1, and
-   MPI_BOTTOM + v where v is a valid address. */
+/* Checks section 4.1.12. A datatype can contain the addresses of several variables that are not in one
+   storage, if it is used with MPI_BOTTOM and a count of 1. MPI_BOTTOM + v is a buffer if v is a valid
+   address. */
 static void addresses(void)
 {
     static double fixed[4];
@@ -197,7 +199,7 @@ static void addresses(void)
     for (int k = 0; k < 3; k++) heap[k] = sends() ? k + 20 : 0;
     if (sends()) local[0] = 8, local[1] = 9;
 
-    /* 5 ints and 4 doubles, from several storages into others. */
+    /* The message has 5 ints and 4 doubles. They come from several variables and are received into others. */
     char packed[52];
     int position = 0, five[5];
     send_all(MPI_BOTTOM, 1, absolute, packed, 52, MPI_PACKED);
@@ -211,7 +213,7 @@ static void addresses(void)
         send_all(MPI_BOTTOM, 1, absolute, MPI_BOTTOM, 1, absolute);
         if (sends() || receives()) CHECK(local[0] == 8 && local[1] == 9 && heap[2] == 22 && fixed[2] == 3.5);
     }
-    /* "u - v can be computed only if both are in the same sequential storage." */
+    /* The section says: "u - v can be computed only if both are in the same sequential storage." */
     OK(MPI_Get_address(&fixed[3], &moved));
     CHECK(MPI_Aint_diff(moved, at[2]) == 3 * sizeof(double));
     CHECK(MPI_Aint_add(at[2], 3 * sizeof(double)) == moved);

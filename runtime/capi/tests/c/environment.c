@@ -1,5 +1,5 @@
-/* Calls before init, the two communicators of every process, threads, and calls after finalize. The calls that
-   are allowed at any time (MPI-5.0 section 11.4.1) work, and report the stage of the process. */
+/* Tests calls before init and after finalize, MPI_COMM_WORLD and MPI_COMM_SELF, and threads. The calls
+   that are allowed at any time (MPI-5.0 section 11.4.1) must work at every stage of the process. */
 #include "check.h"
 
 #include <pthread.h>
@@ -13,7 +13,8 @@ static void initialized(int begun, int ended)
     CHECK(flag == ended);
 }
 
-/* Allowed at any time, also in another thread. */
+/* Makes the calls that are allowed at any time. The program calls this function at every stage, also in
+   another thread. */
 static void *always(void *nothing)
 {
     int n = -1, minor = -1, flag = -1, class, code;
@@ -107,7 +108,8 @@ int main(int argc, char **argv)
     initialized(1, 1);
     always(NULL);
     by_a_thread(always);
-    /* These functions are not built, but they are allowed now. */
+    /* These functions are allowed at this stage, so they report that they are not built, and the job does
+       not end. */
     MPI_Session session = (MPI_Session)&flag;
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
            MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));

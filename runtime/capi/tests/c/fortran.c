@@ -1,4 +1,5 @@
-/* Properties of a Fortran compiler, which a Fortran layer sets once. */
+/* Tests the calls with which a Fortran layer sets the properties of a Fortran compiler. Each property can
+   be set only once. */
 #include "check.h"
 
 static int has(MPI_Info info, const char *key, const char *value)
@@ -25,7 +26,7 @@ int main(void)
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "mpi_integer_size", "four"));
     RAISES(MPI_ERR_INFO_VALUE, MPI_Abi_set_fortran_info(info));
-    /* The datatypes have fixed sizes, so other sizes are refused. */
+    /* The datatypes have fixed sizes, so the library refuses any other size. */
     OK(MPI_Info_set(info, "mpi_integer_size", "8"));
     RAISES(MPI_ERR_ABI, MPI_Abi_set_fortran_info(info));
     OK(MPI_Info_set(info, "mpi_integer_size", "4"));

@@ -1,4 +1,5 @@
-/* Generalized requests: each function of the user is called once, when the standard says. */
+/* Tests generalized requests: the library must call each function of the user as often as the standard
+   says, and at the right time. */
 #include "messages.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -71,7 +72,7 @@ int main(void)
     CHECK(pthread_create(&thread, NULL, later, &copy) == 0);
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(pthread_join(thread, NULL) == 0 && queries == 1 && frees == 1);
-    /* Freed before completion, and after it. */
+    /* The program frees one request before it completes the request, and another one after that. */
     request = copy = start();
     OK(MPI_Request_free(&request));
     CHECK(request == MPI_REQUEST_NULL && frees == 0);
@@ -83,7 +84,7 @@ int main(void)
     OK(MPI_Grequest_complete(request));
     OK(MPI_Request_free(&request));
     CHECK(frees == 1 && queries == 0);
-    /* Cancelled. */
+    /* A request that the program cancels. The user's functions decide what that means. */
     request = start();
     OK(MPI_Cancel(&request));
     CHECK(cancels == 1 && was_complete == 0);
@@ -91,7 +92,8 @@ int main(void)
     OK(MPI_Wait(&request, &status));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag);
-    /* Together with messages. Errors of the user's functions. */
+    /* The program waits for a generalized request and for a receive in one call. In the second and third
+       round, a function of the user fails. */
     for (failing = 0; failing < 3; failing++) {
         pair[0] = start();
         OK(MPI_Irecv(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &pair[1]));

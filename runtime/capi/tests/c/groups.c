@@ -1,4 +1,5 @@
-/* Groups: sets, lists, ranges, translation, and wrong arguments. */
+/* Tests groups: set operations, groups from lists and ranges of ranks, the translation of ranks, and wrong
+   arguments. */
 #include "check.h"
 
 static int size_of(MPI_Group group)
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     CHECK(compared(world, world) == MPI_IDENT);
     CHECK(compared(world, MPI_GROUP_EMPTY) == MPI_UNEQUAL);
 
-    /* All ranks in the reverse order. */
+    /* This range has all ranks in reverse order. */
     int back[1][3] = {{size - 1, 0, -1}};
     OK(MPI_Group_range_incl(world, 1, back, &made));
     CHECK(compared(world, made) == (size == 1 ? MPI_IDENT : MPI_SIMILAR));

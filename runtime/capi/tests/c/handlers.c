@@ -1,5 +1,5 @@
-/* Error handlers: which one is called, with which arguments, and how long it lives. Also the classes, codes and
-   strings of the user. */
+/* Tests error handlers: which one the library calls, with which arguments, and how long it lives. Also
+   tests error classes, codes and strings that the user adds. */
 #include "check.h"
 
 static MPI_Comm heard_on[8];
@@ -19,14 +19,15 @@ static void hear_too(MPI_Comm *comm, int *code, ...)
     exit(3);
 }
 
-/* Checks that the handler was called once, with this communicator and this code. */
+/* Checks that the error handler was called exactly once, with this communicator and this code. */
 static void check_heard(MPI_Comm comm, int code)
 {
     CHECK(times == 1 && heard_on[0] == comm && heard[0] == code);
     times = 0;
 }
 
-/* All calls that return an error handler return the same handle, which must be freed as often. */
+/* Checks that all calls that return an error handler return the same handle, and that the handle stays
+   valid until it has been freed once for each such call. */
 static void handles(void)
 {
     MPI_Errhandler made, other, got, again, copy;
@@ -43,7 +44,8 @@ static void handles(void)
     OK(MPI_Errhandler_free(&made));
     CHECK(made == MPI_ERRHANDLER_NULL);
     OK(MPI_Errhandler_free(&again));
-    /* The program still holds the handle once, so it is valid, and can be set. */
+    /* The program has freed the handle less often than calls have returned it, so the handle is still
+       valid and can be set. */
     OK(MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN));
     OK(MPI_Comm_get_errhandler(dup, &again));
     CHECK(again == MPI_ERRORS_RETURN);
@@ -51,7 +53,8 @@ static void handles(void)
     CHECK(again == MPI_ERRHANDLER_NULL);
     OK(MPI_Comm_set_errhandler(dup, got));
     OK(MPI_Errhandler_free(&got));
-    /* Now the program no longer holds the handle, but both communicators have the handler. */
+    /* Now the program has freed the handle as often as calls have returned it, so the handle is invalid.
+       Both communicators still have the error handler. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Errhandler_free(&copy));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Comm_set_errhandler(MPI_COMM_SELF, copy));
@@ -70,7 +73,7 @@ static void handles(void)
     OK(MPI_Errhandler_free(&other));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRHANDLER_NULL));
     RAISES(MPI_ERR_ARG, MPI_Comm_create_errhandler(NULL, &other));
-    /* A handler for sessions can be made at any time. It cannot be set on a communicator. */
+    /* An error handler for sessions can be made at any time, but cannot be set on a communicator. */
     OK(MPI_Session_create_errhandler((MPI_Session_errhandler_function *)hear_too, &other));
     RAISES(MPI_ERR_ARG, MPI_Comm_set_errhandler(MPI_COMM_SELF, other));
     OK(MPI_Errhandler_free(&other));
@@ -87,7 +90,8 @@ static int refuse(MPI_Comm comm, int key, void *value, void *extra)
     return verdict;
 }
 
-/* A failure goes to the handler of its communicator. A failure without one goes to that of MPI_COMM_SELF. */
+/* Checks that a failed call on a communicator calls the error handler of that communicator, and that a
+   failed call without a communicator calls the error handler of MPI_COMM_SELF. */
 static void places(void)
 {
     MPI_Comm comm, stale, world = MPI_COMM_WORLD;
@@ -97,7 +101,8 @@ static void places(void)
     OK(MPI_Comm_create_errhandler(hear, &handler));
     OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
     OK(MPI_Comm_set_errhandler(comm, handler));
-    /* Handler and caller get the code of the user unchanged. */
+    /* The user's delete function returns a code that the user added. The error handler and the caller get
+       this code unchanged. */
     OK(MPI_Add_error_code(MPI_ERR_NAME, &code));
     OK(MPI_Add_error_string(code, "not yet"));
     OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &key, NULL));
@@ -119,7 +124,7 @@ static void places(void)
     OK(MPI_Comm_free(&comm));
     OK(MPI_Comm_free_keyval(&key));
     CHECK(times == 0);
-    /* This communicator was freed, so the error goes to the handler of MPI_COMM_SELF. */
+    /* This communicator has been freed, so the error handler of MPI_COMM_SELF is called. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
     RAISES(MPI_ERR_COMM, MPI_Comm_rank(stale, &key));
     check_heard(MPI_COMM_SELF, MPI_ERR_COMM);
@@ -147,7 +152,8 @@ static void hear_file(MPI_File *file, int *code, ...)
     heard_code = *code;
 }
 
-/* The default handler of files returns, and the program may set another one. */
+/* Checks that the default error handler of files is MPI_ERRORS_RETURN, and that the program can set
+   another one. */
 static void files(void)
 {
     MPI_Errhandler handler, got;
@@ -167,7 +173,8 @@ static void files(void)
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_QUOTA);
     RAISES(MPI_ERR_FILE, MPI_File_set_errhandler((MPI_File)0x77777, MPI_ERRORS_RETURN));
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_FILE);
-    /* A file does not exist before it is opened, or after it is closed or deleted. */
+    /* Calls that open or delete a file have no open file, so they call the error handler of MPI_FILE_NULL,
+       and not that of the communicator. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
     heard_code = MPI_SUCCESS;
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_delete("/nonexistent", MPI_INFO_NULL));
@@ -192,7 +199,8 @@ static void codes(void)
     CHECK(of == class);
     OK(MPI_Error_class(class, &of));
     CHECK(of == class);
-    /* A code without a string, with an empty string, and with another string. */
+    /* The code first has no string, then an empty string, and then two other strings, the second of which
+       replaces the first. */
     OK(MPI_Error_string(code, text, &length));
     CHECK(length == 0 && text[0] == 0);
     RAISES(MPI_ERR_ARG, MPI_Remove_error_string(code));

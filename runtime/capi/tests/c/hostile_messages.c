@@ -1,5 +1,6 @@
-/* Calls every function on messages and requests with wrong arguments. Each returns an error of the right class,
-   writes nothing and starts nothing: outputs keep their values, and at the end there is no message. */
+/* Calls every function on messages and requests with wrong arguments. Each call must return an error of
+   the right class, leave its outputs unchanged, and start no operation. At the end there must be no
+   message. */
 #include "messages.h"
 
 #define HANDLE(type, value) ((type)(MPI_Aint)(value))
@@ -11,7 +12,7 @@ static MPI_Message message;
 static int flag, index_, outcount, indices[2];
 static MPI_Datatype uncommitted, stale;
 
-/* Outputs that a failed call must not change. */
+/* Fills the outputs with marks. A failed call must not change them. */
 static void mark(void)
 {
     memset(in, 0xab, sizeof in);
@@ -40,7 +41,8 @@ static void check_marks(int line)
         check_marks(__LINE__); \
     } while (0)
 
-/* The arguments of all sends and receives: CALL(count, type, rank, tag, comm). */
+/* Makes a send or receive with each of its arguments wrong in turn. CALL takes the buffer, the count, the
+   datatype, the rank, the tag and the communicator. */
 #define ARGUMENTS(CALL, ANY)                                                              \
     do {                                                                                  \
         BAD(MPI_ERR_COUNT, CALL(in, -1, MPI_BYTE, 0, 1, MPI_COMM_WORLD));                 \
@@ -81,7 +83,8 @@ static void check_marks(int line)
 #define RECV_(b, n, type, to, tag, comm) MPI_Recv(b, n, type, to, tag, comm, &status)
 #define IRECV_(b, n, type, to, tag, comm) MPI_Irecv(b, n, type, to, tag, comm, &request)
 #define RECV_INIT_(b, n, type, to, tag, comm) MPI_Recv_init(b, n, type, to, tag, comm, &request)
-/* Send and receive in one call. First the send half is wrong, then the receive half. */
+/* Calls that send and receive. In the macros with SEND the arguments of the send are wrong, in those with
+   RECV the arguments of the receive. */
 #define SR_SEND_(b, n, type, to, tag, comm) \
     MPI_Sendrecv(b, n, type, to, tag, in, 1, MPI_BYTE, 0, 1, comm, &status)
 #define SR_RECV_(b, n, type, to, tag, comm) \
@@ -113,7 +116,7 @@ static void check_marks(int line)
 #define MPROBE_(from, tag, comm) MPI_Mprobe(from, tag, comm, &message, &status)
 #define IMPROBE_(from, tag, comm) MPI_Improbe(from, tag, comm, &flag, &message, &status)
 
-/* Every call that takes a request, with a handle that is not a request. */
+/* Makes every call that takes a request with a handle that is not a request. */
 static void bad_request(MPI_Request bad)
 {
     MPI_Request null = MPI_REQUEST_NULL, array[2] = {null, bad};
@@ -181,7 +184,7 @@ int main(void)
     PROBE_ARGUMENTS(MPROBE_);
     PROBE_ARGUMENTS(IMPROBE_);
 
-    /* Null pointers to results. */
+    /* The pointers for the results are null. */
     BAD(MPI_ERR_ARG, MPI_Isend(out, 1, MPI_BYTE, rank, 1, MPI_COMM_WORLD, NULL));
     BAD(MPI_ERR_ARG, MPI_Irecv(in, 1, MPI_BYTE, rank, 1, MPI_COMM_WORLD, NULL));
     BAD(MPI_ERR_ARG, MPI_Send_init(out, 1, MPI_BYTE, rank, 1, MPI_COMM_WORLD, NULL));
@@ -221,7 +224,7 @@ int main(void)
     BAD(MPI_ERR_ARG, MPI_Buffer_iflush(NULL));
     BAD(MPI_ERR_ARG, MPI_Comm_iflush_buffer(MPI_COMM_WORLD, NULL));
 
-    /* Counts of requests. */
+    /* The number of requests is negative. */
     BAD(MPI_ERR_COUNT, MPI_Waitall(-1, array, &status));
     BAD(MPI_ERR_COUNT, MPI_Testall(-1, array, &flag, &status));
     BAD(MPI_ERR_COUNT, MPI_Waitany(-1, array, &index_, &status));
@@ -231,7 +234,7 @@ int main(void)
     BAD(MPI_ERR_COUNT, MPI_Startall(-1, array));
     BAD(MPI_ERR_COUNT, MPI_Request_get_status_all(-1, array, &flag, &status));
 
-    /* Handles that are not requests. */
+    /* These handles are not those of a request. */
     gone = marked;
     OK(MPI_Recv_init(in, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &gone));
     MPI_Request freed = gone;
@@ -244,7 +247,7 @@ int main(void)
     bad_request(HANDLE(MPI_Request, in));
     bad_request(HANDLE(MPI_Request, -1));
 
-    /* Handles that are not messages. */
+    /* These handles are not those of a matched message. */
     MPI_Message bad[] = {MPI_MESSAGE_NULL, HANDLE(MPI_Message, 0), HANDLE(MPI_Message, marked),
                          HANDLE(MPI_Message, in), HANDLE(MPI_Message, -1)};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -254,7 +257,7 @@ int main(void)
         CHECK(one == bad[i]);
     }
 
-    /* Buffers. */
+    /* The calls that attach, detach and flush buffers get wrong arguments. */
     int bytes = 0x5a5a5a5a;
     void *back = in;
     BAD(MPI_ERR_ARG, MPI_Buffer_detach(NULL, &bytes));
@@ -268,7 +271,7 @@ int main(void)
     BAD(MPI_ERR_COMM, MPI_Comm_iflush_buffer(MPI_COMM_NULL, &request));
     CHECK(back == in && bytes == 0x5a5a5a5a);
 
-    /* Receiving into the memory that is sent, and beside it. */
+    /* A message is received into the memory from which it is sent, or into memory that overlaps it. */
     enum { PLACE = 300000 };
     static unsigned char place[2 * PLACE];
     for (int shift = 0; shift < 3; shift++) {

@@ -1,5 +1,5 @@
-/* Packing calls with one wrong argument each: the class of the error is checked, and that nothing is written.
-   Names that are too long are cut. */
+/* Makes packing calls with one wrong argument each, and checks that they return an error of the right
+   class and write nothing. Also checks that the library truncates names that are too long. */
 #include "messages.h"
 
 static MPI_Datatype type, uncommitted, stale;
@@ -16,7 +16,8 @@ static int untouched(void)
     return 1;
 }
 
-/* Makes a call with this `position`. Afterwards position, unit and data must be unchanged. */
+/* Makes a call with the position `at` and checks the class of its error. Afterwards the position, the
+   packed unit and the data must be unchanged. */
 #define WRONG(class, at, call)                                                               \
     do {                                                                                     \
         position = (at);                                                                     \
@@ -85,7 +86,8 @@ static void external(void)
     CHECK(bytes == -7);
 }
 
-/* "Attempts to put names longer than this will result in truncation of the name." */
+/* Checks what the standard says: "Attempts to put names longer than this will result in truncation of the
+   name." */
 static void names(void)
 {
     char name[3 * MPI_MAX_OBJECT_NAME], got[MPI_MAX_OBJECT_NAME];

@@ -1,9 +1,10 @@
-/* The C half of MPI-2.2 sections 16.3.5 and 16.3.6. C code with integers plays the Fortran half: statuses are
-   arrays of integers, handles are integers. In example 16.16 the datatype comes from Fortran. */
+/* Tests the C side of MPI-2.2 sections 16.3.5 and 16.3.6. The Fortran side is played by C code, in which a
+   status is an array of integers and a handle is an integer. In example 16.16, the Fortran side makes the
+   datatype. */
 #include "transfer.h"
 
-/* The C half of example 16.16: a message that has a count and an array. The datatype from Fortran describes the
-   array by its absolute address. */
+/* The C side of example 16.16: a message with a count and an array. The datatype that the Fortran side
+   made describes the array by its absolute address. */
 static void c_routine(MPI_Fint *ftype)
 {
     int count = 5, lens[2] = {1, 1};
@@ -30,7 +31,7 @@ static void c_routine(MPI_Fint *ftype)
     OK(MPI_Type_free(&newtype));
 }
 
-/* The Fortran half, which knows handles only as integers. */
+/* The Fortran side of example 16.16, which has handles only as integers. */
 static void fortran_routine(void)
 {
     float r[5];
@@ -42,7 +43,8 @@ static void fortran_routine(void)
     OK(MPI_Type_create_struct(1, &aoblen, &aodisp, &aotype, &type));
     MPI_Fint ftype = MPI_Type_c2f(type);
     c_routine(&ftype);
-    /* "An object created in one language can be accessed, modified or freed in another." */
+    /* The standard says: "An object created in one language can be accessed, modified or freed in
+       another." */
     MPI_Datatype other = MPI_Type_f2c(ftype);
     MPI_Aint lb, extent;
     OK(MPI_Type_get_extent(other, &lb, &extent));
@@ -51,7 +53,7 @@ static void fortran_routine(void)
     RAISES(MPI_ERR_TYPE, MPI_Type_commit(&type));
 }
 
-/* Converting a status keeps count, elements and cancellation. */
+/* Checks that a status keeps its count, its number of elements and its cancellation if it is converted. */
 static void statuses(void)
 {
     int data[3] = {1, 2, 3}, got[7], count = -1, elements = -1, cancelled = -1;
@@ -73,7 +75,8 @@ static void statuses(void)
         OK(MPI_Get_elements(&back, pair, &elements));
         OK(MPI_Test_cancelled(&back, &cancelled));
         CHECK(count == MPI_UNDEFINED && elements == 3 && !cancelled);
-        /* Fortran reads source, tag and error by their indices, and may use a structure of its own. */
+        /* Fortran reads the source, the tag and the error of a status by indices, or uses a derived type
+           of its own. */
         CHECK(f_status[MPI_F_SOURCE] == 0 && f_status[MPI_F_TAG] == 7);
         CHECK(f_status[MPI_F_ERROR] == MPI_ERR_PENDING);
         OK(MPI_Status_c2f08(&status, &f08));
@@ -83,7 +86,8 @@ static void statuses(void)
     }
     OK(MPI_Type_free(&pair));
 
-    /* More than 2^31 bytes and a cancelled operation are converted correctly too. */
+    /* The status of a message of more than 2^31 bytes and that of a cancelled operation are converted
+       correctly too. */
     MPI_Count big = (MPI_Count)5 << 31, bytes = 0;
     OK(MPI_Irecv(got, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_SELF, &request));
     OK(MPI_Cancel(&request));
@@ -96,7 +100,8 @@ static void statuses(void)
     OK(MPI_Get_elements_c(&back, MPI_BYTE, &bytes));
     CHECK(cancelled == 1 && bytes == big);
 
-    /* The addresses of ignored statuses in Fortran differ from those in C, and are not converted. */
+    /* The addresses with which Fortran ignores a status differ from those in C, and passing them to a
+       conversion is an error. */
     CHECK(MPI_F_STATUS_IGNORE != NULL && MPI_F_STATUSES_IGNORE != NULL);
     CHECK(MPI_F_STATUS_IGNORE != MPI_F_STATUSES_IGNORE);
     RAISES(MPI_ERR_ARG, MPI_Status_f2c(MPI_F_STATUS_IGNORE, &back));
@@ -114,8 +119,8 @@ static int forget(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Handles of every kind are converted to integers and back. A callback is called whether C or Fortran names its
-   object. */
+/* Converts handles of every kind to integers and back. A callback of an object must be called whether the
+   handle of the object comes from C or from Fortran. */
 static void handles(void)
 {
     MPI_Comm comm;

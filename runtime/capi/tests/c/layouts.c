@@ -1,5 +1,6 @@
-/* Different datatypes on both sides: columns to rows, to the same rank and to others; packed to typed and back;
-   absolute addresses; datatypes freed while in use; more than 2^31 bytes and elements. */
+/* Tests messages whose sender and receiver use different datatypes: columns and rows, packed and typed
+   data, absolute addresses, datatypes that are freed while they are in use, and more than 2^31 bytes and
+   elements. The messages go to another rank, or to the same rank. */
 #include "messages.h"
 #include <stddef.h>
 
@@ -25,7 +26,8 @@ static void transposed(int n)
         MPI_Status status;
         int count = 0;
         memset(to, 0, n * n * sizeof *to);
-        /* All columns into all rows, where the sender or the receiver has the column type, or columns into columns. */
+        /* All columns are sent, or all are received, or both. If only one side uses the column type, the
+           matrix is transposed. */
         MPI_Datatype sent = mode == 1 ? MPI_DOUBLE : column;
         MPI_Datatype received = mode == 0 ? MPI_DOUBLE : column;
         int sends = mode == 1 ? n * n : n, receives = mode == 0 ? n * n : n;
@@ -114,7 +116,8 @@ static void absolute(void)
     OK(MPI_Type_free(&from));
 }
 
-/* More than 2^31 bytes: one megabyte is sent repeatedly and received into one megabyte. */
+/* Sends a message of more than 2^31 bytes. All elements of the datatype lie at the same address, so the
+   program needs only one megabyte for each side. */
 static void large(void)
 {
     enum { LONG = 1 << 20, TIMES = 2050 };
@@ -135,7 +138,7 @@ static void large(void)
     CHECK(count == (MPI_Count)TIMES * LONG && is_filled(in, LONG, 1));
     OK(MPI_Get_count(&status, MPI_BYTE, &small));
     CHECK(small == MPI_UNDEFINED);
-    /* More elements without bytes than fit in an int. */
+    /* The elements have no bytes, and there are more elements than fit in an int. */
     OK(MPI_Type_contiguous(0, MPI_BYTE, &nothing));
     nothing = ready(nothing);
     OK(MPI_Irecv_c(in, (MPI_Count)5 << 32, nothing, other, 6, comm, &request));
@@ -143,7 +146,7 @@ static void large(void)
     OK(MPI_Wait(&request, &status));
     OK(MPI_Get_count_c(&status, nothing, &count));
     CHECK(count == 0);
-    /* A size that exceeds 63 bits is an error, and the call has no effect. */
+    /* A number of bytes that does not fit in 63 bits is an error, and the call starts nothing. */
     RAISES(MPI_ERR_VALUE_TOO_LARGE, MPI_Send_c(out, (MPI_Count)1 << 62, again, other, 7, comm));
     RAISES(MPI_ERR_VALUE_TOO_LARGE,
            MPI_Irecv_c(in, (MPI_Count)1 << 62, again, other, 7, comm, &request));
@@ -154,7 +157,7 @@ static void large(void)
     free(in);
 }
 
-/* Datatypes with synonyms have the name that the standard's tables list first. */
+/* Checks that a datatype with several names has the one that the standard's tables list first. */
 static void names(void)
 {
     char name[MPI_MAX_OBJECT_NAME];

@@ -1,5 +1,6 @@
-/* The slides of a lecture on derived datatypes in their order, each as a message (../README.md has the table). The
-   program compares the data that arrive with the result of a loop over the C declarations. */
+/* Tests what the slides of a lecture on derived datatypes say, in the order of the slides (../README.md
+   has the table). Each slide is checked by a message. The program compares the data that arrive with the
+   result of a loop over the C variables. */
 #include "transfer.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@ static void bounds(MPI_Datatype type, MPI_Aint lb, MPI_Aint extent, MPI_Aint tru
     int bytes;
     OK(MPI_Type_get_extent(type, &at, &long_is));
     CHECK(at == lb && long_is == extent);
-    /* The names that the slides use. */
+    /* The slides use the MPI-1 names of these calls. */
     OK(MPI_Type_lb(type, &at));
     OK(MPI_Type_ub(type, &ub));
     OK(MPI_Type_extent(type, &long_is));
@@ -25,9 +26,10 @@ static void bounds(MPI_Datatype type, MPI_Aint lb, MPI_Aint extent, MPI_Aint tru
     CHECK(bytes == size_of_data);
 }
 
-/* "Our previous example looks like follows": addresses by MPI_Address, displacements as
-   differences, MPI_Type_struct; the same by the names that MPI-2 gave them. The type signature is {char,
-   int, double}: what it sends can be received as those, by address, size by size. */
+/* The slide "Our previous example looks like follows". The program gets addresses with MPI_Address,
+   computes displacements as differences, and calls MPI_Type_struct. Then it does the same with the names
+   of MPI-2. The type signature is {char, int, double}, so a message of this type can be received as a
+   char, an int and a double. */
 static void a_struct_of_three(void)
 {
     mystruct mydata = {'x', -12, 0.625}, other = {0, 0, 0};
@@ -53,7 +55,7 @@ static void a_struct_of_three(void)
     send_all(&mydata, 1, newtype, &other, 1, same);
     if (receives()) CHECK(other.a == 'x' && other.b == -12 && other.c == 0.625);
 
-    /* A list of <address, size>: the bytes in this order, without gaps. */
+    /* The packed data have the members in this order, without gaps. */
     send_all(&mydata, 1, newtype, packed, 13, MPI_PACKED);
     if (receives()) {
         OK(MPI_Unpack(packed, 13, &position, &a, 1, MPI_CHAR, MPI_COMM_WORLD));
@@ -63,8 +65,9 @@ static void a_struct_of_three(void)
         CHECK(packed[0] == 'x' && !memcmp(packed + 1, &b, 4) && !memcmp(packed + 5, &c, 8));
     }
 
-    /* "Displacements are not required to be positive, distinct or in increasing order": the same three
-       members seen from the middle one, last first. Only a sender may name a byte twice. */
+    /* The slide says: "Displacements are not required to be positive, distinct or in increasing order".
+       This type has the same three members in reverse order, with displacements from the middle member,
+       and one member twice. Only a sender may have a byte twice. */
     MPI_Aint from_b[4] = {displ[2] - displ[1], -displ[1], 0, 0};
     MPI_Datatype backwards, types[4] = {MPI_DOUBLE, MPI_CHAR, MPI_INT, MPI_INT};
     int ones[4] = {1, 1, 1, 1};
@@ -86,8 +89,9 @@ static void a_struct_of_three(void)
     CHECK(newtype == MPI_DATATYPE_NULL);
 }
 
-/* "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}, which no C compiler would lay
-   out; signatures match when written out with the counts, and a message may be shorter than the receive. */
+/* The slide "Type map vs. type signature". The type map {(char, 0), (int, 8), (double, 16)} is one that no
+   C compiler would make. Two signatures match if they are equal when written out with their counts, and a
+   message may be shorter than the receive. */
 static void signatures(void)
 {
     int ones[3] = {1, 1, 1};
@@ -105,7 +109,7 @@ static void signatures(void)
     for (int i = 0; i < 24 && receives(); i++)
         CHECK(to[i] == (i == 0 || (i >= 8 && i < 12) || i >= 16 ? from[i] : 0xee));
 
-    /* 6 ints are 3 pairs of ints, also where 5 pairs would fit. */
+    /* 6 ints are received as 3 pairs of ints, although the receive has room for 5 pairs. */
     int out[6] = {1, 2, 3, 4, 5, 6}, in[10] = {0};
     MPI_Aint near[2] = {0, 4};
     OK(MPI_Type_create_struct(2, ones, near, two, &pair));
@@ -128,14 +132,14 @@ static void signatures(void)
     OK(MPI_Type_free(&pair));
 }
 
-/* "Committing and freeing a datatype". */
+/* The slide "Committing and freeing a datatype". */
 static void committing(void)
 {
     MPI_Datatype part, whole, predefined = MPI_INT;
     int data[8] = {0};
     OK(MPI_Type_contiguous(2, MPI_INT, &part));
     RAISES(MPI_ERR_TYPE, MPI_Send(data, 1, part, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
-    /* A datatype that is not committed can be used to make another. */
+    /* A datatype that is not committed can be used to make another datatype. */
     OK(MPI_Type_contiguous(2, part, &whole));
     OK(MPI_Type_free(&part));
     OK(MPI_Type_commit(&whole));
@@ -145,8 +149,8 @@ static void committing(void)
     CHECK(predefined == MPI_INT);
 }
 
-/* A row and a column of a matrix, in C's order and in Fortran's; "which column you are really sending
-   depends on the pointer". */
+/* Sends rows and columns of a matrix, in C order and in Fortran order: "which column you are really
+   sending depends on the pointer". */
 static void columns_and_rows(void)
 {
     double matrix[8][8], line[8];
@@ -170,7 +174,7 @@ static void columns_and_rows(void)
         memset(line, 0, sizeof line);
         send_all(&matrix[j][0], 1, consecutive, line, 8, MPI_DOUBLE);
         for (int i = 0; i < 8 && receives(); i++) CHECK(line[i] == 8 * j + i);
-        /* A row into a column: the receiver may have another layout. */
+        /* A row is received into a column, because the receiver may use another layout than the sender. */
         double square[8][8] = {{0}};
         send_all(&matrix[j][0], 1, consecutive, &square[0][j], 1, strided);
         for (int i = 0; i < 64 && receives(); i++)
@@ -181,7 +185,8 @@ static void columns_and_rows(void)
     OK(MPI_Type_free(&consecutive));
 }
 
-/* The numbers that each constructor selects from an array of 64 numbers, each of which is its own index. */
+/* Checks which numbers a datatype selects from an array of 64 numbers, in which each number equals its
+   index. */
 static void takes(MPI_Datatype type, int count, const int *wanted, int n)
 {
     int all[64], got[64];
@@ -201,7 +206,7 @@ static void constructors(void)
     MPI_Datatype type, part, dup;
     OK(MPI_Type_contiguous(4, MPI_INT, &type));
     TAKES(type, 1, 0, 1, 2, 3);
-    /* "End of one element exactly at the beginning of the next". */
+    /* The slide says of MPI_Type_contiguous: "End of one element exactly at the beginning of the next". */
     OK(MPI_Type_vector(2, 1, 3, MPI_INT, &part));
     OK(MPI_Type_contiguous(3, part, &type));
     TAKES(type, 1, 0, 3, 4, 7, 8, 11);
@@ -225,8 +230,8 @@ static void constructors(void)
     OK(MPI_Type_create_indexed_block(3, 2, (int[]){9, 0, 4}, MPI_INT, &type));
     TAKES(type, 1, 9, 10, 0, 1, 4, 5);
 
-    /* The slide's matrix of 8 x 8, numbered from 0, and of it 4 x 2 from (2, 4); in the other order it is
-       the mirror image. */
+    /* The slide has a matrix of 8 x 8 numbers from 0, and a submatrix of 4 x 2 that begins at (2, 4). In
+       the other order of dimensions, the submatrix is the mirror image. */
     int sizes[2] = {8, 8}, subsizes[2] = {4, 2}, starts[2] = {2, 4};
     OK(MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_C, MPI_INT, &type));
     bounds(type, 0, 256, 80, 104, 32);
@@ -234,13 +239,15 @@ static void constructors(void)
     OK(MPI_Type_create_subarray(2, sizes, subsizes, starts, MPI_ORDER_FORTRAN, MPI_INT, &type));
     TAKES(type, 1, 34, 35, 36, 37, 42, 43, 44, 45);
 
-    /* Rank 3 of a grid of 2 x 2 over 8 x 8: cyclic rows, a block of columns. */
+    /* The part of rank 3 if a grid of 2 x 2 ranks shares a matrix of 8 x 8 numbers. The rows are
+       distributed cyclically, and the columns in blocks. */
     int distribs[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
     int dargs[2] = {2, MPI_DISTRIBUTE_DFLT_DARG}, psizes[2] = {2, 2};
     OK(MPI_Type_create_darray(4, 3, 2, sizes, distribs, dargs, psizes, MPI_ORDER_C, MPI_INT, &type));
     TAKES(type, 1, 20, 21, 22, 23, 28, 29, 30, 31, 52, 53, 54, 55, 60, 61, 62, 63);
 
-    /* "The new datatype has the same committed state as the previous datatype." */
+    /* The slide says of MPI_Type_dup: "The new datatype has the same committed state as the previous
+       datatype." */
     int data = 0;
     OK(MPI_Type_contiguous(1, MPI_INT, &type));
     OK(MPI_Type_dup(type, &dup));
@@ -253,7 +260,8 @@ static void constructors(void)
     TAKES(dup, 3, 0, 1, 2);
 }
 
-/* "A problem with the specification up to now": b and c of five structs. */
+/* The slide "A problem with the specification up to now". The program sends the members b and c of five
+   structs. */
 static void two_members_of_five(void)
 {
     longer mydata[5], got[5];
@@ -272,11 +280,12 @@ static void two_members_of_five(void)
     CHECK(sizeof(longer) == 24);
     bounds(simple, 4, 16, 4, 12, 12);
 
-    /* One element is right. */
+    /* A message of one element has the right data. */
     memset(got, 0, sizeof got);
     send_all(mydata, 1, simple, got, 1, simple);
     if (receives()) CHECK(got[0].b == 10 && got[0].c == 0.5 && got[0].a == 0 && got[0].d == 0);
-    /* Of five elements only the first is right: the others are read 16 bytes apart, as the slide shows. */
+    /* In a message of five elements, only the first is right. The others are read at multiples of 16
+       bytes, as the slide shows. */
     char packed[60];
     send_all(mydata, 5, simple, packed, 60, MPI_PACKED);
     for (int i = 0; i < 5 && receives(); i++) {
@@ -285,7 +294,8 @@ static void two_members_of_five(void)
         CHECK((i == 0) == !memcmp(packed + 12 * i, &mydata[i].b, 4));
     }
 
-    /* The correct description, with bound markers, and with the call that replaced them. */
+    /* These are correct descriptions: one with bound markers, and one with the call that replaced the
+       markers. */
     MPI_Aint all[4] = {0, addr1 - baseaddr, addr2 - baseaddr, addr3 - baseaddr};
     MPI_Datatype with[4] = {MPI_LB, MPI_INT, MPI_DOUBLE, MPI_UB};
     OK(MPI_Type_struct(4, blength, all, with, &marked));
@@ -301,7 +311,8 @@ static void two_members_of_five(void)
             CHECK(got[i].b == 10 + i && got[i].c == i + 0.5 && got[i].a == 0 && got[i].d == 0);
     }
 
-    /* "No way to erase upper and lower bound markers once they are set", but by resizing. */
+    /* The slide says that there is "no way to erase upper and lower bound markers once they are set". Only
+       MPI_Type_create_resized erases them. */
     MPI_Datatype outer, parts[2] = {marked, MPI_INT}, erased;
     MPI_Aint at[2] = {0, 100};
     OK(MPI_Type_struct(2, blength, at, parts, &outer));
@@ -315,7 +326,7 @@ static void two_members_of_five(void)
     OK(MPI_Type_free(&resized));
 }
 
-/* "MPI_Type_get_envelope", "MPI_Type_get_contents", "Examples using MPI_Type_get_contents". */
+/* The slides "MPI_Type_get_envelope", "MPI_Type_get_contents" and "Examples using MPI_Type_get_contents". */
 static void decoding(void)
 {
     int ni, na, nd, combiner, i[8], lengths[3] = {1, 2, 1};
@@ -350,7 +361,8 @@ static void decoding(void)
     CHECK(i[0] == 3);
     for (int k = 0; k < 3; k++) CHECK(i[1 + k] == lengths[k] && a[k] == places[k]);
     CHECK(d[0] == MPI_CHAR && d[1] == MPI_DOUBLE && d[2] != inner);
-    /* A derived datatype is returned as a duplicate, which the caller frees. It outlives the original. */
+    /* MPI_Type_get_contents returns a derived datatype as a duplicate, which the caller frees. The
+       duplicate stays valid when the original is freed. */
     OK(MPI_Type_free(&type));
     OK(MPI_Type_free(&inner));
     OK(MPI_Type_get_contents(d[2], 1, 0, 1, i, NULL, &type));
@@ -358,7 +370,8 @@ static void decoding(void)
     OK(MPI_Type_free(&d[2]));
 }
 
-/* The info object: key and value are strings, keys are case sensitive and have one value, lengths are limited. */
+/* Tests info objects: keys and values are strings of limited length, and keys are case sensitive and have
+   one value each. */
 static void info(void)
 {
     MPI_Info hints;
@@ -371,7 +384,7 @@ static void info(void)
     CHECK(flag && !strcmp(value, "read_once"));
     OK(MPI_Info_get(hints, "Access_Style", MPI_MAX_INFO_VAL, value, &flag));
     CHECK(flag && !strcmp(value, "random"));
-    /* "Overrides previous value, if key already known." */
+    /* The slide says of MPI_Info_set: "Overrides previous value, if key already known." */
     OK(MPI_Info_set(hints, "access_style", "sequential"));
     OK(MPI_Info_get(hints, "access_style", 3, value, &flag));
     CHECK(flag && !strcmp(value, "seq"));
@@ -388,7 +401,7 @@ static void info(void)
     void *memory;
     OK(MPI_Alloc_mem(64, hints, &memory));
     OK(MPI_Free_mem(memory));
-    /* In C the constants include the terminating zero byte. */
+    /* In C, MPI_MAX_INFO_KEY and MPI_MAX_INFO_VAL include the terminating zero byte. */
     memset(key, 'k', sizeof key);
     memset(lengthy, 'v', sizeof lengthy);
     key[MPI_MAX_INFO_KEY - 1] = lengthy[MPI_MAX_INFO_VAL - 1] = 0;

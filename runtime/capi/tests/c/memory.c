@@ -1,5 +1,6 @@
-/* Memory of MPI_Alloc_mem: alignment, exhaustion, freeing other memory. Messages from and to it: many datatypes,
-   both directions at once, truncated messages, persistent requests, and memory that is freed too early. */
+/* Tests MPI_Alloc_mem and MPI_Free_mem: alignment, requests for too much memory, and freeing other memory.
+   Also tests messages from and to such memory: many datatypes, both directions at once, truncated
+   messages, persistent requests, and memory that is freed too early. */
 #include "messages.h"
 
 #include <stdint.h>
@@ -53,7 +54,8 @@ static void arguments(void)
     }
 }
 
-/* More datatypes than two ranks can number at a time, each used twice, in both directions. */
+/* Sends messages with more datatypes than two ranks can number at a time. Each datatype is used twice, in
+   both directions. */
 static void many_types(int other)
 {
     enum { BLOCKS = 4000, TYPES = 150 };
@@ -80,7 +82,8 @@ static void many_types(int other)
     OK(MPI_Free_mem(in));
 }
 
-/* A message that is too long for its receive does not change the buffer, and the send completes. */
+/* Checks that a message that is too long for its receive does not change the receive buffer, and that the
+   send completes. */
 static void truncated(int other)
 {
     enum { LONG = 300000 };
@@ -108,7 +111,7 @@ static void truncated(int other)
     OK(MPI_Free_mem(data));
 }
 
-/* Persistent requests, replaced buffers, and a receive longer than its message. */
+/* Checks persistent requests, MPI_Sendrecv_replace, and a receive that is longer than its message. */
 static void kept(int other)
 {
     enum { LONG = 200000 };
@@ -135,7 +138,8 @@ static void kept(int other)
     OK(MPI_Free_mem(in));
 }
 
-/* An error that must end neither rank: memory is freed while it is being sent, and allocated again. */
+/* Frees memory while it is being sent, and allocates it again. This is an error of the program, but it
+   must not crash either rank. */
 static void freed_too_early(int other)
 {
     enum { LONG = 50 << 20 };

@@ -1,4 +1,5 @@
-/* What the programs about messages share: start, end, and data that say where they belong. */
+/* Functions that the programs about messages share: to begin and end a program, and to fill and check the
+   data of a message. */
 #ifndef MESSAGES_H
 #define MESSAGES_H
 
@@ -34,7 +35,7 @@ static inline int is_filled(const unsigned char *data, size_t bytes, unsigned se
     return 1;
 }
 
-/* Waits until both ranks of a pair are here. */
+/* Returns when both ranks of a pair have called this function. */
 static inline void meet(int other)
 {
     int nothing = 0, nothing_else = 0;
@@ -43,7 +44,8 @@ static inline void meet(int other)
                         32000, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-/* Checks that the status is that of a message, or empty. */
+/* Checks that a status has this source and tag, a count of `n` bytes, and no cancellation. Also used for
+   the empty status. */
 static inline void check_status(const MPI_Status *status, int source, int tag, int n)
 {
     int count = -7, cancelled = 1;

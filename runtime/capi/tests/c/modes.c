@@ -1,6 +1,7 @@
-/* All send modes, blocking and nonblocking, at sizes around the transport's limits, to other ranks and to the
-   same rank. Synchronous sends complete when they are matched. Calls that send and receive. MPI_PROC_NULL. A
-   message that is not matched does not block later ones. */
+/* Tests all send modes, blocking and nonblocking, with message sizes around the limits of the transports,
+   to other ranks and to the same rank. Also tests that synchronous sends complete only when they are
+   matched, the calls that send and receive, MPI_PROC_NULL, and that a message without a receive does not
+   block later messages. */
 #include "messages.h"
 
 static const int sizes[] = {0, 1, 8, 31, 32, 33, 1000, 8191, 8192, 8193, 65537, 3 << 20};
@@ -34,7 +35,7 @@ static int send_nonblocking(int mode, int n, int to, int tag, MPI_Comm comm, MPI
     }
 }
 
-/* The receive is posted before the send: with the same rank, or with the neighbours in a ring. */
+/* Checks sends whose receive was posted before. The peer is the same rank, or the ranks form a ring. */
 static void posted(MPI_Comm comm, int to, int from) {
     for (int i = 0; i < SIZES; i++) {
         for (int mode = 0; mode < 8; mode++) {
@@ -62,7 +63,7 @@ static void posted(MPI_Comm comm, int to, int from) {
     }
 }
 
-/* The send comes first: the message waits for its receive. */
+/* Checks sends that begin before their receive, so that the message waits for the receive. */
 static void unexpected(MPI_Comm comm, int to, int from) {
     for (int i = 0; i < SIZES; i++) {
         for (int mode = 0; mode < 8; mode++) {
@@ -80,7 +81,8 @@ static void unexpected(MPI_Comm comm, int to, int from) {
     }
 }
 
-/* A synchronous send is not complete before its message is matched, even if it is short. */
+/* Checks that a synchronous send is not complete before its message is matched, even if the message is
+   short. */
 static void synchronous(void) {
     for (int i = 0; i < SIZES; i++) {
         int n = sizes[i], flag = 7;
@@ -96,7 +98,8 @@ static void synchronous(void) {
             CHECK(flag && request == MPI_REQUEST_NULL);
         } else if (rank == 0) {
             OK(MPI_Issend(out, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request));
-            /* After two messages in each direction, the other rank has surely seen the message of this one. */
+            /* After two calls of `meet`, the message has certainly arrived at the other rank, which has
+               not posted a receive for it yet. */
             meet(1);
             meet(1);
             OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
@@ -107,7 +110,7 @@ static void synchronous(void) {
             meet(0);
             meet(0);
             OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            /* A receive that is too small matches the message too. */
+            /* A receive that is too short fails, but it also matches the message, so the send completes. */
             int code = MPI_Recv(in, n / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             CHECK(code == (n > n / 2 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
         }
@@ -166,7 +169,7 @@ static void nobody(void) {
     CHECK(flag);
     check_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     CHECK(mark == 5);
-    /* Only one half has a partner. */
+    /* One rank only sends, and the other only receives; the other half of each call has MPI_PROC_NULL. */
     int other = rank ^ 1, got = -1;
     if (size == 2) {
         if (rank == 0)
@@ -179,7 +182,7 @@ static void nobody(void) {
     }
 }
 
-/* Long messages that are not received yet do not delay short ones. */
+/* Checks that long messages that are not received yet do not delay short ones. */
 static void overtaking(void) {
     enum { LONG = 2 << 20 };
     int other = rank ^ 1, small = rank, got = -1;
@@ -201,7 +204,8 @@ static void overtaking(void) {
 
 int main(void) {
     begin();
-    /* Both kinds of memory. Memory of MPI_Alloc_mem is not freed before the end, as in many programs. */
+    /* A test runs this program with each kind of memory. The memory of MPI_Alloc_mem is not freed before
+       MPI_Finalize, as in many programs. */
     if (getenv("FROM_MPI") != NULL) {
         OK(MPI_Alloc_mem((3 << 20) + 1, MPI_INFO_NULL, &out));
         OK(MPI_Alloc_mem((3 << 20) + 1, MPI_INFO_NULL, &in));
@@ -209,7 +213,8 @@ int main(void) {
         out = malloc((3 << 20) + 1);
         in = malloc((3 << 20) + 1);
     }
-    /* The neighbours in a ring may be a few messages behind. */
+    /* The buffer has room for several messages, because the receiver in the ring may be a few messages
+       behind. */
     int room = 8 * ((3 << 20) + MPI_BSEND_OVERHEAD);
     void *buffer = malloc(room), *back = NULL;
     int bytes = 0;

@@ -1,4 +1,5 @@
-/* The names of MPI-1 that courses still teach, and the addresses of ignored Fortran statuses. */
+/* Tests the names of MPI-1 that courses still teach, and the addresses with which Fortran ignores a
+   status. */
 #include "check.h"
 
 int main(int argc, char **argv)

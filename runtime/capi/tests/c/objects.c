@@ -1,5 +1,6 @@
-/* Handles of windows, files, sessions and operations: null, stale, of other kinds, and numbers that are not
- * handles. The calls on them are not built, but they report a wrong handle first. */
+/* Tests wrong handles of windows, files, sessions and operations: null handles, handles of other kinds,
+ * and numbers that are not handles. The calls on these objects are not built, but they report a wrong
+ * handle first. */
 #include "check.h"
 
 static MPI_Win heard_win;
@@ -19,7 +20,7 @@ static void hear_file(MPI_File *file, int *code, ...)
     heard_file = *code;
 }
 
-/* Numbers that are not handles of these objects. */
+/* Numbers that are not handles of windows, files, sessions or operations. */
 static void *wrong[6];
 
 static void fill(void)
@@ -68,7 +69,7 @@ static void files(void)
     for (int i = -1; i < 6; i++) {
         MPI_File file = i < 0 ? MPI_FILE_NULL : (MPI_File)wrong[i], before = file;
         MPI_Offset size = -1;
-        /* The handler of MPI_FILE_NULL is called for a failure without a valid file. */
+        /* If a call gets no valid file, the error handler of MPI_FILE_NULL is called. */
         heard_file = 0;
         RAISES(MPI_ERR_FILE, MPI_File_get_size(file, &size));
         CHECK(heard_file == MPI_ERR_FILE && size == -1);

@@ -1,5 +1,5 @@
-/* The per-thread cache of datatypes: threads that start and end, more threads at once than the cache has slots,
-   datatypes that other threads free, calls at the end of a thread, and fork. */
+/* Tests the cache of datatypes that each thread has: threads that start and end, more threads at once than
+   the cache has slots, datatypes that other threads free, calls at the end of a thread, and fork. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@ static MPI_Datatype every[4];
 static pthread_barrier_t barrier;
 static pthread_key_t last_key;
 
-/* N blocks of a double, `stride` doubles apart. */
+/* Returns a datatype of N doubles that lie `stride` doubles apart. */
 static MPI_Datatype column(int stride)
 {
     MPI_Datatype type;
@@ -41,7 +41,7 @@ static void refused(MPI_Datatype type)
     CHECK(position == 0);
 }
 
-/* Runs after the destructors of the thread-local variables. */
+/* Packs at the end of a thread, after the destructors of its thread-local variables. */
 static void last_words(void *stride)
 {
     packs(every[(long)stride - 2], (int)(long)stride);
@@ -52,7 +52,8 @@ static void *one_of_many(void *argument)
     int n = (int)(long)argument % 4;
     packs(every[n], n + 2);
     CHECK(pthread_setspecific(last_key, (void *)(long)(n + 2)) == 0);
-    /* Now every thread has a slot of the cache, or knows that there is none. */
+    /* Now every thread has an entry of the cache. The barrier makes all threads live at the same time, so
+       some have no slot and use an entry of their own. */
     pthread_barrier_wait(&barrier);
     for (int round = 0; round < 20; round++) {
         packs(every[n], n + 2);
@@ -77,7 +78,8 @@ static void many(int threads)
 
 static MPI_Datatype passed;
 
-/* Packs with a datatype that another thread makes and frees. The fork happens while the datatype is cached. */
+/* Packs with a datatype that another thread makes and frees. Later the process forks while this thread has
+   a datatype in its cache. */
 static void *user(void *unused)
 {
     (void)unused;
@@ -105,8 +107,8 @@ static void fork_while_others_remember(void)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* New threads may get the stacks, and so the keys, of the threads that the child does not have.
-           The child makes a barrier of its own. */
+        /* The parent's other threads do not exist in the child. New threads of the child may get the
+           stacks of those threads, and so their keys in the cache. */
         packs(every[0], 2);
         many(20);
         _exit(0);

@@ -1,5 +1,5 @@
-/* Pack and unpack as in MPI-2.2 section 4.2: examples 4.21 to 4.23 in our words, and the statements of the section
-   about packing units. */
+/* Tests packing and unpacking as in MPI-2.2 section 4.2: examples 4.21 to 4.23 in different words, and
+   what the section says about packing units. */
 #include <limits.h>
 #include "transfer.h"
 
@@ -17,8 +17,8 @@ static void two_ints_into_one_message(void)
     if (receives()) CHECK(a[0] == 17 && a[1] == -4);
 }
 
-/* Example 4.22: i and then a[0] to a[i-1], described once by their addresses, packed and sent. The receiver unpacks
-   in two steps, of which the second depends on the first. */
+/* Example 4.22: the sender sends i and then a[0] to a[i-1]. It packs them, or describes them by a datatype
+   of their addresses. The receiver unpacks in two steps, because the length of the array depends on i. */
 static void a_count_and_its_numbers(int i, int by_packing)
 {
     static float a[1000];
@@ -41,7 +41,7 @@ static void a_count_and_its_numbers(int i, int by_packing)
             CHECK(position == 4 + 4 * i);
             OK(MPI_Isend(buff, position, MPI_PACKED, size > 1, 0, MPI_COMM_WORLD, &request));
         } else {
-            /* "One can replace the last three lines with" a typed send. */
+            /* The section says: "One can replace the last three lines with" a send of the datatype itself. */
             OK(MPI_Isend(MPI_BOTTOM, 1, newtype, size > 1, 0, MPI_COMM_WORLD, &request));
         }
     }
@@ -60,7 +60,8 @@ static void a_count_and_its_numbers(int i, int by_packing)
     if (sends()) OK(MPI_Type_free(&newtype));
 }
 
-/* Example 4.23: every rank sends a count and that many characters. The root makes one string of them. */
+/* Example 4.23: every rank sends a count and as many characters as the count says. The root joins all
+   characters to one string. */
 static void one_string_of_all(int root)
 {
     int count = 3 + (rank * 5) % 40, counts[64], displs[64], totalcount, k1, k2, k, position = 0;
@@ -105,8 +106,9 @@ static void one_string_of_all(int root)
     free(lbuf);
 }
 
-/* "A message sent with any type can be received using the type MPI_PACKED", and unpacked in several
-   pieces; packed by several calls, it is received by any type of the same signature. */
+/* Checks that "a message sent with any type can be received using the type MPI_PACKED". The receiver can
+   unpack such a message in several pieces. A message that several calls packed can be received with any
+   type that has the same signature. */
 static void units(void)
 {
     struct { int n; double x[3]; } from = {5, {1.5, -2.25, 8}}, to = {0, {0, 0, 0}};
@@ -130,11 +132,12 @@ static void units(void)
     send_all(buffer, position, MPI_PACKED, &to, 1, type);
     if (receives()) CHECK(to.n == 5 && !memcmp(to.x, from.x, sizeof to.x));
 
-    /* The bound on the increment. If the buffer is too small, the call fails and does not change the position. */
+    /* MPI_Pack_size returns an upper bound for the number of packed bytes. If the buffer is too small,
+       packing fails and does not change the position. */
     OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &sum));
     OK(MPI_Pack_size(3, MPI_DOUBLE, MPI_COMM_WORLD, &bound));
     CHECK(sum + bound >= position);
-    /* A size that does not fit in an int, and a size that does not fit in 63 bits. */
+    /* One size does not fit in an int, and another does not fit in 63 bits. */
     MPI_Count large = 0;
     MPI_Aint external = 0;
     OK(MPI_Pack_size(INT_MAX, MPI_INT, MPI_COMM_WORLD, &sum));

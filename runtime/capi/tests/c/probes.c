@@ -1,4 +1,4 @@
-/* Probes that leave messages in the queue, and probes that take them out. */
+/* Tests probes that leave messages in the queue, and probes that take messages out of the queue. */
 #include "messages.h"
 
 int main(void)
@@ -21,7 +21,8 @@ int main(void)
         for (int i = 0; i < 5; i++) {
             int n = sizes[i];
             MPI_Request *send = &sends[i];
-            /* Two messages with one tag: the probe takes the first, a receive gets the second. */
+            /* Two messages have the same tag. The matching probe takes the first message out of the queue,
+               so a receive gets the second. */
             for (int k = 0; k < 2; k++) {
                 if (synchronous)
                     OK(MPI_Issend(out + k, n - (n > 0 && k), MPI_BYTE, other, i, MPI_COMM_WORLD,
@@ -59,7 +60,7 @@ int main(void)
             OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
         }
     }
-    /* A receive that is too short for a matched message. */
+    /* A matched message is received with wrong arguments, and then by a receive that is too short. */
     OK(MPI_Isend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD, &sends[0]));
     OK(MPI_Mprobe(other, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
     RAISES(MPI_ERR_COUNT, MPI_Mrecv(in, -1, MPI_BYTE, &message, &status));
@@ -69,7 +70,7 @@ int main(void)
     RAISES(MPI_ERR_TRUNCATE, MPI_Mrecv(in, 10, MPI_BYTE, &message, &status));
     CHECK(message == MPI_MESSAGE_NULL);
     OK(MPI_Wait(&sends[0], MPI_STATUS_IGNORE));
-    /* From MPI_PROC_NULL. */
+    /* A probe for a message from MPI_PROC_NULL returns MPI_MESSAGE_NO_PROC. */
     OK(MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, &status));
     CHECK(message == MPI_MESSAGE_NO_PROC);
     check_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0);

@@ -1,4 +1,4 @@
-/* The content of MPI_INFO_ENV for one of several programs: `mpiexec -n 1 program : -n 2 program`. */
+/* Tests the content of MPI_INFO_ENV in a job of several programs: `mpiexec -n 1 program : -n 2 program`. */
 #include "check.h"
 
 int main(void)
@@ -6,7 +6,7 @@ int main(void)
     char ranks[16] = "";
     int *number = NULL, flag = 0;
     MPI_Info early;
-    /* Before init, MPI_INFO_ENV has less than afterwards. */
+    /* Before init, MPI_INFO_ENV has fewer keys than afterwards. */
     OK(MPI_Info_create_env(0, NULL, &early));
     OK(MPI_Info_free(&early));
     OK(MPI_Init(NULL, NULL));

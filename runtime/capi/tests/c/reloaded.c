@@ -1,5 +1,6 @@
-/* The library is used like by an extension of another program: it is loaded at run time, unloaded while a thread
-   still caches a datatype, and loaded again. This program is not linked with the library. */
+/* Uses the library as an extension of another program does: loads the library at run time, unloads it
+   while a thread still has a datatype in its cache, and loads it again. This program is not linked with
+   the library. */
 #include "condition.h"
 
 #include <dlfcn.h>
@@ -48,7 +49,7 @@ static void packs(MPI_Datatype type)
     }
 }
 
-/* Keeps a cached datatype until the library is closed. */
+/* Has a datatype in the cache of its thread until the library is closed. */
 static void *remembers(void *type)
 {
     packs(*(MPI_Datatype *)type);
@@ -58,14 +59,14 @@ static void *remembers(void *type)
     return NULL;
 }
 
-/* Uses MPI from init to finalize, in one thread. */
+/* Loads the library, uses MPI from init to finalize, and closes the library. */
 static void *life(void *again)
 {
     int provided, finalized;
     load();
     CHECK(mpi.finalized(&finalized) == MPI_SUCCESS);
     if (finalized) {
-        /* The library is still the one that was loaded before. */
+        /* The loader did not unload the library before, so MPI is already finalized. */
         CHECK(again != NULL);
         CHECK(dlclose(library) == 0);
         return NULL;
@@ -101,7 +102,7 @@ int main(void)
         printf("%s\n", left == NULL ? "unloaded" : "still there");
         if (left != NULL) dlclose(left);
     }
-    /* Now in the first thread, which ends by exit. */
+    /* The last round runs in the first thread, which ends when the process exits. */
     life("again");
     return 0;
 }

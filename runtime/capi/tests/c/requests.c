@@ -1,11 +1,12 @@
-/* Waiting for and testing one, all, any and some requests; null, inactive and persistent requests; queries that do
-   not take the result; cancelling; freeing pending requests; errors in statuses. */
+/* Tests requests: waiting for and testing one, all, any and some requests; null, inactive and persistent
+   requests; queries that do not take the result; cancelling; freeing pending requests; and errors in
+   statuses. */
 #include "messages.h"
 
 static int other;
 static MPI_Comm comm;
 
-/* Checks that the status is empty, with its error field. */
+/* Checks that the status is empty, including its error field. */
 static void check_nothing(MPI_Status *status)
 {
     check_empty(status);
@@ -86,7 +87,7 @@ static void several(void)
         out[i] = 100 * i + rank;
         OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, comm, &receives[i]));
     }
-    /* No message has been sent. */
+    /* No rank has sent a message yet. */
     meet(other);
     OK(MPI_Testall(N, receives, &flag, statuses));
     CHECK(!flag);
@@ -152,7 +153,7 @@ static void persistent(void)
         }
         OK(MPI_Request_free(&requests[1]));
     }
-    /* The receive is started and cancelled. */
+    /* The persistent receive is started and then cancelled. */
     OK(MPI_Start(&requests[0]));
     OK(MPI_Cancel(&requests[0]));
     OK(MPI_Wait(&requests[0], statuses));
@@ -177,14 +178,14 @@ static void cancelled(void)
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag && request == MPI_REQUEST_NULL);
     meet(other);
-    /* The next receive gets the message. */
+    /* The cancelled receive must not take the message, so the next receive gets it. */
     OK(MPI_Isend(&out, 1, MPI_INT, other, 8, comm, &send));
     OK(MPI_Irecv(&in, 1, MPI_INT, other, 8, comm, &request));
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
     do OK(MPI_Request_get_status(request, &flag, &status));
     while (!flag);
     check_status(&status, other, 8, 4);
-    /* It is too late to cancel. */
+    /* The receive has matched the message, so it is too late to cancel the receive. */
     OK(MPI_Cancel(&request));
     OK(MPI_Wait(&request, &status));
     check_status(&status, other, 8, 4);
@@ -217,8 +218,9 @@ static void freed(void)
     OK(MPI_Send(out, 8, MPI_BYTE, other, 11, comm));
     OK(MPI_Recv(in, LONG, MPI_BYTE, other, 12, comm, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, LONG, 3));
-    /* The message arrives before later ones, but not before the long one, whose data may be copied before its
-       sender makes the next call. */
+    /* The short message arrives before later short messages. But it may arrive after the long message,
+       whose data may be copied before its sender makes the next call. So this rank waits until the other
+       rank has made its calls. */
     meet(other);
     CHECK(is_filled(small, 8, 3));
 }
@@ -296,7 +298,8 @@ static void hear(MPI_Comm *on, int *code, ...)
     heard++;
 }
 
-/* The error handler of the operation's communicator is called, though the call has no communicator. */
+/* Checks that a call that completes a failed operation calls the error handler of the operation's
+   communicator, although the call itself has no communicator. */
 static void handlers(void)
 {
     int in = 0, out[2] = {1, 2};
@@ -312,7 +315,7 @@ static void handlers(void)
     OK(MPI_Send(out, 2, MPI_INT, rank, 1, MPI_COMM_WORLD));
     RAISES(MPI_ERR_IN_STATUS, MPI_Waitall(1, &request, MPI_STATUSES_IGNORE));
     CHECK(heard == 2);
-    /* A wrong argument of such a call goes to the handler of MPI_COMM_SELF. */
+    /* If such a call has a wrong argument, the error handler of MPI_COMM_SELF is called. */
     RAISES(MPI_ERR_REQUEST, MPI_Start(&request));
     CHECK(heard == 2);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -336,7 +339,7 @@ int main(void)
     comm = MPI_COMM_WORLD;
     other = size == 1 ? 0 : rank ^ 1;
     all();
-    /* To the same rank, in MPI_COMM_SELF. */
+    /* The same checks with messages to the same rank, in MPI_COMM_SELF. */
     comm = MPI_COMM_SELF;
     other = rank = 0;
     all();

@@ -1,5 +1,6 @@
-/* Nonblocking and persistent collective calls, compared with the blocking ones: in both forms, many at once, and
- * started in different orders. Wrong arguments. Nonblocking duplication of communicators. */
+/* Tests nonblocking and persistent collective calls, and compares their results with those of the blocking
+ * calls. The calls are made in the forms with and without large counts, many at once, and are started in
+ * different orders. Also tests wrong arguments, and the nonblocking duplication of communicators. */
 #include "check.h"
 
 enum { LARGEST = 16, CALLS = 13, ROUNDS = 3, MANY = 8, ROOM = 6 * LARGEST };
@@ -7,7 +8,8 @@ enum way { RUN, START, START_C, KEEP, KEEP_C, WAYS };
 
 static int rank, size;
 
-/* The arguments of a call. Its arrays and datatypes are overwritten and freed when the call has returned. */
+/* The buffers and the root of a call. `make` overwrites the arrays of counts and frees the datatypes when
+ * the call has returned. */
 struct call {
     int which, root;
     int send[ROOM], recv[ROOM];
@@ -23,7 +25,7 @@ static void fill(struct call *call, int which, int root, int salt)
     }
 }
 
-/* Runs, starts or prepares a call. */
+/* Makes a collective call in one of the ways: blocking, nonblocking or persistent. */
 static void make(struct call *call, enum way way, MPI_Comm comm, MPI_Request *request)
 {
     int counts[LARGEST], displs[LARGEST], bytes[LARGEST], root = call->root;
@@ -34,11 +36,11 @@ static void make(struct call *call, enum way way, MPI_Comm comm, MPI_Request *re
     int *send = call->send, *recv = call->recv;
     OK(MPI_Type_contiguous(2, MPI_INT, &type));
     OK(MPI_Type_commit(&type));
-    /* r % 3 elements for rank r, at multiples of 3. */
+    /* Rank r has r % 3 elements, which begin at element 3 r. */
     for (int r = 0; r < size; r++) {
         wide_counts[r] = counts[r] = r % 3;
         wide_displs[r] = displs[r] = 3 * r;
-        /* One count for each pair of ranks, for the alltoall calls. */
+        /* MPI_Alltoallw takes displacements in bytes, and a datatype per rank. */
         bytes[r] = 3 * r * (int)sizeof(int);
         wide_bytes[r] = bytes[r];
         types[r] = MPI_INT;
@@ -126,7 +128,7 @@ static void same(const struct call *got, const struct call *wanted)
     CHECK(memcmp(got->send, wanted->send, sizeof got->send) == 0);
 }
 
-/* One operation after the other. */
+/* Checks each operation alone, one after the other. */
 static void one_by_one(MPI_Comm comm)
 {
     for (int which = 0; which < CALLS; which++)
@@ -156,7 +158,7 @@ static void one_by_one(MPI_Comm comm)
             }
 }
 
-/* Many operations at once. Each rank starts the persistent ones in another order. */
+/* Checks many operations at once. Each rank starts the persistent operations in a different order. */
 static void at_once(MPI_Comm comm)
 {
     static struct call got[MANY], wanted[MANY];
@@ -179,7 +181,7 @@ static void at_once(MPI_Comm comm)
                         fill(&got[i], got[i].which, got[i].root, 50 * i + round);
                     OK(MPI_Startall(MANY, requests));
                 }
-                /* All calls that wait. */
+                /* The rounds wait with MPI_Waitall, with MPI_Waitany or with MPI_Testall. */
                 if (first % 3 == 0) {
                     OK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
                 } else if (first % 3 == 1) {
@@ -202,7 +204,7 @@ static void at_once(MPI_Comm comm)
         }
 }
 
-/* A communicator is freed while its operations are pending. */
+/* Checks that operations complete if their communicator is freed while they are pending. */
 static void freed(void)
 {
     MPI_Comm comm;
@@ -256,13 +258,14 @@ static void duplicates(void)
         OK(MPI_Comm_get_errhandler(dup[i], &handler));
         CHECK(handler == MPI_ERRORS_RETURN);
         OK(MPI_Errhandler_free(&handler));
-        /* Programs set the error handler at once. */
+        /* The program sets the error handler of the duplicate before the duplicate exists, as some
+         * programs do. */
         OK(MPI_Comm_set_errhandler(dup[i], i % 3 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT));
     }
     OK(MPI_Info_free(&hints));
     RAISES(MPI_ERR_REQUEST, MPI_Cancel(&requests[0]));
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&requests[1]));
-    /* Later changes are not copied. */
+    /* The duplicates get what the parent had when the calls were made, not what the program changes later. */
     OK(MPI_Comm_delete_attr(parent, key));
     OK(MPI_Comm_set_errhandler(parent, MPI_ERRORS_ARE_FATAL));
     OK(MPI_Comm_free(&parent));
@@ -293,7 +296,8 @@ static void refused(MPI_Comm comm)
     int mine = rank, sum = -1;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Comm none = MPI_COMM_NULL;
-    /* Nonblocking operations can be neither cancelled nor freed, persistent ones not while they are active. */
+    /* The request of a nonblocking operation can be neither cancelled nor freed. That of a persistent
+     * operation can never be cancelled, and cannot be freed while it is active. */
     OK(MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &request));
     RAISES(MPI_ERR_REQUEST, MPI_Cancel(&request));
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&request));
@@ -308,10 +312,11 @@ static void refused(MPI_Comm comm)
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(sum == size * (size - 1) / 2);
-    /* A request that is not active is complete. */
+    /* Waiting for a request that is not active succeeds at once. */
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Request_free(&request));
-    /* Wrong arguments on all ranks: nothing is started, and later calls match. */
+    /* If an argument is wrong on all ranks, nothing is started, and the later calls of the ranks still
+     * match. */
     sum = -1;
     RAISES(MPI_ERR_OP, MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm, &request));
     RAISES(MPI_ERR_COUNT, MPI_Ibcast(&sum, -1, MPI_INT, 0, comm, &request));
@@ -324,7 +329,8 @@ static void refused(MPI_Comm comm)
     RAISES(MPI_ERR_ARG, MPI_Comm_idup(comm, NULL, &request));
     RAISES(MPI_ERR_INFO, MPI_Comm_idup_with_info(comm, (MPI_Info)0x77777, &none, &request));
     CHECK(request == MPI_REQUEST_NULL && none == MPI_COMM_NULL && sum == -1);
-    /* One rank alone fails to make a persistent operation. Its next operation still matches those of the other ranks. */
+    /* Only one rank fails to make a persistent operation. The next operation of this rank must still match
+     * those of the other ranks. */
     MPI_Request kept = MPI_REQUEST_NULL;
     int value = rank == 0 ? 17 : -1;
     if (rank == size - 1) {
@@ -342,7 +348,8 @@ static void refused(MPI_Comm comm)
     OK(MPI_Wait(&kept, MPI_STATUS_IGNORE));
     CHECK(value == 17);
     OK(MPI_Request_free(&kept));
-    /* Wrong arguments on one rank: its later calls still match those of the others. */
+    /* If an argument is wrong on one rank, the later calls of this rank still match those of the other
+     * ranks. */
     if (rank == size - 1)
         RAISES(MPI_ERR_TYPE, MPI_Ireduce(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, rank, comm, &request));
     else

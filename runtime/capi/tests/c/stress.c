@@ -1,6 +1,7 @@
-/* Messages from all ranks to all ranks at once: all modes, random sizes and layouts on both sides, memory of the
-   program and of MPI_Alloc_mem, receives with and without wildcards, posted before and after the sends, blocking
-   and nonblocking. Each rank draws the same plan of a round from the same random numbers. */
+/* Sends messages between all ranks at once: in all modes, with random sizes and layouts on both sides, in
+   memory of malloc and of MPI_Alloc_mem, with and without wildcards, with receives that are posted before
+   or after the sends, blocking and nonblocking. All ranks use the same random numbers, so each rank knows
+   all messages of a round. */
 #include "messages.h"
 
 #include <stdint.h>
@@ -18,7 +19,8 @@ static uint64_t below(uint64_t bound)
     return (z ^ (z >> 31)) % bound;
 }
 
-/* n integers of 32 bits in memory; `at` says where each lies, in integers. */
+/* The layout of n integers of 32 bits in memory. The function `at` returns the position of each integer,
+   counted in integers. */
 struct layout {
     int kind, n;
     MPI_Datatype type;
@@ -47,7 +49,7 @@ static int span(const struct layout *layout)
 
 static void make(struct layout *layout, int kind, int n)
 {
-    /* Making a datatype with thousands of blocks takes long. */
+    /* Making a datatype with thousands of blocks takes a long time, so such a layout is replaced. */
     if (kind == 5 && n > 3000) kind = 2;
     if (kind == 3 && n > 20000) kind = 1;
     *layout = (struct layout){.kind = kind, .n = n, .count = 1};
@@ -106,7 +108,7 @@ struct message {
     int send_kind, receive_kind, send_shared, receive_shared;
 };
 
-/* One side of a message. */
+/* The sender's or the receiver's side of a message. */
 struct side {
     struct layout layout;
     int shared;
@@ -196,7 +198,8 @@ static void start_send(struct side *side, const struct message *message, int rea
         OK(MPI_Start(&side->request));
         break;
     case BLOCKING:
-        /* The receive has been posted, or will be posted before its rank waits. */
+        /* If the receive has been posted, a blocking send is safe. Otherwise two ranks might wait for each
+           other in blocking sends. */
         if (ready) {
             OK(MPI_Send_c(side->memory, l->count, l->type, to, tag, world));
             break;
@@ -226,7 +229,7 @@ static void round_of_messages(int number)
         message->send_shared = (int)below(2);
         message->receive_shared = (int)below(2);
     }
-    /* Receives are posted before the sends, or together with them, or after a probe. */
+    /* The receives are posted before the sends, or in the same pass as the sends, or after a probe. */
     int early = first == 0 && wildcard != 3;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1 && early) OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -245,7 +248,7 @@ static void round_of_messages(int number)
         }
     }
     if (wildcard == 3) {
-        /* The tag says which message arrives. */
+        /* The tag of a message is its number, so the status of the probe says which message has arrived. */
         int left = 0;
         for (int m = 0; m < MESSAGES; m++) left += messages[m].to == rank;
         for (; left > 0; left--) {

@@ -1,5 +1,6 @@
-/* Messages in communicators whose ranks differ from those of the world: sources and statuses have ranks of the
-   communicator. A communicator can be freed while its messages are pending. */
+/* Tests messages in communicators in which a process has another rank than in the world. Sources,
+   destinations and statuses must use the ranks of the communicator. Also tests that a communicator can be
+   freed while its messages are pending. */
 #include "messages.h"
 
 int main(void)
@@ -20,7 +21,7 @@ int main(void)
             out[k] = 100 * round + 10 * k + me;
             OK(MPI_Isend(&out[k], 1, MPI_INT, right, k, k % 2 ? twin : reversed, &sends[k]));
         }
-        /* Messages of the other communicator do not match. */
+        /* A probe in one communicator must not find the messages of the other. */
         OK(MPI_Probe(MPI_ANY_SOURCE, 3, twin, &status));
         check_status(&status, left, 3, 4);
         OK(MPI_Iprobe(MPI_ANY_SOURCE, 3, reversed, &flag, &status));
@@ -62,7 +63,7 @@ int main(void)
     OK(MPI_Wait(&requests[0], &status));
     check_status(&status, left, 5, sizeof got);
     CHECK(got[0] == left + 1 && got[sizeof got - 1] == left + 1);
-    /* A communicator of some ranks. */
+    /* A communicator that has only some of the ranks, here only the last one. */
     MPI_Comm half;
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1 ? 0 : MPI_UNDEFINED, 0, &half));
     if (half != MPI_COMM_NULL) {

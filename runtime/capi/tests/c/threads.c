@@ -1,5 +1,6 @@
-/* Several threads of a rank at once. Each pair of threads exchanges its own messages, long and short, and waits with
-   its own calls. The thread that makes progress wakes it. */
+/* Tests several threads of a rank that communicate at once. The threads form pairs. Each pair exchanges
+   messages of its own, long and short, and waits for them. A thread that waits must be woken by the thread
+   that makes progress for all of them. */
 #include "messages.h"
 #include <pthread.h>
 
@@ -11,7 +12,7 @@ static void *work(void *argument)
     unsigned char *out = malloc(200000), *in = malloc(200000);
     for (int round = 0; round < ROUNDS; round++) {
         int n = round % 3 == 0 ? 150000 : 10 * round, flag = 0, index, outcount, indices[2];
-        /* To the partner thread, in this process or the other. */
+        /* The messages go to the partner thread, which is in this process or in another one. */
         int to = 10 + (me + 1) % THREADS, from = 10 + me;
         MPI_Request requests[2];
         MPI_Status status;

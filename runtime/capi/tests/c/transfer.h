@@ -1,10 +1,11 @@
-/* The programs from teaching texts send from rank 0 to rank 1, or to rank 0 if there is only one rank. */
+/* Functions for the programs from teaching texts. They send messages from rank 0 to rank 1, or to rank 0
+   itself if there is only one rank. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 
 #include "messages.h"
 
-/* Whether this rank sends, and whether it checks the data afterwards. */
+/* True if this rank sends the message, and true if this rank receives it and checks the data afterwards. */
 static inline int sends(void) { return rank == 0; }
 static inline int receives(void) { return rank == (size > 1); }
 
@@ -18,7 +19,8 @@ static inline void transfer(const void *from, int n, MPI_Datatype sent, void *to
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/* Sends one message, and ignores the status. */
+/* Sends one message that fills the receive buffer, and checks the status: source, tag, and a count of `m`
+   elements. */
 static inline void send_all(const void *from, int n, MPI_Datatype sent, void *to, int m,
                             MPI_Datatype received)
 {

@@ -1,5 +1,6 @@
-/* A message that is longer than its receive: every call that receives returns an error, and a status with source and
-   tag of the message and the number of elements of the receive. From other ranks and from the same rank. */
+/* Tests messages that are longer than their receive, from other ranks and from the same rank. Every call
+   that receives must return an error, and a status with the source and the tag of the message and the
+   number of elements of the receive. */
 #include "messages.h"
 
 enum { SHORT = 10, LONG = 100000 };

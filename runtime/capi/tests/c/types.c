@@ -1,6 +1,7 @@
-/* Messages whose types are checked (TYPEPACK_CHECK_TYPES=1). In every call that receives, from other ranks and from
-   the same rank, types that do not match are MPI_ERR_TYPE, do not change the buffer, and do not disturb later
-   messages. Messages whose types match by the standard arrive. */
+/* Tests the check of types (TYPEPACK_CHECK_TYPES=1), with messages from other ranks and from the same
+   rank. If the types of a message and its receive do not match, every call that receives must return
+   MPI_ERR_TYPE, must not change the buffer, and must not disturb later messages. If the types match by the
+   rules of the standard, the message must arrive. */
 #include "messages.h"
 #include <stdint.h>
 
@@ -57,8 +58,8 @@ static void receives(int n)
             status.MPI_ERROR = 0x55555555;
             break;
         case 5:
-            /* One datatype for both directions: the other rank sends an int where this one has a float, and a
-               float where it has an int. */
+            /* The call has one datatype for both directions. One rank has ints and the other has floats,
+               so the types do not match in either direction. */
             RAISES(MPI_ERR_TYPE,
                    MPI_Sendrecv_replace(rank == 0 ? (void *)got : data, n,
                                         rank == 0 ? MPI_INT : MPI_FLOAT, other, TAG, other, TAG,
@@ -68,7 +69,7 @@ static void receives(int n)
             RAISES(MPI_ERR_TYPE, MPI_Wait(&request, &status));
             told(&status, n);
             OK(MPI_Wait(&sending, MPI_STATUS_IGNORE));
-            /* The request can be used again. */
+            /* After the error, the persistent request can be started again. */
             OK(MPI_Start(&request));
             OK(MPI_Send(data, n, MPI_PACKED, other, TAG, MPI_COMM_WORLD));
             OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
@@ -133,7 +134,8 @@ static void sends(int n)
     }
 }
 
-/* A message of n elements of one type is received with room for elements of the other. */
+/* Sends a message of `n` elements of type `sent`, and receives it with `many` elements of type `expected`.
+   Returns whether the types match. */
 static int meets(int n, MPI_Datatype sent, int many, MPI_Datatype expected)
 {
     MPI_Request request;
@@ -178,7 +180,7 @@ static void matching(void)
     CHECK(meets(1, pair, 12, MPI_PACKED));
     CHECK(meets(12, MPI_PACKED, 12, MPI_BYTE));
     CHECK(meets(0, MPI_DOUBLE, 1, MPI_CHAR));
-    /* Packed data are sent as MPI_PACKED. */
+    /* Packed data that are sent as MPI_PACKED can be received with the type of the data. */
     int position = 0;
     struct { int i; double d; } one = {3, 0.5}, back = {0, 0};
     char unit[100];
@@ -193,7 +195,8 @@ static void matching(void)
     OK(MPI_Type_free(&bytes));
 }
 
-/* One rank takes part with floats: every rank that depends on it gets an error, and no rank waits for ever. */
+/* Makes collective calls in which one rank has floats and the others have ints. Every rank that gets data
+   of a wrong type must get an error, and no rank may hang. */
 static void collective(void)
 {
     MPI_Datatype mine = rank == size - 1 && size > 1 ? MPI_FLOAT : MPI_INT;
@@ -212,24 +215,24 @@ static void collective(void)
     CHECK(class == (single ? MPI_SUCCESS : MPI_ERR_TYPE));
     CHECK((MPI_Allreduce(in, out, 8, mine, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS) == single);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* All ranks with matching types. */
+    /* Now the types of all ranks match. */
     for (int i = 0; i < 8; i++) in[i] = rank;
     OK(MPI_Allgather(in, 8, MPI_INT, out, 4, MPI_2INT, MPI_COMM_WORLD));
     for (int i = 0; i < 8 * size; i++) CHECK(out[i] == i / 8);
     OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 8, MPI_INT, MPI_COMM_WORLD));
-    /* MPI_PACKED matches every type, also when a call sends and receives in one buffer. */
+    /* MPI_PACKED matches every type, also in a call that is in place. */
     OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, rank % 2 ? 1 : 4,
                     rank % 2 ? MPI_INT : MPI_PACKED, MPI_COMM_WORLD));
     OK(MPI_Allreduce(MPI_IN_PLACE, in, 8, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(in[7] == size * (size - 1) / 2);
-    /* The part of the rank itself is checked too. */
+    /* The library also checks the types of the data that a rank sends to itself. */
     RAISES(MPI_ERR_TYPE, MPI_Gather(in, 1, MPI_INT, out, 1, MPI_FLOAT, 0, MPI_COMM_SELF));
 }
 
 int main(void)
 {
     begin();
-    /* A communicator of all ranks, made with the check on. */
+    /* Making a communicator must work with the check on. */
     MPI_Comm copy;
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
     OK(MPI_Comm_free(&copy));

@@ -1,6 +1,7 @@
-/* Makes every call of the table, first with valid arguments, then with one wrong argument. The error must have
-   the right class, and the call must write nothing. Each function has a process of its own, so that the report
-   can name the function and the argument of a crash or a hang.
+/* Makes every call of the table `rows`, first with valid arguments, then with one wrong argument at a
+   time. A call with a wrong argument must return an error of the right class and write nothing. Each
+   function is tested in a child process, so that the driver can report the function and the argument if
+   the child crashes or hangs.
 
    usage: driver [FUNCTION]...   (without an argument: all functions) */
 #define _GNU_SOURCE
@@ -17,7 +18,8 @@
 
 enum { SECONDS = 60 };
 
-/* The call that a child makes. Its parent reads it when the child has died. */
+/* Memory that the driver shares with its children. A child writes here which call it makes next, and the
+   driver reads this if the child has died. */
 static struct {
     char text[256];
     long calls, failures;
@@ -29,7 +31,7 @@ static void complain(const call *call, int at, const char *what)
     place->failures++;
 }
 
-/* Memory that ends before an unmapped page, so that reading beyond its end crashes. */
+/* Returns AREA bytes of memory. An unmapped page follows them, so that an access beyond their end crashes. */
 static unsigned char *guarded(void)
 {
     unsigned char *pages =
@@ -46,7 +48,8 @@ static const char *class_name(int class)
     return text;
 }
 
-/* Writes valid arguments, except for one. Returns 0 if there is no such variant. */
+/* Writes the arguments of a call. All are valid if `variant` is 0; otherwise argument `at` has the wrong
+   value with this number. Returns 0 if the argument has no such wrong value. */
 static int arrange(call *call, int at, int variant)
 {
     call->label = "valid";
@@ -72,7 +75,8 @@ static int make(const call *call)
                                     w[10], w[11]);
 }
 
-/* Makes a call with one wrong argument. Returns 0 if there is no such variant. */
+/* Makes a call whose argument `at` has the wrong value number `variant`, and checks the result. Returns 0
+   if the argument has no such wrong value. */
 static int hostile_call(call *call, int at, int variant)
 {
     static unsigned char before[ARGUMENTS][AREA];
@@ -109,7 +113,8 @@ static void valid_call(call *call)
     if (class != wanted) complain(call, -1, class_name(code));
 }
 
-/* Checks that the process still works: datatypes, messages, and no message that was never sent. */
+/* Checks that the process still works: it can make and use a datatype, can send a message, and has no
+   message that nobody sent. */
 static void still_works(const call *call)
 {
     int in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {0}, flag = 1, bad = 0;
@@ -125,7 +130,7 @@ static void still_works(const call *call)
     if (bad || flag) complain(call, -1, "the process does not work any more");
 }
 
-/* The largest resident size so far, in kilobytes. */
+/* Returns the largest resident size of this process so far, in kilobytes. */
 static long peak(void)
 {
     struct rusage usage;
@@ -136,7 +141,7 @@ static long peak(void)
 static void limit_memory(void)
 {
 #ifndef UNLIMITED_MEMORY
-    /* A wrong length would need more than this. */
+    /* If the library trusted a wrong length, it would need more than this gigabyte of additional memory. */
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (file == NULL || fscanf(file, "%ld", &pages) != 1) abort();
@@ -167,14 +172,15 @@ static void child(const struct row *row)
     still_works(&call);
     snprintf(place->text, sizeof place->text, "%s: after it", row->name);
     if (row->mode != VALUE && row->mode != REFUSED) {
-        /* MPI_Finalize would wait for a request that a valid call has left. */
+        /* If a valid call had left a pending request, MPI_Finalize would wait for it, and the driver would
+           report a hang. */
         if (MPI_Finalize() != MPI_SUCCESS) complain(&call, -1, "MPI_Finalize failed");
     }
     fflush(stderr);
     _exit(0);
 }
 
-/* Returns 0 if all checks hold. */
+/* Tests one function in a child process. Returns 0 if all checks hold. */
 static int run(const struct row *row)
 {
     long failures = place->failures;

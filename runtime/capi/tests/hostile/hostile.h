@@ -1,7 +1,7 @@
-/* The hostile calls: a call, and the kinds of its arguments.
+/* Types for the hostile calls: a call, its row in the table, and the kinds of its arguments.
 
-   hostile.rs writes calls.c from calls.csv. driver.c makes each call with valid arguments and with one wrong
-   argument. kinds.c knows the valid and the wrong values. */
+   hostile.rs generates calls.c, which has the table, from calls.csv. driver.c makes each call with valid
+   arguments and with one wrong argument at a time. kinds.c has the valid and the wrong values. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -13,28 +13,30 @@ enum { ARGUMENTS = 12, CLASSES = 8, AREA = 4096 };
 /* The content of an argument register, for any type. */
 typedef uintptr_t word;
 
-/* All functions take integers and addresses. A function ignores arguments that it does not have. */
+/* All functions take only integers and addresses, so each can be called as a function of twelve words. A
+   function ignores the words after its own arguments. */
 typedef word function(word, word, word, word, word, word, word, word, word, word, word, word);
 
 typedef struct call call;
 
-/* Writes argument `at`: the valid value (variant 0), or a wrong one (1, 2, ...) with its label and the error
-   classes that it may raise. Returns 0 if there is no such variant. */
+/* The type of a function that writes argument `at` of a call. Variant 0 is the valid value. Variants 1, 2,
+   ... are wrong values, each with a label and the error classes that the call may return. The function
+   returns 0 if there is no such variant. */
 typedef int kind(call *call, int at, int variant);
 
-/* A row of the table for one argument. */
+/* The part of a row of the table that describes one argument. */
 struct argument {
     kind *kind;
-    int bytes;            /* of the C type, or of the elements of an array */
-    int classes[CLASSES]; /* the error classes of a wrong value, instead of those of the kind; ends with 0 */
+    int bytes;            /* the size of the C type, or of an element of an array */
+    int classes[CLASSES]; /* error classes of a wrong value; if empty, those of the kind; ends with 0 */
 };
 
 /* What a call with valid arguments does. */
 enum mode {
-    VALID,   /* it succeeds */
-    BAD,     /* it is not made */
+    VALID,   /* the call succeeds */
+    BAD,     /* the driver does not make this call */
     VALUE,   /* the function returns no code */
-    REFUSED, /* it raises the row's class */
+    REFUSED, /* the call returns the error class `refused` of the row */
 };
 
 struct row {
@@ -46,21 +48,21 @@ struct row {
     struct argument arguments[ARGUMENTS];
 };
 
-/* The table ends with a row without a name. */
+/* The table in calls.c. It ends with a row without a name. */
 extern const struct row rows[];
 
 struct call {
     const struct row *row;
     word words[ARGUMENTS];
-    unsigned char *areas[ARGUMENTS]; /* AREA bytes each, then an unmapped page */
+    unsigned char *areas[ARGUMENTS]; /* AREA bytes for each argument, then an unmapped page */
     const char *label;
     int classes[CLASSES];
 };
 
-/* Makes the objects that arguments name. Called after MPI_Init. */
+/* Makes the objects whose handles are arguments of the calls. The driver calls this after MPI_Init. */
 void make_objects(void);
 
-/* The kinds in the table. */
+/* All kinds of arguments in calls.csv. */
 #define KINDS(X)                                                                                \
     X(any) X(out) X(ignorable) X(buffer) X(packed) X(count) X(asked) X(elements) X(length) X(number) X(counts) \
     X(displs) X(types) X(anytypes) X(root) X(dest) X(source) X(tag) X(anytag) X(level) X(size)   \

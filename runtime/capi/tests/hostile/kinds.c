@@ -1,4 +1,5 @@
-/* The kinds of arguments: their valid and wrong values, and the error classes that wrong values raise. */
+/* The kinds of arguments: the valid value and the wrong values of each kind, and the error classes that
+   the library may return for the wrong values. */
 #define _GNU_SOURCE
 #include "hostile.h"
 
@@ -16,7 +17,7 @@ static unsigned char *area(call *call, int at)
     return call->areas[at];
 }
 
-/* Returns a wrong value with its one or two error classes. */
+/* Writes a wrong value as argument `at`, with its label and its one or two error classes. Returns 1. */
 static int wrong(call *call, int at, word value, const char *label, int class, int other)
 {
     call->words[at] = value;
@@ -27,7 +28,7 @@ static int wrong(call *call, int at, word value, const char *label, int class, i
     return 1;
 }
 
-/* Writes an integer of the argument's width at the beginning of its area. */
+/* Writes an integer of the argument's width as entry `index` of the argument's area. */
 static void element(call *call, int at, int index, long long value)
 {
     unsigned char *target = area(call, at);
@@ -40,7 +41,8 @@ static void element(call *call, int at, int index, long long value)
 
 static int is_wide(const call *call, int at) { return call->row->arguments[at].bytes == 8; }
 
-/* One of several values that are wrong for the same reason. Values that do not fit the C type are left out. */
+/* Writes one of several values that are wrong for the same reason; `variant` selects it. Values that do
+   not fit in the C type of the argument are skipped. Returns 0 if there is no such value. */
 static int wrong_number(call *call, int at, int variant, const long long *values, int class,
                         int other)
 {
@@ -57,7 +59,8 @@ static int wrong_number(call *call, int at, int variant, const long long *values
 #define WRONG_NUMBER(class, other, ...) \
     wrong_number(call, at, variant, (const long long[]){__VA_ARGS__, 0x5eed}, class, other)
 
-/* An array that is null, or has a wrong first entry. */
+/* Writes an array that is null (variant 1), or whose first entry is wrong (the other variants). Returns 0
+   if there is no such variant. */
 static int wrong_array(call *call, int at, int variant, const long long *values, int class,
                        int other)
 {
@@ -115,7 +118,8 @@ static MPI_Datatype live_type;
 static int live_commkey, stale_commkey, live_typekey, stale_typekey, added_class;
 static void *freed_memory;
 
-/* As much memory as an array with the largest count has. It reads as zeros, and no pages are allocated. */
+/* Memory that is as large as an array with the largest count. Reading it returns zeros, and the system
+   allocates no pages for it. */
 static void *zeros;
 
 static void add(enum which which, enum state state, const char *label, word value)
@@ -219,7 +223,7 @@ void make_objects(void)
     ADD(SESSION, NULL_HANDLE, MPI_SESSION_NULL);
     ADD(MESSAGE, NULL_HANDLE, MPI_MESSAGE_NULL);
     ADD(REQUEST, NULL_HANDLE, MPI_REQUEST_NULL);
-    /* Numbers that are in no table, addresses, and handles with an additional bit. */
+    /* Wrong handles: numbers that are in no table, addresses, and valid handles with one bit changed. */
     ADD(NONE, JUNK, 0);
     ADD(NONE, JUNK, 1);
     ADD(NONE, JUNK, 0x3ff);
@@ -239,7 +243,8 @@ void make_objects(void)
     ADD(NONE, JUNK, (word)MPI_COMM_WORLD | (word)1 << 40);
 }
 
-/* Returns the wrong handle with this number for an argument of a kind. */
+/* Returns wrong handle number `number` for an argument that takes handles of kind `which`; null if there
+   are fewer. */
 static const struct object *wrong_object(enum which which, int null_is_fine, int number)
 {
     for (int i = 0; i < objects_count; i++) {
@@ -262,7 +267,8 @@ static int handle(call *call, int at, int variant, enum which which, word valid,
     return object != NULL && wrong(call, at, object->value, object->label, class, 0);
 }
 
-/* A handle in memory: one that the call replaces, or an array of which one entry is used. */
+/* Writes a handle to the argument's area: for an argument that is the address of a handle, or an array of
+   handles of which one is used. */
 static int handle_at(call *call, int at, int variant, enum which which, word valid, int class,
                      int null_is_fine)
 {
@@ -276,13 +282,13 @@ static int handle_at(call *call, int at, int variant, enum which which, word val
     return wrong(call, at, (word)target, object->label, class, 0);
 }
 
-/* The null handle is valid, because it has a name. */
+/* Returns whether the null handle is valid for this call, because it has a name. */
 static int name_of_null(const call *call)
 {
     return strstr(call->row->name, "_get_name") != NULL;
 }
 
-/* The null handle is valid, because it has an error handler. */
+/* Returns whether the null handle is valid for this call, because it has an error handler. */
 static int handler_of_null(const call *call)
 {
     return strstr(call->row->name, "_errhandler") != NULL;
@@ -314,7 +320,7 @@ HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 
-/* An info object that may be changed, and has the key. */
+/* An info object that the call may change, and that has the key "key". */
 KIND(own_info)
 {
     if (variant == 0) must(MPI_Info_set(live_info, "key", "value"));
@@ -462,8 +468,8 @@ KIND(status)
            (variant == 1 && wrong(call, at, 0, "MPI_STATUS_IGNORE", MPI_ERR_ARG, 0));
 }
 
-/* Memory of MPI_Alloc_mem. */
-/* A null pointer may be freed. */
+/* Memory that MPI_Alloc_mem returned. */
+/* The valid value is a null pointer, which a program may free. */
 KIND(memory)
 {
     switch (variant) {
@@ -496,7 +502,8 @@ static int text(call *call, int at, int variant, const char *valid, int class)
     return 0;
 }
 
-/* The name of an object is cut if it is too long. */
+/* The name of an object may be too long, because the library truncates it. So this kind has no such wrong
+   value. */
 KIND(name) { return variant < 2 && text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(string) { return text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(value) { return text(call, at, variant, "value", MPI_ERR_INFO_VALUE); }
@@ -530,7 +537,8 @@ KIND(representation)
 
 /* ---- counts ---- */
 
-/* Returns the first argument of this call with one of two kinds; looks from `at` to the end, then from 0. */
+/* Returns the position of the first argument whose kind is `one` or `other`; -1 if there is none. The
+   search begins at `at`, and continues from 0 after the last argument. */
 static int find(const call *call, int at, kind *one, kind *other)
 {
     for (int i = 0; i < call->row->count; i++) {
@@ -544,7 +552,8 @@ static int find(const call *call, int at, kind *one, kind *other)
 /* A count of elements of a datatype. */
 KIND(count)
 {
-    /* More bytes than fit in 63 bits. If there is a buffer, also more bytes than memory has. */
+    /* With the first two counts, the number of bytes does not fit in 63 bits. The third count is tried
+       only if the call has a buffer, which would then be larger than the memory can be. */
     static const long long huge[] = {1ll << 62, LLONG_MAX, 1ll << 60};
     call->words[at] = 1;
     if (variant == 0) return 1;
@@ -557,8 +566,8 @@ KIND(count)
     wrong(call, at, variant > numbers ? INT_MAX : (word)huge[variant - 1],
           variant > numbers ? "INT_MAX of a giant type" : "huge", MPI_ERR_COUNT,
           MPI_ERR_VALUE_TOO_LARGE);
-    /* Before the library counts the bytes, it may find that the buffer is too small, or that the operation is
-       not defined on the giant datatype. */
+    /* Before the library computes the number of bytes, it may find that the buffer is too small, or that
+       the operation is not defined on the giant datatype. */
     call->classes[2] = MPI_ERR_BUFFER;
     call->classes[3] = variant > numbers ? MPI_ERR_OP : 0;
     call->classes[4] = 0;
@@ -574,14 +583,14 @@ static int is_array(kind *kind)
            kind == kind_dims;
 }
 
-/* Puts all arrays of the call at `address`. */
+/* Makes all arrays of the call begin at `address`. */
 static void arrays_at(call *call, void *address)
 {
     for (int i = 0; i < call->row->count; i++)
         if (is_array(call->row->arguments[i].kind)) call->words[i] = (word)address;
 }
 
-/* A count of entries of arrays that the call may write. */
+/* The number of entries of arrays that the call may also write. */
 KIND(number)
 {
     call->words[at] = 1;
@@ -593,8 +602,8 @@ KIND(number)
     return wrong(call, at, variant == 1 ? 1 : INT_MAX, "null arrays", MPI_ERR_ARG, MPI_ERR_COUNT);
 }
 
-/* A count of entries of arrays that the call reads. The largest count, with an array of zeros, is an error too,
-   and needs neither memory nor much time. */
+/* The number of entries of arrays that the call only reads. The largest count with an array of zeros is
+   also an error, and the call must find it without much memory or time. */
 KIND(length)
 {
     static const long long huge[] = {INT_MAX, 1ll << 62, LLONG_MAX};
@@ -623,9 +632,9 @@ ARRAY(counts, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 ARRAY(displs, 0, MPI_ERR_ARG, 0, 0x5eed)
 NUMBER(size, 64, MPI_ERR_ARG, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(attached_size, 1024, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
-/* A count that is only used in a query: every number that is not negative is valid. */
+/* A count of a call that only computes a size. Every number that is not negative is valid. */
 NUMBER(asked, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
-/* A count of basic elements: valid for any datatype. */
+/* A count of basic elements. The datatype need not be committed. */
 NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
 ARRAY(blocklengths, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
@@ -689,7 +698,7 @@ KIND(position)
 {
     element(call, at, 0, 0);
     if (variant == 2 || variant == 3) {
-        /* One byte is missing; all bytes are missing. */
+        /* With the first of these positions one byte is missing, and with the second all bytes. */
         element(call, at, 0, variant == 2 ? 1 : INT_MAX);
         if (variant == 2)
             return wrong(call, at, call->words[at], "beyond the room", MPI_ERR_BUFFER, 0);

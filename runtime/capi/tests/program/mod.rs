@@ -1,19 +1,20 @@
 //! Compiles the C programs of tests against `include/mpi.h` and the library that cargo has built.
 //!
-//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` has more arguments for the compiler.
-//! With these, `scripts/asan` runs the programs with AddressSanitizer.
+//! The variable `FACE_TEST_LIBRARY` names another library to use, and `FACE_TEST_CFLAGS` has additional
+//! arguments for the compiler. `scripts/asan` sets both to run the programs with AddressSanitizer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the library under test. cargo leaves a cdylib in two places; this is the newer file.
+/// Returns the path of the library under test. cargo leaves the cdylib in one of two places, or in both; this
+/// function returns the newer file.
 fn cdylib() -> PathBuf {
     if let Some(other) = std::env::var_os("FACE_TEST_LIBRARY") {
         return other.into();
     }
     let exe = std::env::current_exe().expect("the test binary's path");
-    // target/PROFILE/deps/TEST
+    // The path of the test binary is `target/PROFILE/deps/TEST`.
     let deps = exe.parent().expect("a directory");
     let profile = deps.parent().expect("a profile directory");
     let written = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
@@ -24,7 +25,7 @@ fn cdylib() -> PathBuf {
         .expect("cargo builds the cdylib before its tests")
 }
 
-/// Returns a directory that has the library under the names that linker and loader look for.
+/// Returns a directory that contains the library under the names that the linker and the loader look for.
 pub fn library() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -42,12 +43,13 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Compiles a program from these sources. The executable lies beside the library.
+/// Compiles a program from these sources. Writes the executable into the directory of the library, and
+/// returns its path.
 pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
     compile_with(name, sources, &["-lmpi_abi", "-lm"])
 }
 
-/// Compiles a program that is linked with other libraries.
+/// Compiles a program like [`compile`], but links it with `libraries`.
 pub fn compile_with(name: &str, sources: &[PathBuf], libraries: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let exe = library().join(name);

@@ -1,8 +1,8 @@
 //! Prints one compiled kernel, for `typepack explain --clif --asm`.
 //!
-//! `mod.rs` in this folder calls this file. The code generator makes the report (`typepack_jit::report`).
-//! This file formats the report, and explains why there is no kernel if nothing would be compiled. It commits
-//! the type like a program does, with `TYPEPACK_KERNEL` and the other variables.
+//! The code generator makes a report on the kernel (`typepack_jit::report`), and [`text`] formats it. If
+//! nothing would be compiled for the type, `text` says what runs instead of a kernel. It commits the type as
+//! a program does, so `TYPEPACK_KERNEL` and the other variables have an effect.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use typepack::engine::{Datatype, Direction, Strategy};
 
 use super::options::{Options, Way};
 
-/// Checks that the options for kernels fit the other options.
+/// Checks that the options about kernels may be combined with the other options.
 pub fn check(options: &Options) -> Result<(), String> {
     if options.clif || options.asm {
         return match &options.svg {
@@ -25,7 +25,8 @@ pub fn check(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Returns the report on the kernel of a nest of `ty`, or a line that says what runs instead.
+/// Returns the report on the kernel of one nest of `ty`. If there is no kernel, returns a line that says what
+/// runs instead.
 pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let plan = typepack::commit(ty).map_err(|error| error.to_string())?;
     if plan.element_bytes() == 0 {
@@ -50,7 +51,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     };
     let shape = nest.shape(direction);
     let name = shape.to_string();
-    // The executor of calls beyond the kernel's size limit follows the name ("up to 113 B, leaf window").
+    // If the kernel takes only calls up to a size limit, its name is followed by the limit and by the
+    // executor of larger calls, for example "up to 113 B, leaf window".
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
         let why = match strategy {
@@ -73,7 +75,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
         report.code_bytes,
         report.compile.as_secs_f64() * 1e6,
     );
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail, so the results of `writeln!` are ignored below.
     if !beyond.is_empty() {
         let _ = writeln!(out, "  takes calls{beyond} beyond");
     }

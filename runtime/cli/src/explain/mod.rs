@@ -1,7 +1,7 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
-//! The engine's `text` parses the type, `typepack-explain` makes the report, and the code generator makes
-//! the text of one kernel (`kernel.rs`). `options.rs` has the arguments. This file reads and writes the
+//! The engine's module `text` parses the type, the crate `typepack-explain` makes the report, and `kernel.rs`
+//! makes the text about one kernel. `options.rs` has the arguments. The functions here read and write the
 //! files. Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
@@ -21,7 +21,7 @@ mod options;
 use options::Colour;
 pub use options::Options;
 
-/// Runs the command on rank 0; the other ranks wait for its answer.
+/// Runs the command on rank 0. The other ranks wait until rank 0 has succeeded or failed.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let checked = || kernel::check(options).and_then(|()| read(options));
@@ -41,7 +41,8 @@ fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String>
         Colour::Always => true,
         Colour::Never => false,
     };
-    // The report names kernels, so it uses the compiler of this process, which `main.rs` has set to `eager`.
+    // The report names kernels, so it needs the compiler of this process. `main.rs` has set this compiler to
+    // `eager`, so that it compiles each kernel at commit.
     let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
     let settings = Settings { compiler, ..Settings::default() };
     let report = Report { count, colour, settings };
@@ -58,7 +59,7 @@ fn print(text: &str) -> Result<(), String> {
     out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-/// Returns the type and its number of elements in the file (1 without a file).
+/// Returns the type and the number of elements. A layout in the file gives the number; otherwise it is 1.
 fn read(options: &Options) -> Result<(Datatype, u64), String> {
     let Some(path) = &options.file else {
         let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;

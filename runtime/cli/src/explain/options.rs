@@ -1,10 +1,11 @@
-//! The arguments of `typepack explain`. `mod.rs` and `kernel.rs` in this folder read them.
+//! The arguments of `typepack explain`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// The arguments. The texts here and at `Command::Explain` in `main.rs` are the help.
+/// The arguments. `typepack explain --help` prints the comments of the fields and that of `Command::Explain`
+/// in `main.rs`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -1,11 +1,12 @@
-//! Distributes whole-grid cubes from rank 0 to the ranks' blocks, and collects them again.
+//! Distributes cubes of the whole grid from rank 0 to the blocks of all ranks, and collects the blocks again.
 //!
-//! `job.rs` distributes an initial field from a file, and collects the result that `--verify` compares. Every
-//! block is a subarray of the cube on rank 0 and of the padded field on its rank, so no rank copies cells
-//! into another buffer.
+//! `job.rs` uses this to distribute an initial field from a file, and to collect the result that `--verify`
+//! compares. A block is described by two subarray datatypes: one selects the block in the cube on rank 0, the
+//! other in the padded field on its own rank. So no rank copies cells into a separate buffer for a message.
 //!
-//! Invariants: rank 0 handles the ranks in order, and the cubes of a rank in order. The tag of a message is
-//! the number of its field. Rank 0 packs and unpacks its own block instead of sending a message to itself.
+//! Rank 0 handles the other ranks in their order, and for each rank the cubes in their order. The tag of a
+//! message is the number of its field. Rank 0 packs and unpacks its own block instead of sending a message to
+//! itself.
 
 use typepack::engine::{pack, unpack};
 use typepack::halo::Field;
@@ -13,7 +14,7 @@ use typepack::{Cartesian, Communicator, Datatype, Named, Order, Plan, Result};
 
 use super::decomposition::{Part, part};
 
-/// Returns the datatype of a block inside an array of doubles.
+/// Returns the committed datatype of a block inside an array of doubles.
 fn block(sizes: [usize; 3], subsizes: [usize; 3], starts: [usize; 3]) -> Result<Plan> {
     // Lossless: the values are extents of arrays in memory.
     let wide = |values: [usize; 3]| values.map(|value| value as i64);
@@ -22,12 +23,13 @@ fn block(sizes: [usize; 3], subsizes: [usize; 3], starts: [usize; 3]) -> Result<
     typepack::commit(&Datatype::subarray(&sizes, &subsizes, &starts, Order::C, &element)?)
 }
 
-/// Returns the datatype of the owned cells of a field.
+/// Returns the committed datatype of a field's owned cells, the cells without the halo.
 fn owned(field: &Field<f64, 3>) -> Result<Plan> {
     block(field.padded_shape(), field.shape(), [field.width(); 3])
 }
 
-/// Returns the block of `rank` and the block's datatype in a whole cube.
+/// Returns the block of `rank`, and the committed datatype that selects the block in a cube of the whole
+/// grid.
 fn in_cube(cartesian: &Cartesian, grid: [usize; 3], rank: usize) -> Result<(Part, Plan)> {
     let mut ranks = [0; 3];
     ranks.copy_from_slice(cartesian.dims());
@@ -42,7 +44,8 @@ fn tag(field: usize) -> i32 {
     field as i32
 }
 
-/// Distributes the blocks of each of `cubes` from rank 0 to all ranks. The other ranks pass `None`.
+/// Distributes the blocks of all `cubes` from rank 0 to all ranks. Rank 0 passes the cubes, and the other
+/// ranks pass `None`.
 pub fn deal(
     cartesian: &Cartesian,
     grid: [usize; 3],
@@ -73,8 +76,8 @@ pub fn deal(
     Ok(())
 }
 
-/// Collects every rank's block of each field on rank 0, and returns whole cubes there. The other ranks get
-/// `None`.
+/// Collects the blocks of all ranks on rank 0. Rank 0 gets one cube of the whole grid per field, and the
+/// other ranks get `None`.
 pub fn collect(
     cartesian: &Cartesian,
     grid: [usize; 3],
@@ -91,7 +94,8 @@ pub fn collect(
     let mut packed = vec![0; size_of::<f64>() * part.shape.iter().product::<usize>()];
     let mut cubes = Vec::with_capacity(fields.len());
     for field in fields {
-        // A cell that no rank sent stays NaN, which differs from every result.
+        // A cell that no rank sends stays NaN. NaN differs from every result, so the verification finds such
+        // a cell.
         let mut cube = vec![f64::NAN; grid.iter().product()];
         pack(&owned(field)?, 1, field.as_slice(), &mut packed)?;
         unpack(&own, 1, &packed, &mut cube)?;

@@ -1,8 +1,8 @@
-//! The arithmetic of one cell, which the parallel and the serial solution share.
+//! The arithmetic of one cell. The parallel and the serial solution share it.
 //!
-//! `solver.rs` applies the arithmetic to rows of blocks, `serial.rs` to cells of the whole grid. Both get the
-//! same bits, because each expression below has one fixed order, and Rust never contracts a product and a sum
-//! into a fused operation.
+//! `solver.rs` applies the arithmetic to the rows of a block, and `serial.rs` to single cells of the whole
+//! grid. Both get the same bits: each expression below has one fixed order of operations, and Rust never
+//! contracts a product and a sum into a fused operation.
 
 /// The coefficients of one field's equation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,9 +14,9 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    /// Returns the coefficients of `field` of `fields`. Each field diffuses at its own rate, so that the
-    /// verification finds swapped fields. All rates are well below the stability limits of the two stencils
-    /// (1/6 and 0.32).
+    /// Returns the coefficients for field number `field` of `fields` fields. Each field diffuses at a rate of
+    /// its own, so that the verification finds swapped fields. All rates are below the stability limits of
+    /// the two stencils (1/6 and 0.32).
     pub fn of(field: usize, fields: usize) -> Self {
         let diffusion = 0.125 / (1.0 + 0.25 * field as f64);
         Self { diffusion, coupling: if fields > 1 { 0.03125 } else { 0.0 } }
@@ -25,8 +25,9 @@ impl Coefficients {
 
 /// An equation for the new value of a cell, without the coupling to the next field.
 pub trait Equation {
-    /// Returns the new value of a cell. `at(row, column)` reads the neighbourhood: rows 0 to 8 are
-    /// (z, y) = (-1,-1), (-1,0), … (+1,+1), and columns 0 to 2 are x = -1, 0, +1.
+    /// Returns the new value of a cell. `at(row, column)` returns the value of a neighbour. Rows 0 to 8 stand
+    /// for the offsets (z, y) = (-1,-1), (-1,0), … (+1,+1) from the cell, and columns 0 to 2 for the offsets
+    /// x = -1, 0, +1.
     fn cell(at: impl Fn(usize, usize) -> f64, c: Coefficients) -> f64;
 }
 
@@ -42,8 +43,8 @@ impl Equation for Star {
     }
 }
 
-/// The 27-point heat equation: the isotropic Laplacian with the weights 14 for faces, 3 for edges, 1 for
-/// corners and -128 for the cell, all divided by 30.
+/// The 27-point heat equation. Its isotropic Laplacian has the weights 14 for neighbours across faces, 3
+/// across edges and 1 across corners, and -128 for the cell itself, all divided by 30.
 pub struct Cube;
 
 impl Equation for Cube {
@@ -61,14 +62,17 @@ impl Equation for Cube {
     }
 }
 
-/// Returns the new value of a cell, including its exchange with the cell `next` of the next field.
+/// Returns the new value of a cell including the coupling to the next field. `new` is the new value without
+/// the coupling, `here` the old value of the cell, and `next` the old value of the same cell in the next
+/// field.
 #[inline(always)]
 pub fn coupled(new: f64, here: f64, next: f64, c: Coefficients) -> f64 {
     new + c.coupling * (next - here)
 }
 
-/// Updates one row. `rows` are the nine rows around it in the order of [`Equation::cell`], each with one more
-/// cell than `new` at either end. `next` is the row of the next field, if there is a next field.
+/// Computes the new values of one row. `rows` has the nine rows of old values around it, in the order of
+/// [`Equation::cell`]; each of them has one more cell than `new` at either end. `next` is the same row of the
+/// next field, if there is a next field.
 pub fn update_row<E: Equation>(
     new: &mut [f64],
     rows: [&[f64]; 9],
@@ -76,7 +80,8 @@ pub fn update_row<E: Equation>(
     c: Coefficients,
 ) {
     let len = new.len();
-    // With slices of one known length, the compiler removes the bounds checks from the loops.
+    // All slices get the same known length here, so that the compiler can remove the bounds checks from the
+    // loops.
     let rows = rows.map(|row| &row[..len + 2]);
     match next {
         None => {

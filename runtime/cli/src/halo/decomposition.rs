@@ -1,53 +1,55 @@
 //! The decomposition of the grid: the rank grid, and the cells of each rank.
 //!
-//! This is the first step of the job. It takes the options, and the later steps work on one [`Part`] per
-//! rank. All triples are in memory order: z, y, x.
+//! The decomposition is the first step of a run. The later steps work on one [`Part`] per rank. All triples
+//! are in memory order: z, y, x.
 //!
-//! Invariants: the parts tile each dimension. The first `extent % parts` parts are one cell longer than the
-//! others, so the lengths of two parts differ by at most one cell.
+//! Along each dimension, the spans of the parts cover all cells without gaps or overlaps. The first `extent %
+//! parts` spans are one cell longer than the others, so the lengths of two spans differ by at most one cell.
 
 /// Cells `start .. start + len` of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// First cell.
+    /// Position of the first cell.
     pub start: usize,
     /// Number of cells.
     pub len: usize,
 }
 
-/// Returns span number `index` of the `parts` spans of a dimension of `extent` cells.
+/// Divides a dimension of `extent` cells into `parts` spans, and returns the span with number `index`.
 pub fn span(extent: usize, parts: usize, index: usize) -> Span {
     let (len, longer) = (extent / parts, extent % parts);
     Span { start: index * len + index.min(longer), len: len + usize::from(index < longer) }
 }
 
-/// A rank's block of the global grid.
+/// The block of the whole grid that a rank owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// First cell along z, y, x.
+    /// The position of the first cell in the grid: z, y, x.
     pub start: [usize; 3],
-    /// Number of cells along z, y, x.
+    /// Number of cells along each dimension: z, y, x.
     pub shape: [usize; 3],
 }
 
-/// Returns the block at `coordinates` of a rank grid.
+/// Returns the block of the rank at `coordinates` in the rank grid `ranks`.
 pub fn part(grid: [usize; 3], ranks: [usize; 3], coordinates: [usize; 3]) -> Part {
     let spans: [Span; 3] = std::array::from_fn(|d| span(grid[d], ranks[d], coordinates[d]));
     Part { start: spans.map(|span| span.start), shape: spans.map(|span| span.len) }
 }
 
-/// Returns whether every block of this rank grid is at least `halo` cells long along every dimension.
+/// Returns whether every block of the rank grid `ranks` is at least `halo` cells long along every dimension.
 pub fn fits(grid: [usize; 3], ranks: [usize; 3], halo: usize) -> bool {
     (0..3).all(|d| grid[d] / ranks[d] >= halo)
 }
 
-/// Chooses the rank grid that sends the fewest bytes.
+/// Chooses the rank grid for which the ranks send the fewest bytes.
 ///
-/// Considers the rank grids of `size` ranks whose blocks are at least as long as the halo, and returns the
-/// one with the smallest surface between blocks. Of equal grids, it prefers cuts along z, then y, because
-/// their faces consist of long rows. Returns `None` if no rank grid fits.
+/// Considers all rank grids of `size` ranks whose blocks are at least as long as the halo, and returns the
+/// one with the smallest surface between blocks. If several have the same surface, the function prefers to
+/// cut z, and then y, because the faces of these cuts consist of long rows. Returns `None` if no rank grid
+/// fits.
 ///
-/// `dims_create` knows only the number of ranks, and would cut a flat grid across its thin side.
+/// `dims_create` of the runtime knows only the number of ranks and not the shape of the grid. It would also
+/// cut the short dimension of a flat grid.
 pub fn choose(grid: [usize; 3], size: usize, halo: usize) -> Option<[usize; 3]> {
     let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
     divisors(size)

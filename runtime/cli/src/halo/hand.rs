@@ -1,15 +1,15 @@
-//! A halo exchange as a program without datatypes does it: loops pack each face into a contiguous buffer, one
-//! contiguous message goes to each neighbour, and loops unpack what arrives.
+//! A halo exchange as a program without datatypes does it. Loops pack each face into a contiguous buffer, the
+//! program sends one contiguous message to each neighbour, and loops unpack the messages that arrive.
 //!
-//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack with it. The loops are those
-//! that a programmer writes for the layout. The buffers are in shared memory, where contiguous messages are
-//! fastest, so that the comparison is about packing and not about transports.
+//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack's exchange with it. The loops
+//! are those that a programmer would write for this layout. The buffers lie in shared memory, where
+//! contiguous messages are fastest, so that the comparison measures packing and not transports.
 
 use bytemuck::Pod;
 use typepack::halo::{Element, Face, Field, Region, Stencil, faces};
 use typepack::{Cartesian, Communicator, Datatype, Named, Plan, Result, SharedBuffer};
 
-/// A cell that the loops can pack.
+/// The type of a cell that the loops can pack.
 pub trait Cell: Element {
     /// The data of a cell, without gaps.
     type Packed: Pod;
@@ -35,20 +35,21 @@ impl Cell for f64 {
     }
 }
 
-/// One neighbour.
+/// One neighbour, with the regions and buffers of the messages to and from it.
 struct Link<C: Cell> {
     out: Region<3>,
     into: Region<3>,
     neighbour: usize,
-    /// Tags of the message to the neighbour and of the message from the neighbour.
+    /// The tag of the message to the neighbour, and the tag of the message from the neighbour.
     tags: [i32; 2],
-    /// If this rank is its own neighbour, the number of the link whose packed cells arrive here.
+    /// If this rank is its own neighbour, the index of the link whose packed cells this link unpacks.
     from: Option<usize>,
     sent: SharedBuffer<C::Packed>,
     received: SharedBuffer<C::Packed>,
 }
 
-/// An exchange with loops; [`typepack::halo::Halo`] is the exchange with datatypes.
+/// A halo exchange with hand-written loops. [`typepack::halo::Halo`] is the corresponding exchange with
+/// datatypes.
 pub struct Hand<C: Cell> {
     comm: Communicator,
     byte: Plan,
@@ -74,7 +75,7 @@ impl<C: Cell> Hand<C> {
                 .coords()
                 .iter()
                 .zip(side.steps())
-                // Lossless: a coordinate is below the number of ranks.
+                // Lossless: a coordinate is less than the number of ranks.
                 .map(|(&coordinate, step)| coordinate as i64 + i64::from(step))
                 .collect();
             let Some(neighbour) = cartesian.rank_of(&coordinates) else { continue };
@@ -143,7 +144,8 @@ impl<C: Cell> Hand<C> {
     }
 }
 
-/// Calls `row` for each row of a region, with the positions of its first cell in memory and among the packed cells.
+/// Calls `row` for each row of a region. The arguments of `row` are the positions of the row's first cell in
+/// memory and among the packed cells.
 fn rows(padded: [usize; 3], region: Region<3>, mut row: impl FnMut(usize, usize)) {
     let ([z0, y0, x0], [nz, ny, nx]) = (region.start, region.extent);
     for z in 0..nz {
@@ -153,7 +155,8 @@ fn rows(padded: [usize; 3], region: Region<3>, mut row: impl FnMut(usize, usize)
     }
 }
 
-/// Returns the number of planes and of cells per plane, if the region has one cell in each row.
+/// If the region has only one cell in each row, returns the number of planes and the number of cells per
+/// plane. Otherwise returns `None`.
 fn columns(region: Region<3>) -> Option<[usize; 2]> {
     let [planes, cells, in_row] = region.extent;
     (in_row == 1).then_some([planes, cells])

@@ -1,10 +1,11 @@
-//! The field at time 0. The program generates it, or rank 0 reads it from a file.
+//! The fields at time 0. The program generates them, or rank 0 reads them from a file.
 //!
-//! This step follows the checks of the options. `blocks.rs` distributes the cubes of a file to the ranks.
-//! Each rank, and the serial solution, computes the generated values that it needs.
+//! If the fields come from a file, `blocks.rs` distributes them to the ranks. If they are generated, each
+//! rank generates the values of its own block, and the serial solution generates the values of the whole
+//! grid.
 //!
-//! Invariants: a value depends only on its field and its position in the whole grid, so every decomposition
-//! has the same values. All values are finite: equal computations on finite values give equal bits, but the
+//! A value depends only on its field and its position in the whole grid, so every decomposition has the same
+//! values. All values are finite, because equal computations on finite values give equal bits, while the
 //! payloads of NaNs may differ.
 
 use std::fs::File;
@@ -13,11 +14,12 @@ use std::path::Path;
 
 use super::npy;
 
-/// The constant value beyond a fixed boundary. The value is not 0, so that unwritten memory is detected.
+/// The constant value of the cells beyond a fixed boundary. The value is not 0, so that the verification also
+/// finds memory that was never written.
 pub const WALL: f64 = 20.0;
 
-/// Returns the generated value of a cell: a warm ball in the middle, shifted a little per field, plus noise
-/// that makes every cell different.
+/// Returns the generated value of a cell. Each field has a warm ball near the middle of the grid, at a
+/// slightly different place per field, and noise that makes every cell different.
 pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
     let mut distance = 0.0;
     let mut seed = field as u64;
@@ -27,12 +29,12 @@ pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
         distance += away * away;
         seed = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ cell[d] as u64);
     }
-    // 53 random bits, divided by 2^53, are exactly a double below 1.
+    // A number of 53 random bits, divided by 2^53, is exactly a double, and less than 1.
     let noise = (seed >> 11) as f64 / (1_u64 << 53) as f64;
     WALL + 60.0 / (1.0 + 32.0 * distance) + 5.0 * noise
 }
 
-/// Scatters the bits of a word (the finaliser of a multiply-and-shift hash).
+/// Returns a word that depends on all bits of `word` (the last step of a multiply-and-shift hash).
 pub fn mix(mut word: u64) -> u64 {
     word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,7 +42,7 @@ pub fn mix(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Returns the generated values of all fields.
+/// Returns the generated values of all fields in the whole grid.
 pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
     (0..fields)
         .map(|field| {
@@ -55,7 +57,8 @@ pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Reads one cube per field from a raw file or a .npy file. The caller puts `--init: ` before an error.
+/// Reads a raw file or a .npy file, and returns one cube per field. The caller puts `--init: ` before the
+/// text of an error.
 pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));
@@ -91,7 +94,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     } else {
         (npy::Header { shape: grid.to_vec(), fortran: false, data: 0 }, 1)
     };
-    // `job.rs` has checked that the bytes of the grid fit memory. The length of the file is checked here,
+    // `job.rs` has checked that the values of the grid fit in memory. Here, the length of the file is checked
     // before the memory for its values is allocated.
     let wanted = cells.saturating_mul(cubes as u64).saturating_mul(8);
     let found = metadata.len().saturating_sub(header.data as u64);
@@ -102,7 +105,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         ));
     }
     let mut bytes = start.split_off(header.data);
-    // Lossless: `wanted` fits memory, as `job.rs` has checked.
+    // Lossless: `job.rs` has checked that `wanted` bytes fit in memory.
     bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
     file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 != wanted {
@@ -131,7 +134,8 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         .collect())
 }
 
-/// Derives a value of a field for which the file has no cube.
+/// Returns the value of a cell in field number `field`, if the file has only one cube for all fields. `value`
+/// is the value of the cell in that cube.
 fn derived(value: f64, field: usize) -> f64 {
     let field = field as f64;
     value / (1.0 + field) + field

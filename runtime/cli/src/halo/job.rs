@@ -1,8 +1,8 @@
-//! Runs the job from its options to its report.
+//! Runs `typepack halo` from the options to the report.
 //!
-//! `main.rs` has parsed the options and joined the job. The steps are: check the options on all ranks, check
-//! the files on rank 0, decompose the grid, set the fields, compute, verify, measure, report. Every check
-//! goes through [`agree`].
+//! `main.rs` has parsed the options and joined the job before. The steps here are: check the options on all
+//! ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify, measure, report.
+//! The result of every check is passed to [`agree`], so that all ranks stop if one rank finds an error.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,12 +23,12 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// The largest number of fields. Message tags number the fields, and more fields have no use.
+/// The largest number of fields. The number of a field is a message tag, and more fields have no use.
 const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.
 pub struct Run {
-    /// Times.
+    /// The times.
     pub measurement: Measurement,
     solver: Solver,
     bytes_to_others: u64,
@@ -36,7 +36,8 @@ pub struct Run {
     verified: Option<(Duration, usize)>,
 }
 
-/// Solves, measures, verifies and reports.
+/// Solves the equation, measures, verifies the result if the options ask for it, and writes and prints the
+/// report.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -56,7 +57,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
             verified: run.verified,
         };
         let printed = std::io::stdout().write_all(report.to_string().as_bytes());
-        // If the reader closes the pipe early (`| head`), the job still succeeds.
+        // If the reader of standard output closes the pipe early (`| head`), the job still succeeds.
         if let Err(error) = printed
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
@@ -67,7 +68,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Solves, measures and verifies; writes and prints nothing.
+/// Solves the equation, measures, and verifies the result if the options ask for it. Writes and prints
+/// nothing.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -90,7 +92,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 
     let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
     let halo = solver.halo();
-    // Lossless: these bytes are in memory.
+    // Lossless: the buffers of these bytes are in memory, so their sizes fit in 63 bits.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
     world.allreduce(&mut bytes, Op::Sum)?;
     let measurement = Measurement {
@@ -106,7 +108,8 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     Ok(Run { measurement, solver, bytes_to_others: bytes[1] as u64, checksum: sum, verified })
 }
 
-/// Returns the rank grid, or an error about an argument. Every rank gets the same result.
+/// Checks the options that depend on the job. Returns the rank grid, or an error that names the wrong
+/// argument. Every rank gets the same result.
 fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
     let (grid, halo) = (options.grid.0, options.halo.0);
     let fields = options.fields.0;
@@ -123,7 +126,9 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
             }
             ranks.0
         }
-        // If no rank grid fits even with a halo of 1, the grid has too few cells.
+        // If no rank grid fits the given halo, a rank grid for a halo of 1 is used here, so that the check of
+        // `--halo` below reports the error. If no rank grid fits even a halo of 1, the grid has too few
+        // cells.
         None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
             format!(
                 "--grid: {} cannot be cut into {size} blocks of at least 1 cell each",
@@ -138,7 +143,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
         ));
     }
     if !fits(grid, ranks, halo) {
-        // `find` always finds a dimension, because the blocks do not fit.
+        // `fits` has returned false, so `find` always finds a dimension.
         let d = (0..3).find(|&d| grid[d] / ranks[d] < halo).unwrap_or(0);
         return Err(format!(
             "--halo: {halo} is too large; it must be at most {}, the smallest extent of a block along {} \
@@ -164,7 +169,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
 
 const AXES: [&str; 3] = ["z", "y", "x"];
 
-/// Returns the bytes of all ranks' fields and of rank 0's whole cubes.
+/// Returns the number of bytes that the fields of all ranks and the cubes of rank 0 need.
 fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
     let grid = options.grid.0.map(|extent| extent as u128);
     let cells: u128 = grid.iter().fold(1, |product, &n| product.saturating_mul(n));
@@ -172,8 +177,9 @@ fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
         let halos = 2 * options.halo.0 as u128 * ranks[d] as u128;
         product.saturating_mul(grid[d] + halos)
     });
-    // Each block has two buffers. With --init, rank 0 also holds the file's bytes and values. With --verify,
-    // it also holds the collected cubes and the two buffers of the serial solution.
+    // Each field of a block has two buffers. With `--init`, rank 0 also needs memory for the bytes and the
+    // values of the file. With `--verify`, rank 0 also needs memory for the collected cubes and for the two
+    // buffers of the serial solution.
     let cubes = 2 * u128::from(options.init.is_some()) + 3 * u128::from(options.verify);
     let doubles = padded.saturating_mul(2).saturating_add(cells.saturating_mul(cubes));
     doubles.saturating_mul(8 * options.fields.0 as u128)
@@ -189,7 +195,7 @@ fn human(bytes: u128) -> String {
     format!("{value:.1} {}", ["B", "kB", "MB", "GB", "TB", "PB", "EB"][unit])
 }
 
-/// Returns the options as one phrase without commas, because the phrase becomes a cell of the .csv file.
+/// Returns the options as one phrase. The phrase becomes a cell of the .csv file, so it has no commas.
 fn setup(options: &Options, ranks: [usize; 3]) -> String {
     let rank = if ranks == [1; 3] { "rank" } else { "ranks" };
     let way = match options.way {
@@ -248,7 +254,8 @@ fn own_part(grid: [usize; 3], cartesian: &Cartesian) -> super::decomposition::Pa
     part(grid, triple(cartesian.dims()), triple(cartesian.coords()))
 }
 
-/// Calls `row` with the position in memory of each row of owned cells, and its z and y.
+/// Calls `row` for each row of owned cells. The arguments of `row` are the position of the row's first cell
+/// in memory, and the row's z and y in the block.
 fn for_each_owned_row(shape: [usize; 3], width: usize, mut row: impl FnMut(usize, usize, usize)) {
     let [_, py, px] = shape.map(|extent| extent + 2 * width);
     for z in 0..shape[0] {
@@ -258,7 +265,7 @@ fn for_each_owned_row(shape: [usize; 3], width: usize, mut row: impl FnMut(usize
     }
 }
 
-/// Computes all steps. If stderr is a terminal, rank 0 shows a progress bar.
+/// Computes all time steps. If stderr is a terminal, rank 0 shows a progress bar.
 fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Result<(), Stop> {
     let steps = options.steps.0;
     let shown = universe.world().rank() == 0 && universe.stderr_is_terminal();
@@ -275,7 +282,8 @@ fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Resul
     Ok(())
 }
 
-/// Returns the sum over all cells of a hash of value and position. Every decomposition has the same sum.
+/// Returns the checksum of the result: the sum of one hash per cell, which depends on the value and the
+/// position of the cell. The checksum does not depend on the decomposition.
 fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result<u64, Stop> {
     let grid = options.grid.0;
     let part = own_part(grid, cartesian);
@@ -290,14 +298,15 @@ fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result
             }
         });
     }
-    // The words are summed in halves, because the sum of whole words over the ranks could overflow `i64`.
+    // The two halves of the word are summed separately, because the sum of whole words over all ranks could
+    // overflow `i64`.
     let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
     cartesian.comm().allreduce(&mut halves, Op::Sum)?;
     Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
 }
 
-/// Compares the result with the serial solution on rank 0. Returns the serial time and the number of values
-/// there.
+/// Compares the result with the serial solution on rank 0. Rank 0 gets the time of the serial solution and
+/// the number of compared values; the other ranks get `None`.
 fn verify(
     options: &Options,
     cartesian: &Cartesian,
@@ -320,8 +329,9 @@ fn verify(
     agree(cartesian.comm(), outcome.transpose(), FAILURE)
 }
 
-/// The files that rank 0 writes at the end of the run. Rank 0 opens them at the start, so that a bad name
-/// fails early. The old contents stay until the end, so that a failing run destroys nothing.
+/// The files that rank 0 writes at the end of the run, and the earlier run to compare with. Rank 0 opens the
+/// files at the start, so that a wrong name is reported early. The files keep their old contents until the
+/// end, so that a run that fails destroys nothing.
 struct Outputs<'a> {
     csv: Option<(&'a Path, File)>,
     svg: Option<(&'a Path, File)>,
@@ -330,7 +340,8 @@ struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     fn open(options: &'a Options) -> Result<Self, String> {
-        // This file is read first, because --csv may name it as the file to write.
+        // The file of `--compare` is read first, because `--csv` may name the same file, which this run then
+        // overwrites.
         let compare = options.compare.as_deref().map(|path| {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("--compare: {}: {}", path.display(), plain(&error)))?;
@@ -338,8 +349,8 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {}: {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        // The device and inode numbers of the files that earlier arguments name, with the names of these
-        // arguments.
+        // The files that earlier arguments name: the name of the argument, and the device and inode numbers
+        // of the file.
         let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
         if let Some(path) = &options.init
             && let Ok(found) = path.metadata()
@@ -384,7 +395,8 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Replaces the contents of a file by `text`, or writes `text` to a pipe or device.
+/// Replaces the contents of a regular file with `text`. If the file is a pipe or a device, writes `text` to
+/// it.
 fn replace(file: &mut File, text: &str) -> std::io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;

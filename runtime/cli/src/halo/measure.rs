@@ -1,7 +1,7 @@
-//! The measurements of a run, which every rank has, and their .csv form.
+//! The measurements of a run and their .csv form. Every rank has the measurements of all ranks.
 //!
-//! `job.rs` fills a [`Measurement`], `report.rs` prints it, and `plot.rs` draws it, alone or beside the
-//! measurement of an earlier run that [`Measurement::from_csv`] has read.
+//! `job.rs` makes a [`Measurement`], `report.rs` prints it, and `plot.rs` draws it. `plot.rs` can also draw
+//! it beside the measurement of an earlier run, which [`Measurement::from_csv`] reads.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -10,39 +10,39 @@ use typepack::{Communicator, Op};
 
 use super::solver::Phases;
 
-/// The names of the phases, in the order of their times.
+/// The names of the phases, in the order of the times in [`Measurement::phases`].
 pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
 
 /// Times of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// The JIT's mode.
+    /// The mode of the JIT.
     pub jit: String,
-    /// The other options, for a caption.
+    /// The other options in words, for the caption of a picture.
     pub setup: String,
-    /// Time steps computed.
+    /// Number of time steps.
     pub steps: u64,
-    /// Exchanges in these steps.
+    /// Number of halo exchanges in these steps.
     pub exchanges: u64,
-    /// Bytes that all ranks together send in one exchange.
+    /// Number of bytes that all ranks together send in one exchange.
     pub bytes: u64,
-    /// Seconds per phase of each rank, over all steps.
+    /// For each rank, the time that it spent in each phase in all steps together, in seconds.
     pub phases: Vec<[f64; 5]>,
-    /// Seconds of an exchange without computation: 10th percentile, median, 90th percentile.
+    /// The time of an exchange without computation, in seconds: 10th percentile, median, 90th percentile.
     pub exchange: [f64; 3],
-    /// Number of exchanges that `exchange` comes from.
+    /// Number of exchanges that were measured for `exchange`.
     pub samples: u64,
 }
 
 impl Measurement {
-    /// Returns the largest time of any rank in each phase, in seconds.
+    /// Returns, for each phase, the time of the rank that spent the most time in this phase, in seconds.
     pub fn slowest(&self) -> [f64; 5] {
         std::array::from_fn(|phase| {
             self.phases.iter().map(|times| times[phase]).fold(0.0, f64::max)
         })
     }
 
-    /// Returns how often a phase ran.
+    /// Returns how often the phase with index `phase` ran.
     pub fn calls(&self, phase: usize) -> u64 {
         if phase < 4 { self.exchanges } else { self.steps - self.exchanges }
     }
@@ -53,7 +53,7 @@ impl Measurement {
         let mut text = format!("{HEADER}\n");
         let mut row = |rank: &str, phase: &str, calls: u64, seconds: f64| {
             let each = if calls == 0 { 0.0 } else { seconds / calls as f64 * 1e6 };
-            // Writing to a string cannot fail.
+            // Writing to a string cannot fail, so the result is ignored.
             let _infallible = writeln!(
                 text,
                 "{},{},{},{},{},{rank},{phase},{calls},{seconds:.9},{each:.3}",
@@ -71,7 +71,7 @@ impl Measurement {
         text
     }
 
-    /// Parses the text of [`to_csv`](Measurement::to_csv).
+    /// Parses a text that [`to_csv`](Measurement::to_csv) has written.
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if lines.next() != Some(HEADER) {
@@ -111,7 +111,7 @@ impl Measurement {
             }
             let place = PHASES.iter().position(|&name| name == phase).ok_or_else(bad)?;
             let rank = whole(rank)?;
-            // The rows are ordered by rank, so a new rank is always the next one.
+            // The rows are ordered by rank, so a rank without a row so far must be the next rank.
             if rank == result.phases.len() as u64 {
                 result.phases.push([0.0; 5]);
             }
@@ -128,20 +128,20 @@ const HEADER: &str =
     "jit,setup,steps,exchanges,bytes_per_exchange,rank,phase,calls,seconds,us_per_call";
 const EXCHANGE: [&str; 3] = ["exchange_p10", "exchange_median", "exchange_p90"];
 
-/// Returns every rank's times, on every rank.
+/// Returns the times of all ranks. Every rank calls this function and gets the same result.
 pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Vec<[f64; 5]>> {
     let own = [phases.start, phases.interior, phases.wait, phases.rim, phases.plain];
     let mut all = vec![0.0; comm.size() * own.len()];
     for (slot, time) in all[comm.rank() * own.len()..].iter_mut().zip(own) {
         *slot = time.as_secs_f64();
     }
-    // Each slot has the value of one rank; the other ranks add zeros.
+    // In each slot, one rank has its time and the other ranks have zero, so the sum is the time of that rank.
     comm.allreduce(&mut all, Op::Sum)?;
     Ok(all.as_chunks().0.to_vec())
 }
 
-/// Measures exchanges without computation. Each exchange begins at a barrier, and its time is the time of the
-/// slowest rank. Returns the sorted times in seconds; every rank gets the same times.
+/// Measures exchanges without computation. Every exchange begins after a barrier, and its time is that of the
+/// slowest rank. Returns the sorted times in seconds. Every rank gets the same times.
 pub fn exchange_alone(
     comm: &Communicator,
     mut exchange: impl FnMut() -> typepack::Result<Duration>,
@@ -151,7 +151,8 @@ pub fn exchange_alone(
     const BUDGET: f64 = 0.2;
     let mut times = Vec::with_capacity(WARM_UP + SAMPLES);
     let mut spent = 0.0;
-    // Every rank has the numbers of the slowest rank, so all ranks stop after the same number of exchanges.
+    // `spent` has the same value on every rank, because it sums the times of the slowest rank. So all ranks
+    // stop after the same number of exchanges.
     while times.len() < WARM_UP + 11 || (spent < BUDGET && times.len() < WARM_UP + SAMPLES) {
         let begin = Instant::now();
         comm.barrier()?;

@@ -1,30 +1,33 @@
-//! Reads NumPy's .npy files of doubles, and checks every byte of the header.
+//! Reads .npy files of doubles, a file format of NumPy. Checks every byte of the header.
 //!
-//! `initial.rs` uses this file. It reads versions 1, 2 and 3 of the format, with `<f8` values in C or Fortran
-//! order. The header is a Python dictionary literal of three entries. The parser accepts exactly the literals
-//! of such a header (strings, booleans, tuples of whole numbers), in any order and spacing.
+//! The functions here read versions 1, 2 and 3 of the format, with `<f8` values in C or Fortran order. The
+//! header is a Python dictionary literal of three entries. The parser accepts only the three kinds of
+//! literals that such a header has: strings, booleans, and tuples of whole numbers. The order of the entries
+//! and the spacing are free.
 //!
-//! Invariants: the reader allocates memory for a size from the header only after it has checked the size
-//! against the file's real length. Every error is one clause.
+//! A size in the header is not trusted: `initial.rs` compares it with the real length of the file before it
+//! allocates memory for the values. Every error text is one clause.
 
 /// The first bytes of a .npy file.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The longest header that the parser accepts. NumPy also refuses longer headers by default.
+/// The largest number of bytes of a header that the parser accepts. NumPy has the same limit by default.
 const HEADER_MAX: usize = 10_000;
 
 /// A parsed header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Extent of each dimension.
+    /// The extent of each dimension.
     pub shape: Vec<usize>,
-    /// Whether the first dimension is the fastest, instead of the last.
+    /// True if the first index varies fastest in the file (Fortran order); false if the last one does (C
+    /// order).
     pub fortran: bool,
-    /// The byte offset of the values.
+    /// The offset of the values from the beginning of the file, in bytes.
     pub data: usize,
 }
 
-/// Parses the beginning of a file. `file` may end anywhere after the header.
+/// Parses the header. `file` contains at least the header at the beginning of the file, and may contain any
+/// number of bytes after it.
 pub fn header(file: &[u8]) -> Result<Header, String> {
     if file.len() < 10 || !file.starts_with(MAGIC) {
         return Err("not a .npy file".into());
@@ -107,8 +110,8 @@ impl<'a> Parser<'a> {
         if self.take(wanted) { Ok(()) } else { Err(format!("'{wanted}' is missing")) }
     }
 
-    /// Parses a quoted string. The strings of a valid header have no escapes, so the parser does not know
-    /// them.
+    /// Parses a quoted string. The strings of a valid header have no escape sequences, so the parser treats a
+    /// backslash as an ordinary character.
     fn string(&mut self) -> Result<&'a str, String> {
         let quote = if self.take('\'') {
             b'\''
@@ -152,16 +155,18 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the values in C order from the bytes after the header, which are in C or Fortran order.
+/// Returns the values in C order. `bytes` has the values after the header, in the order that the header
+/// states.
 ///
-/// `bytes` holds as many doubles as the product of `shape`.
+/// The caller passes as many doubles as the product of the extents in `header.shape`.
 pub fn values(header: &Header, bytes: &[u8]) -> Vec<f64> {
     let double = |chunk: &[u8; 8]| f64::from_le_bytes(*chunk);
     let (words, _) = bytes.as_chunks::<8>();
     if !header.fortran {
         return words.iter().map(double).collect();
     }
-    // In C order the last dimension is the fastest, so the loop increments the last index first.
+    // The loop below visits the values in C order. In C order the last index varies fastest, so the loop
+    // increments the last index first.
     let mut strides = vec![1; header.shape.len()];
     for d in 1..strides.len() {
         strides[d] = strides[d - 1] * header.shape[d - 1];

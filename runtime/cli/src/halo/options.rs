@@ -1,7 +1,7 @@
-//! The arguments of `typepack halo`. This file parses and checks each argument alone.
+//! The arguments of `typepack halo`. The checks here look at one argument at a time.
 //!
-//! `job.rs` does the checks that need the job: whether the rank grid fits the number of ranks, and whether a
-//! file exists.
+//! `job.rs` does the checks that depend on several arguments or on the job, for example whether the rank grid
+//! fits the number of ranks, and whether a file exists.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-/// The arguments. The texts here and at `Command::Halo` in `main.rs` are the help.
+/// The arguments. `typepack halo --help` prints the comments of the fields and that of `Command::Halo` in
+/// `main.rs`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +71,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the defaults of the command line for a grid on these ranks.
+    /// Returns the options for a grid, a rank grid and a number of steps, with the defaults of the command
+    /// line for all other options.
     pub fn new(grid: Triple, ranks: Triple, steps: Count) -> Self {
         Self {
             grid,
@@ -134,7 +136,7 @@ pub enum Way {
 macro_rules! named {
     ($($ty:ty),*) => {
         $(impl fmt::Display for $ty {
-            /// Writes the value as on the command line.
+            /// Writes the value as the user writes it on the command line.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let value = self.to_possible_value();
                 f.write_str(value.as_ref().map_or("", |value| value.get_name()))
@@ -186,7 +188,7 @@ fn positive(text: &str) -> Result<usize, String> {
         return Err(format!("'{text}' is not a whole number"));
     }
     match text.parse::<i64>() {
-        // Lossless: the value is positive, and typepack runs only on systems with 64-bit usize.
+        // Lossless: the value is positive, and typepack runs only on systems where `usize` has 64 bits.
         Ok(value) if value >= 1 => Ok(value as usize),
         Ok(_) => Err(format!("{text} is too small; it must be at least 1")),
         Err(_) if text.starts_with('-') => {

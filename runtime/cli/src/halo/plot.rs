@@ -1,8 +1,9 @@
 //! Draws the times of one or two runs as an SVG picture.
 //!
-//! On the left: the time per step, one bar per run and rank, stacked by phase. On the right: the time of an
-//! exchange without computation, as median, 10th and 90th percentile. `job.rs` passes the [`Measurement`] of
-//! this run and, for `--compare`, the one of an earlier run.
+//! The left half shows the time per step. It has one bar per run and rank, and the times of the phases are
+//! stacked in a bar. The right half shows the time of an exchange without computation: the median, and the
+//! 10th and 90th percentiles. `job.rs` passes the [`Measurement`] of this run and, for `--compare`, that of
+//! an earlier run.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -38,7 +39,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
     let (_, below) = root.split_vertically(48);
     let (left, right) = below.split_horizontally(560);
 
-    // Left: phases.
+    // The left half: the times of the phases.
     let bars: Vec<(String, [f64; 5])> = runs
         .iter()
         .flat_map(|run| {
@@ -88,7 +89,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
         .border_style(INK.mix(0.3))
         .label_font(font(12))
         .draw()?;
-    // With many ranks the names would overlap, so the picture shows fewer and shorter names.
+    // The names of many bars would overlap, so the picture then shows fewer and shorter names.
     let every = bars.len().div_ceil(6);
     for (place, (name, _)) in bars.iter().enumerate().step_by(every) {
         let (x, y) = chart.backend_coord(&(place as f64 + 0.5, 0.0));
@@ -100,7 +101,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
         root.draw(&Text::new(name, (x, y + 22), centred(12)))?;
     }
 
-    // Right: the exchange without computation.
+    // The right half: the exchange without computation.
     let top = runs.iter().map(|run| run.exchange[2] * 1e6).fold(1e-3, f64::max) * 1.2;
     let mut chart = ChartBuilder::on(&right)
         .margin(16)

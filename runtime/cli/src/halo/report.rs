@@ -1,6 +1,6 @@
 //! The text that rank 0 prints at the end of a run.
 //!
-//! `job.rs` gathers the data. This file formats the text and does not communicate.
+//! `job.rs` gathers the data of all ranks. The code here only formats the text, and does not communicate.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -15,17 +15,19 @@ use super::measure::{Measurement, PHASES};
 pub struct Report<'a> {
     /// The times.
     pub measurement: &'a Measurement,
-    /// The faces of rank 0.
+    /// The faces of the block of rank 0.
     pub faces: &'a [FaceReport<3>],
-    /// The bytes per exchange that all ranks together send to other ranks.
+    /// Number of bytes that all ranks together send to other ranks in one exchange. (A rank may also be its
+    /// own neighbour.)
     pub bytes_to_others: u64,
-    /// The JIT's counters of rank 0.
+    /// The counters of the JIT on rank 0.
     pub jit: Counters,
-    /// The bytes that each executor of rank 0 has moved.
+    /// The numbers of bytes that each executor has moved on rank 0.
     pub moved: Bytes,
-    /// The checksum of the result, which every decomposition shares.
+    /// The checksum of the result. It does not depend on the decomposition.
     pub checksum: u64,
-    /// The serial time and the number of values, if the result was verified.
+    /// The time of the serial solution and the number of compared values; `None` if the result was not
+    /// verified.
     pub verified: Option<(Duration, usize)>,
 }
 

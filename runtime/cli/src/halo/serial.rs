@@ -1,15 +1,15 @@
 //! The serial solution on the whole grid, with which `--verify` compares the result.
 //!
-//! The serial solution has no blocks, no halos and no datatypes, and its loops run in a different order: each
-//! cell reads its neighbours in the whole grid. The two solutions share only the arithmetic of one cell
-//! (`cell.rs`) and the values at time 0 (`initial.rs`), so the comparison finds an error in any other part of
-//! either solution.
+//! The serial solution has no blocks, no halos and no datatypes: each cell reads its neighbours in the whole
+//! grid. Its loops also run in a different order than those of the parallel solution. The two solutions share
+//! only the arithmetic of one cell (`cell.rs`) and the values at time 0 (`initial.rs`), so the comparison
+//! finds an error in any other part of either solution.
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled};
 use super::initial::WALL;
 use super::options::{Boundary, Stencil};
 
-/// Returns the fields after `steps` steps.
+/// Returns the fields after `steps` time steps. `now` has the fields at time 0.
 pub fn solve(
     mut now: Vec<Vec<f64>>,
     grid: [usize; 3],
@@ -70,7 +70,9 @@ fn step<E: Equation>(
     }
 }
 
-/// Returns the cell `step - 1` cells from `place` in a dimension of `extent` cells, or `None` for the wall.
+/// Returns the position of a neighbour of the cell at `place` in a dimension of `extent` cells: of the
+/// previous cell if `step` is 0, of the cell itself if `step` is 1, and of the next cell if `step` is 2.
+/// Returns `None` if the neighbour is beyond a fixed boundary.
 fn neighbour(place: usize, step: usize, extent: usize, boundary: Boundary) -> Option<usize> {
     match (place + step, boundary) {
         (0, Boundary::Periodic) => Some(extent - 1),

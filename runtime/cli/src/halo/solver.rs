@@ -1,19 +1,24 @@
-//! The parallel solution on one rank's block: exchange, interior, rim, and the steps without an exchange.
+//! The parallel solution on the block of one rank. A step with an exchange starts the exchange, computes the
+//! interior of the block meanwhile, waits for the exchange, and then computes the rim. The other steps only
+//! compute.
 //!
-//! `job.rs` builds a [`Solver`] from a [`Part`] and runs it. `report.rs` prints its [`Phases`].
+//! `job.rs` makes a [`Solver`] for a [`Part`] and runs its steps. `report.rs` prints the [`Phases`] of the
+//! solver.
 //!
 //! # A wide halo
 //!
-//! With a halo of W cells, one exchange serves W steps. After the exchange all W layers are valid. Each step
-//! uses up one layer: the first step computes the block and W-1 layers around it, the second step computes
-//! the block and W-2 layers, and the last step computes only the block. Both neighbours compute the layers
-//! that overlap. If two steps follow one exchange, the second step needs the corners of the layers, even with
-//! the 7-point equation. So all runs exchange with 26 neighbours, except the 7-point equation with W = 1.
+//! With a halo of W cells, one exchange is enough for W steps. After the exchange, all W layers of the halo
+//! are valid. Each step uses up one layer: the first step computes the block and W-1 layers around it, the
+//! second step computes the block and W-2 layers, and the last step computes only the block. So a rank
+//! computes some cells that a neighbour computes too. If two steps follow one exchange, the second step needs
+//! the corners of the layers, even with the 7-point equation. So the ranks exchange with 26 neighbours,
+//! except for the 7-point equation with W = 1, which needs only 6.
 //!
 //! # Invariants
 //!
 //! - Cells beyond a fixed boundary hold [`WALL`] in both buffers, and no step writes them.
-//! - During an exchange the solver computes only cells that need no halo, and reads only owned cells.
+//! - During an exchange the solver computes only cells whose new values do not depend on the halo, and reads
+//!   only owned cells.
 
 use std::time::{Duration, Instant};
 
@@ -26,29 +31,31 @@ use super::hand::Hand;
 use super::initial::WALL;
 use super::options::{Boundary, Stencil, Way};
 
-/// The time that a run has spent in each phase.
+/// The time that a rank has spent in each phase of its steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// Starting exchanges: posting receives, packing and posting sends.
+    /// Starting exchanges: posting the receives, packing, and posting the sends.
     pub start: Duration,
-    /// Computing the interior while messages are under way, including the progress of the messages.
+    /// Computing the interior while messages are under way, including the calls that make progress for the
+    /// messages.
     pub interior: Duration,
     /// Waiting for the end of the exchange.
     pub wait: Duration,
-    /// Computing the cells that need the halo.
+    /// Computing the cells whose new values depend on the halo.
     pub rim: Duration,
     /// Steps without an exchange (wide halos only).
     pub plain: Duration,
 }
 
-/// One rank's share of the computation.
+/// The computation of one rank: its fields, their exchange, and the times.
 pub struct Solver {
     halo: Halo<f64, 3>,
-    /// The exchange with hand-written loops, if the options select it.
+    /// The exchange with hand-written loops; `None` if the options select datatypes.
     hand: Option<Hand<f64>>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,
-    /// Whether the grid continues beyond the block's low end and high end of each dimension.
+    /// For each dimension: whether the grid continues beyond the low end of the block, and whether it
+    /// continues beyond the high end.
     open: [[bool; 2]; 3],
     stencil: Stencil,
     phases: Phases,
@@ -56,7 +63,7 @@ pub struct Solver {
     steps: usize,
 }
 
-/// A box of cells in memory coordinates: `low[d] .. high[d]`.
+/// A box of cells: `low[d] .. high[d]` along each dimension `d`, in coordinates of the padded field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     low: [usize; 3],
@@ -64,7 +71,8 @@ struct Range {
 }
 
 impl Solver {
-    /// Allocates the fields of a block. `cartesian` has the rank grid's dimensions, z first.
+    /// Makes a solver for a block and allocates its fields. The dimensions of `cartesian` are those of the
+    /// rank grid, z first.
     pub fn new(
         cartesian: &Cartesian,
         part: Part,
@@ -114,17 +122,17 @@ impl Solver {
         &self.now
     }
 
-    /// Returns the current fields, for setting them before the first step.
+    /// Returns the current fields, so that the caller can set them before the first step.
     pub fn fields_mut(&mut self) -> &mut [Field<f64, 3>] {
         &mut self.now
     }
 
-    /// Returns the exchange plan.
+    /// Returns the halo exchange of this solver.
     pub fn halo(&self) -> &Halo<f64, 3> {
         &self.halo
     }
 
-    /// Returns the times of all steps so far.
+    /// Returns the time spent in each phase in all steps so far.
     pub fn phases(&self) -> Phases {
         self.phases
     }
@@ -134,7 +142,7 @@ impl Solver {
         self.exchanges
     }
 
-    /// Computes one step.
+    /// Computes one time step.
     pub fn step(&mut self) -> typepack::Result<()> {
         match self.stencil {
             Stencil::Star => self.step_with::<Star>(),
@@ -142,7 +150,7 @@ impl Solver {
         }
     }
 
-    /// Exchanges the halos of the current fields once, without computation, and returns the time.
+    /// Exchanges the halos of the current fields once, without computation. Returns the time that this took.
     pub fn exchange(&mut self) -> typepack::Result<Duration> {
         let begin = Instant::now();
         match &mut self.hand {
@@ -198,7 +206,8 @@ impl Solver {
         Ok(())
     }
 
-    /// Returns the block and `layers` layers around it, without the cells beyond a fixed boundary.
+    /// Returns the cells of the block and of `layers` layers around it, except for cells beyond a fixed
+    /// boundary.
     fn range(&self, layers: usize) -> Range {
         let (shape, width) = (self.halo.shape(), self.halo.width());
         Range {
@@ -209,20 +218,20 @@ impl Solver {
         }
     }
 
-    /// Returns the cells whose neighbours are all owned. The range is empty if the block is less than 3 cells
-    /// thick.
+    /// Returns the cells of the block whose neighbours are all in the block. The range is empty if the block
+    /// is less than 3 cells long along some dimension.
     fn inner(&self) -> Range {
         let (shape, width) = (self.halo.shape(), self.halo.width());
         Range { low: [width + 1; 3], high: shape.map(|extent| width + extent.max(2) - 1) }
     }
 }
 
-/// Access to rows of the current fields. Indices are memory coordinates.
+/// Gives access to parts of rows of the current fields. Indices are coordinates of the padded fields.
 trait Rows {
     fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64];
 }
 
-/// Rows of owned cells while an exchange is under way.
+/// Gives access to rows of owned cells while an exchange is under way.
 struct DuringExchange<'a> {
     interior: &'a Interior<'a, f64, 3>,
     width: usize,
@@ -236,7 +245,7 @@ impl Rows for DuringExchange<'_> {
     }
 }
 
-/// Rows of complete fields.
+/// Gives access to rows of whole padded fields, when no exchange is under way.
 struct Complete<'a> {
     fields: Vec<&'a [f64]>,
     padded: [usize; 3],
@@ -273,14 +282,15 @@ fn compute_interior<E: Equation>(
                 let x = inner.low[2]..inner.high[2];
                 compute_row::<E>(rows, new, padded, (field, fields), [z, y], x);
             }
-            // Messages move only inside calls of the library, so each plane makes one call.
+            // Messages make progress only inside calls of the library, so there is one such call after each
+            // plane.
             progress()?;
         }
     }
     Ok(())
 }
 
-/// Computes the cells of `all` that are not in `hole`.
+/// Computes the new values of the cells of `all` that are not in `hole`.
 fn compute_around<E: Equation>(
     now: &[Field<f64, 3>],
     new: &mut [Field<f64, 3>],
@@ -312,8 +322,9 @@ fn compute_around<E: Equation>(
     }
 }
 
-/// Computes the same values as [`compute_row`], for a few cells. The rim has one or two cells per row along
-/// x, and preparing nine slices costs more time than computing these cells.
+/// Computes the same values as [`compute_row`], but is faster for a few cells. At its ends along x, the rim
+/// has one or two cells per row, and preparing the nine slices of `compute_row` would take longer than
+/// computing these cells.
 #[inline(always)]
 fn compute_few<E: Equation>(
     rows: &Complete<'_>,

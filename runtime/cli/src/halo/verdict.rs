@@ -1,10 +1,11 @@
-//! Compares the collected result with the serial solution, bit for bit.
+//! Compares the result of the parallel solution with the serial solution, bit for bit.
 //!
-//! Rank 0 runs this after `blocks.rs` has collected the result. `job.rs` tells the other ranks the outcome.
+//! Rank 0 compares the two after it has collected the result (`blocks.rs`). `job.rs` then tells the other
+//! ranks the outcome.
 
 use std::fmt;
 
-/// The difference of two sets of cubes.
+/// The difference between the result (`found`) and the serial solution (`wanted`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     field: usize,
@@ -29,7 +30,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the first difference and the number of differences, or `None` if all bits are equal.
+/// Returns the first difference and the number of values that differ; `None` if all bits are equal.
 pub fn compare(found: &[Vec<f64>], wanted: &[Vec<f64>], grid: [usize; 3]) -> Option<Difference> {
     let values = wanted.iter().map(Vec::len).sum();
     let mut first = None;

@@ -1,15 +1,16 @@
 //! Array arguments.
 //!
-//! The length of an array is another argument, or follows from another argument. Each function states the
-//! length where it reads the array. The library cannot detect a wrong length. Memory for a copy is requested
-//! before the array is read, and a lack of memory is an error, not the end of the process.
+//! A C call passes the length of an array in another argument, or the length follows from another argument.
+//! Each function of the C face states the length where it reads the array. The library cannot detect a wrong
+//! length. A function that copies an array first allocates the memory for the copy. If there is not enough
+//! memory, the function returns an error; the process does not abort.
 
 use super::{FromC, Place};
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
-/// Reserves memory for `length` entries.
+/// Returns an empty vector that has memory for `length` entries.
 ///
 /// # Errors
 /// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
@@ -22,7 +23,8 @@ pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
     Ok(entries)
 }
 
-/// An array that the call reads: null, or readable for as many entries as the standard prescribes.
+/// An array that the call reads. The pointer is null, or the array is readable for the number of entries that
+/// the standard prescribes for the argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Array<T>(pub(super) *const T);
@@ -36,7 +38,7 @@ impl<T: Copy> Array<T> {
     /// # Safety
     ///
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
-    /// - The iterator is not used after the C call returns.
+    /// - The caller does not use the iterator after the C call returns.
     pub unsafe fn entries(
         self,
         length: usize,
@@ -45,8 +47,9 @@ impl<T: Copy> Array<T> {
         if self.0.is_null() && length > 0 {
             return Err(Failure::null(argument));
         }
-        // SAFETY: there are entries, so the pointer is not null, and the array has `length` entries
-        // (first condition of `# Safety`), of which `i` is one. They are readable (promise of `Array`).
+        // SAFETY: `i` is less than `length`, so `length` is not 0, and the check above has shown that the
+        // pointer is not null. The array has at least `length` entries (first condition of `# Safety`), and
+        // they are readable (promise of `Array`).
         Ok((0..length).map(move |i| unsafe { self.0.add(i).read_unaligned() }))
     }
 
@@ -60,8 +63,8 @@ impl<T: Copy> Array<T> {
     ///
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn copy(self, length: usize, argument: &'static str) -> Result<Vec<T>> {
-        // SAFETY: the array has `length` entries (condition of `# Safety`); they are read before this
-        // returns.
+        // SAFETY: the array has at least `length` entries (condition of `# Safety`). This function reads them
+        // before it returns, so before the C call returns.
         let entries = unsafe { self.entries(length, argument)? };
         let mut copy = room(length, argument)?;
         copy.extend(entries);
@@ -69,16 +72,17 @@ impl<T: Copy> Array<T> {
     }
 }
 
-/// An array that the call fills: null, or writable for as many entries as the standard prescribes.
+/// An array that the call fills. The pointer is null, or the array is writable for the number of entries that
+/// the standard prescribes for the argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct OutArray<T>(pub(super) *mut T);
 
 impl<T> OutArray<T> {
-    /// Stands for an array that the caller has not passed.
+    /// The value for an array argument that the C caller did not pass.
     pub const NONE: Self = Self(std::ptr::null_mut());
 
-    /// Checks that the caller passed an address.
+    /// Checks that the caller passed an address, and returns the entries to write.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0.
@@ -93,7 +97,7 @@ impl<T> OutArray<T> {
         Ok(Places { array: self.0, length })
     }
 
-    /// Returns the places of an array that may be ignored; `None` if the pointer is null.
+    /// Returns the entries of an array that the caller may omit; `None` if the pointer is null.
     ///
     /// # Safety
     ///
@@ -103,25 +107,25 @@ impl<T> OutArray<T> {
     }
 }
 
-/// An array that the call reads and changes: null, or readable and writable for as many entries as the
-/// standard prescribes.
+/// An array that the call reads and changes. The pointer is null, or the array is readable and writable for
+/// the number of entries that the standard prescribes for the argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct InOutArray<T>(pub(super) *mut T);
 
 impl<T> InOutArray<T> {
-    /// Returns the array as one that the call reads.
+    /// Returns the same array as an [`Array`], for reading.
     pub fn input(self) -> Array<T> {
         Array(self.0)
     }
 
-    /// Returns the array as one that the call fills.
+    /// Returns the same array as an [`OutArray`], for writing.
     pub fn output(self) -> OutArray<T> {
         OutArray(self.0)
     }
 }
 
-/// The entries of an array of the caller, to be written until the call returns.
+/// The entries of an array of the C caller. The library may write them until the C call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<T> {
     /// Writable for `length` entries; null only if `length` is 0.
@@ -130,21 +134,21 @@ pub struct Places<T> {
 }
 
 impl<T> Places<T> {
-    /// Returns the place of entry `i`.
+    /// Returns the address of entry `i`, for writing.
     ///
     /// # Panics
     /// Panics if the array has no entry `i`.
     #[inline]
     pub fn at(&self, i: usize) -> Place<T> {
         assert!(i < self.length, "entry {i} of an array of {} entries", self.length);
-        // SAFETY: `i` is less than `length` (checked above), for which the array is writable.
+        // SAFETY: `i` is less than `length` (checked above), and the array is writable for `length` entries.
         Place(unsafe { self.array.add(i) })
     }
 
     /// Writes `values`, beginning with entry 0.
     ///
     /// # Panics
-    /// Panics if the array has fewer entries.
+    /// Panics if the array has fewer entries than `values`.
     pub fn fill(&self, values: impl IntoIterator<Item = T>) {
         for (i, value) in values.into_iter().enumerate() {
             self.at(i).set(value);
@@ -153,13 +157,13 @@ impl<T> Places<T> {
 }
 
 impl<T> From<Place<T>> for Places<T> {
-    /// Returns the place as an array of one entry.
+    /// Returns `place` as an array of one entry.
     fn from(place: Place<T>) -> Self {
         Self { array: place.address(), length: 1 }
     }
 }
 
-/// Bytes of a value whose type C does not know.
+/// Reads the bytes of a value that C passes as `const void *` or `void *`.
 impl FromC<*mut c_void> for Array<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -167,7 +171,7 @@ impl FromC<*mut c_void> for Array<u8> {
     }
 }
 
-/// The array for the bytes of a value whose type C does not know.
+/// Writes the bytes of a value that C passes as `void *`.
 impl FromC<*mut c_void> for OutArray<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -182,8 +186,8 @@ mod tests {
     #[test]
     fn more_than_there_is_memory_for_is_an_error() {
         let one = 7_u64;
-        // SAFETY: the array has one entry. The other calls end before they read: there is no memory for a
-        // copy, or the pointer is null.
+        // SAFETY: the first call reads the one entry of the array. The other calls read nothing: the second
+        // finds no memory for its copy, and the last two get a null pointer.
         unsafe {
             assert_eq!(Array(&one).copy(1, "a").expect("one entry"), [7]);
             let refused = Array(&one).copy(usize::MAX, "a").expect_err("refused");

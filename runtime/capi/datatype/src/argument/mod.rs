@@ -1,21 +1,22 @@
 //! Pointer arguments of C calls, and what the C caller promises about each of them.
 //!
-//! An exported function turns every pointer that it gets into one of the types below ([`FromC`]). That is the
-//! one step that trusts the C caller. The signature of a function of the C face states which promise it
-//! needs: [`Output`] for a result, [`InOut`] for a value that the call reads and replaces, [`Input`] for a
-//! value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and [`TextBuffer`]
-//! for strings, `StatusOutput` (`status.rs`) for a status that may be ignored. After this step, reading and
-//! writing are safe, with one exception: the function must know how many entries the standard prescribes for
-//! an array.
+//! An exported function turns every pointer that it gets into one of the types below ([`FromC`]). Only this
+//! step trusts the C caller. The signature of a function of the C face states which promise of the caller the
+//! function needs: [`Output`] for a result, [`InOut`] for a value that the call reads and replaces, [`Input`]
+//! for a value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and
+//! [`TextBuffer`] for strings, and `StatusOutput` (`status.rs`) for a status that the caller may ignore.
+//! After this step, reading and writing are safe Rust, except for arrays: the function must know how many
+//! entries the standard prescribes for an array.
 //!
 //! If a pointer is null where the standard requires an address, the call returns `MPI_ERR_ARG`, and the error
-//! text names the argument. A function checks its pointers before it changes anything. All accesses are
-//! unaligned, because a C program may cast an address that it did not align.
+//! text names the argument. A function checks its pointers before it changes anything. All reads and writes
+//! are unaligned ones, because a C program may pass an address that is not aligned for the type.
 //!
 //! Buffers of elements stay raw pointers, because two other arguments, the count and the datatype, describe
-//! their contents. Functions with such a buffer are `unsafe`.
+//! their contents. Functions that get such a buffer are `unsafe`.
 //!
-//! Values of these types must not outlive the C call. They are kept in local variables only.
+//! Values of these types must not outlive the C call. The functions of the C face keep them in local
+//! variables only.
 
 mod array;
 mod text;
@@ -26,17 +27,19 @@ pub use text::{Text, TextBuffer, TextOutput, TextPlace};
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
-/// A parameter of the C face that is made from a pointer of a C call.
+/// A parameter type of the C face. An exported function makes its value from a pointer of type `P` that the C
+/// caller passed.
 pub trait FromC<P> {
-    /// Trusts the C caller's promise about `pointer`.
+    /// Returns the parameter for `pointer`. This function trusts what the C caller promises about `pointer`.
     ///
     /// # Safety
     ///
-    /// - Until the C call returns, `pointer` is what the documentation of `Self` asks for.
+    /// - Until the C call returns, `pointer` has the properties that the documentation of `Self` states.
     unsafe fn from_c(pointer: P) -> Self;
 }
 
-/// An address that stays an address: the C caller promises nothing about it.
+/// A pointer that the function uses only as an address, for example to compare it. The C caller promises
+/// nothing about the memory there.
 impl<P> FromC<P> for P {
     #[inline(always)]
     unsafe fn from_c(pointer: P) -> P {
@@ -44,7 +47,8 @@ impl<P> FromC<P> for P {
     }
 }
 
-/// Makes one of the types of this module from the kinds of pointers that C has for it.
+/// Implements [`FromC`] for types of this module. The words after a type say whether C passes a `const` or a
+/// mutable pointer for it, or either.
 macro_rules! from_c {
     ($($name:ident: $($mutability:ident)*;)*) => {
         $($(
@@ -67,7 +71,7 @@ from_c! {
     InOutArray: mut;
 }
 
-/// C declares the address of a pointer of any type as `void *`.
+/// For results that are pointers of any type: C declares the address of such a pointer as `void *`.
 impl FromC<*mut c_void> for Output<*mut c_void> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -75,16 +79,16 @@ impl FromC<*mut c_void> for Output<*mut c_void> {
     }
 }
 
-/// The address for a result: null, or an address that may be written.
+/// The address for a result. The address is null, or the library may write a `T` there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Output<T>(*mut T);
 
 impl<T> Output<T> {
-    /// Checks that the caller passed an address.
+    /// Checks that the caller passed an address, and returns the place for the result.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` that names `argument` if the pointer is null.
+    /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     #[inline]
     pub fn required(self, argument: &'static str) -> Result<Place<T>> {
         if self.0.is_null() {
@@ -101,25 +105,27 @@ impl<T> Output<T> {
     }
 }
 
-/// The address of a value that the call reads and replaces: null, or an address that may be read and written.
+/// The address of a value that the call reads and replaces. The address is null, or the library may read and
+/// write a `T` there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct InOut<T>(*mut T);
 
 impl<T: Copy> InOut<T> {
-    /// Returns the value, and the place for the new one.
+    /// Returns the present value, and the place for the new value.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` that names `argument` if the pointer is null.
+    /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     #[inline]
     pub fn read(self, argument: &'static str) -> Result<(T, Place<T>)> {
         let place = Output(self.0).required(argument)?;
-        // SAFETY: the pointer is not null (`required`), so it may be read (promise of `InOut`).
+        // SAFETY: `required` has checked that the pointer is not null, so a `T` is readable there (promise of
+        // `InOut`).
         Ok((unsafe { self.0.read_unaligned() }, place))
     }
 }
 
-/// The address of a value that the call reads: null, or an address that may be read.
+/// The address of a value that the call reads. The address is null, or the library may read a `T` there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Input<T>(*const T);
@@ -128,30 +134,31 @@ impl<T: Copy> Input<T> {
     /// Returns the value.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` that names `argument` if the pointer is null.
+    /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     #[inline]
     pub fn read(self, argument: &'static str) -> Result<T> {
         if self.0.is_null() {
             return Err(Failure::null(argument));
         }
-        // SAFETY: the pointer is not null, so it may be read (promise of `Input`).
+        // SAFETY: the pointer is not null (checked above), so a `T` is readable there (promise of `Input`).
         Ok(unsafe { self.0.read_unaligned() })
     }
 }
 
-/// An address of the caller that may be written until the call returns. It is not null.
+/// An address that the C caller passed, and that is not null. The library may write a `T` there until the C
+/// call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<T>(*mut T);
 
 impl<T> Place<T> {
-    /// Writes the result.
+    /// Writes `value` to the place.
     #[inline]
     pub fn set(self, value: T) {
         // SAFETY: `self.0` may be written (promise of `Place`).
         unsafe { self.0.write_unaligned(value) };
     }
 
-    /// Returns the address. It may be written.
+    /// Returns the address of the place. The caller of this function may write a `T` there.
     #[inline]
     pub(crate) fn address(self) -> *mut T {
         self.0

@@ -1,14 +1,16 @@
 //! Strings from C and for C.
 //!
-//! A string is read up to the limit that the standard sets for its kind, and no further: a string without an
-//! end is an error. A result is cut to the size of the buffer that the standard guarantees, and terminated.
-//! Names of objects are cut (MPI-5.0 section 7.8).
+//! The library reads a string from C only up to the limit that the standard sets for such strings, for
+//! example `MPI_MAX_INFO_KEY` for keys. A string that does not end within the limit is an error. Names of
+//! objects are an exception: the library truncates a name that is too long (MPI-5.0 section 7.8). A string
+//! for C is truncated to the size of the buffer that the standard prescribes, and ends with a zero byte.
 
 use super::FromC;
 use crate::failure::{Failure, Result};
 use std::ffi::{c_char, c_int};
 
-/// A string that the call reads: null, or readable up to and including its first zero byte.
+/// A string that the call reads. The pointer is null, or the string is readable up to and including its first
+/// zero byte.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Text(*const c_char);
@@ -21,10 +23,12 @@ impl FromC<*const c_char> for Text {
 }
 
 impl Text {
-    /// Returns the bytes of a string that has at most `limit` bytes, its end included.
+    /// Returns the bytes of the string without the zero byte at its end. The string may have at most `limit`
+    /// bytes, including the zero byte.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` if the pointer is null, and `class` if the string does not end within the limit.
+    /// Returns `MPI_ERR_ARG` if the pointer is null, and an error of class `class` if the string does not end
+    /// within `limit` bytes.
     pub fn read(self, limit: c_int, argument: &'static str, class: c_int) -> Result<Vec<u8>> {
         let bytes = self.start(limit, argument)?;
         if bytes.len() >= limit as usize {
@@ -34,7 +38,8 @@ impl Text {
         Ok(bytes)
     }
 
-    /// Returns the bytes of a string, cut so that they fit into `limit` bytes together with an end.
+    /// Returns the bytes of the string without the zero byte at its end. A longer string is truncated to its
+    /// first `limit - 1` bytes.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null.
@@ -44,14 +49,14 @@ impl Text {
         Ok(bytes)
     }
 
-    /// Returns at most `limit` bytes of the string.
+    /// Returns the bytes of the string before its zero byte, but at most `limit` bytes.
     fn start(self, limit: c_int, argument: &'static str) -> Result<Vec<u8>> {
         if self.0.is_null() {
             return Err(Failure::null(argument));
         }
         // SAFETY: the pointer is not null, so the string is readable up to and including its first zero byte
-        // (promise of `Text`). `strnlen` stops there or at `limit`; the slice has only bytes that it has
-        // seen, and nobody writes to them during the call.
+        // (promise of `Text`). `strnlen` stops at that byte or after `limit` bytes. The slice has only bytes
+        // that `strnlen` has read, and the C caller lets nobody write to the string until the C call returns.
         let bytes = unsafe {
             let length = libc::strnlen(self.0, limit as usize);
             std::slice::from_raw_parts(self.0.cast::<u8>(), length)
@@ -60,8 +65,8 @@ impl Text {
     }
 }
 
-/// The address for a string: null, or writable for `ROOM` bytes, the buffer size that the standard
-/// prescribes.
+/// The address for a string. The address is null, or `ROOM` bytes are writable there. `ROOM` is the size of
+/// the buffer that the standard prescribes for the argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextOutput<const ROOM: c_int>(*mut c_char);
@@ -74,18 +79,20 @@ impl<const ROOM: c_int> FromC<*mut c_char> for TextOutput<ROOM> {
 }
 
 impl<const ROOM: c_int> TextOutput<ROOM> {
-    /// Checks that the caller passed an address.
+    /// Checks that the caller passed an address, and returns the buffer to write.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` that names `argument` if the pointer is null.
+    /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     pub fn required(self, argument: &'static str) -> Result<TextPlace> {
         const { assert!(ROOM > 0) };
-        // SAFETY: the buffer has `ROOM` bytes (promise of `TextOutput`), at least 1.
+        // SAFETY: the buffer has `ROOM` bytes (promise of `TextOutput`), and `ROOM` is at least 1 (asserted
+        // above).
         unsafe { TextBuffer(self.0).required(ROOM, argument) }
     }
 }
 
-/// The address for a string: null, or writable for as many bytes as another argument says.
+/// The address for a string. The address is null, or the bytes of a buffer are writable there. Another
+/// argument of the C call gives the number of bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextBuffer(*mut c_char);
@@ -98,10 +105,10 @@ impl FromC<*mut c_char> for TextBuffer {
 }
 
 impl TextBuffer {
-    /// Checks that the caller passed an address.
+    /// Checks that the caller passed an address, and returns the buffer to write.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` that names `argument` if the pointer is null.
+    /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     ///
     /// # Safety
     ///
@@ -115,7 +122,7 @@ impl TextBuffer {
     }
 }
 
-/// A buffer of the caller for a string, to be written until the call returns.
+/// A buffer of the C caller for a string. The library may write the buffer until the C call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct TextPlace {
     /// Not null, and writable for `room` bytes.
@@ -125,12 +132,13 @@ pub struct TextPlace {
 }
 
 impl TextPlace {
-    /// Writes `bytes` and a terminating zero byte, cut to `self.room` bytes in total. Returns the number of
-    /// bytes before the zero byte.
+    /// Writes `bytes` and a terminating zero byte. If the buffer is too small, only the first `self.room - 1`
+    /// bytes and the zero byte are written. Returns the number of bytes before the zero byte.
     pub fn write(self, bytes: &[u8]) -> c_int {
         let bytes = &bytes[..bytes.len().min(self.room - 1)];
-        // SAFETY: `buffer` is writable for `room` bytes, and `bytes` with the end has no more. `bytes` is
-        // memory of this library, so it does not overlap the caller's buffer.
+        // SAFETY: `buffer` is writable for `room` bytes. The line above has truncated `bytes`, so that
+        // `bytes` and the zero byte have at most `room` bytes together. `bytes` is memory of this library, so
+        // it does not overlap the caller's buffer.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.buffer.cast::<u8>(), bytes.len());
             self.buffer.add(bytes.len()).write(0);

@@ -1,23 +1,25 @@
 //! Handles: numbers that stand for objects.
 //!
 //! The handle of a user's object is a number above the predefined handles. It consists of the object's kind,
-//! the object's place in the [`Table`](table::Table) of the kind, and the place's generation: how often the
-//! place has been used. The lower 32 bits alone are the handle's integer (`MPI_X_toint`), which is unique
-//! among live handles. The upper 32 bits complete the generation, so that a freed handle stays invalid for
-//! the next 2^38 uses of its place. The library never follows a handle as an address: it looks the handle up,
-//! and does not find a stale, foreign or null handle.
+//! the index of the object's place in the [`Table`](table::Table) of the kind, and the generation of the
+//! place. The generation counts how often the place has been used before. The lower 32 bits of a handle are
+//! the integer that `MPI_X_toint` returns. This integer is unique among live handles. The upper 32 bits hold
+//! the rest of the generation, so that a freed handle stays invalid for the next 2^38 uses of its place. The
+//! library never uses a handle as an address. It looks the handle up in the table, and the lookup of a stale,
+//! foreign or null handle finds nothing.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0
 //!   generation >> 6   kind   generation    place
 //! ```
 //!
-//! `table.rs` finds objects. `thread_cache.rs` finds the objects that a thread used last, without a lock.
+//! `table.rs` has the tables, which need a lock. `thread_cache.rs` finds the objects that a thread used last
+//! without a lock.
 
 pub mod table;
 pub mod thread_cache;
 
-/// The kinds of objects that users make. The values are part of handles, and never 0.
+/// The kinds of objects that users make. A handle contains the number of its kind, which is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -45,9 +47,9 @@ pub enum Kind {
     Session,
 }
 
-/// Bits of a place.
+/// Number of bits of a place's index.
 const PLACE_BITS: u32 = 22;
-/// Bits of the generation below the kind.
+/// Number of bits of the generation in the lower half of a handle, below the kind.
 const LOW_BITS: u32 = 6;
 
 /// The fields of a user's handle.
@@ -76,7 +78,7 @@ impl Parts {
     }
 }
 
-/// Returns the integer of a handle, predefined or not.
+/// Returns the integer that `MPI_X_toint` returns for a handle, predefined or not.
 pub fn to_int(handle: usize) -> i32 {
     handle as u32 as i32
 }

@@ -1,8 +1,8 @@
-//! The objects of one kind, found by handle.
+//! Tables of objects. A table has the objects of one kind and finds them by their handles.
 //!
-//! Each kind has one lock, which is held while the table is read or changed. The table returns counted
-//! references: an object that is freed while another thread uses it is dropped when that use ends.
-//! `thread_cache.rs` avoids the lock.
+//! Each table has one lock. A function holds the lock while it reads or changes the table. The table returns
+//! counted references, so an object that is freed while another thread uses it is dropped only when that
+//! thread's use ends. `thread_cache.rs` finds recently used objects without the lock.
 
 use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
 use crate::abi;
@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The number of free places that must exist before the table uses one of them again. The lower half of a
-/// handle has 64 generations, so the integer of a freed handle stays invalid for 64 times as many uses.
+/// The table reuses a free place only if it has more free places than this. The lower half of a handle
+/// distinguishes 64 generations, so the integer of a freed handle stays invalid until the table has made at
+/// least `64 * REST` further handles. (A full table reuses its places earlier.)
 const REST: usize = 1024;
 
 #[derive(Debug)]
@@ -27,12 +28,13 @@ struct Slots<T> {
     free: VecDeque<u32>,
 }
 
-/// All objects of a kind.
+/// All objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {
     kind: Kind,
     slots: RwLock<Slots<T>>,
-    /// Counts removals. An object that was found is still in the table while this number stays the same.
+    /// Number of removals so far. While this number does not change, every object that was found is still in
+    /// the table.
     removals: AtomicU64,
 }
 
@@ -43,8 +45,8 @@ impl<T> Table<T> {
         Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
     }
 
-    // A poisoned lock is fine: each change ends with one assignment, so a panic leaves the slots either
-    // unchanged or completely changed.
+    // The table may be used after a panic poisoned its lock. No call under the lock can panic between two
+    // assignments to the slots, so the slots are consistent.
     fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,21 +55,21 @@ impl<T> Table<T> {
         self.slots.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives an object a handle.
+    /// Adds an object to the table and returns its handle.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
     pub fn insert(&self, object: Arc<T>) -> Result<usize> {
         let handle = self.reserve()?;
         self.fill(handle, object);
         Ok(handle)
     }
 
-    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then a lookup of the
-    /// handle finds no object.
+    /// Returns a handle for an object that [`fill`](Self::fill) will add. Until `fill` is called, a lookup of
+    /// the handle finds no object.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
     pub fn reserve(&self) -> Result<usize> {
         let mut slots = self.write();
         let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
@@ -86,7 +88,7 @@ impl<T> Table<T> {
         Ok(Parts { kind: self.kind as u32, place, generation }.handle())
     }
 
-    /// Adds the object of a reserved handle.
+    /// Adds the object for a handle that [`reserve`](Self::reserve) returned.
     pub fn fill(&self, handle: usize, object: Arc<T>) {
         let parts = Parts::of(handle);
         let mut slots = self.write();
@@ -96,7 +98,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Frees a handle that was reserved and not filled.
+    /// Frees a handle that [`reserve`](Self::reserve) returned and that has no object yet. A handle with an
+    /// object stays unchanged.
     pub fn release(&self, handle: usize) {
         let parts = Parts::of(handle);
         let mut slots = self.write();
@@ -121,8 +124,10 @@ impl<T> Table<T> {
         self.slot(&self.read(), handle)?.object.clone()
     }
 
-    /// Returns whether a handle has an object: [`find`](Self::find) without a counted reference.
-    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for this function.
+    /// Returns whether a handle has an object. Unlike [`find`](Self::find), this function makes no counted
+    /// reference.
+    // Never inlined: with this function inlined, the fast paths for `MPI_COMM_WORLD` would need more
+    // registers and spill some of them to the stack.
     #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()
@@ -141,13 +146,13 @@ impl<T> Table<T> {
         object
     }
 
-    /// Returns how many objects have been removed.
+    /// Returns how many objects have been removed from this table so far.
     #[inline]
     pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// Returns the live handle that has this integer.
+    /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
     pub fn of_int(&self, integer: i32) -> Option<usize> {
         let parts = Parts::of(integer as u32 as usize);
         let slots = self.read();
@@ -194,7 +199,7 @@ mod tests {
         assert_eq!(table.of_int(super::super::to_int(one)), None);
         table.fill(one, Arc::new(1));
         assert_eq!(table.find(one).as_deref(), Some(&1));
-        // Only a handle without an object is released.
+        // `release` does nothing for `one`, which has an object, and frees `other`, which has none.
         table.release(one);
         table.release(other);
         assert!(table.has(one));

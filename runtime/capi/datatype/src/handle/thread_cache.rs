@@ -1,30 +1,33 @@
 //! Finds the objects that a thread used last, without a lock.
 //!
-//! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each
-//! thread caches a few handles of a kind with counted references to their objects. The cached handles are
-//! valid as long as the kind's table has not removed an object. A counter of removals shows this. The cache
-//! has four places. It drops a freed object when the thread looks for another object of the same place, or
-//! when the thread ends.
+//! A packing call takes a few nanoseconds. A lock and a reference count would take most of that time, so each
+//! thread caches a few handles of each kind, with counted references to their objects. A cached handle is
+//! valid while the table of the kind has removed no object since the handle was cached. The table counts its
+//! removals, and the cache compares the count. The cache of a thread has four places for objects. The thread
+//! drops a freed object when it caches another object in the same place, or when the thread ends.
 //!
-//! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's
-//! [`ThreadCache`], in the slot of their key (`typepack_engine::thread`), and find it without a call. If
-//! another thread has the slot, the thread has an entry of its own. It finds that entry through [`Home`], a
-//! thread-local variable, which also clears the entry when the thread ends.
+//! The cache of one thread for one kind is an entry, a `PerThread`. The [`ThreadCache`] of the kind is an
+//! array of entries. The key of a thread (`typepack_engine::thread`) selects a slot of this array, and most
+//! threads use the entry in their slot, which they find without a function call. If another thread uses that
+//! entry, the thread allocates an entry of its own. The thread finds the allocated entry through [`Home`], a
+//! thread-local variable. The destructor of `Home` clears the entry of the thread when the thread ends.
 //!
 //! # Safety
 //!
 //! Only one thread accesses the cells of an entry: the thread whose key is the entry's owner. This holds for
 //! two reasons:
 //!
-//! - A thread takes only an entry without an owner, by an atomic exchange, and only the owner gives the entry
-//!   up.
-//! - Two live threads never have the same key. A thread can end without giving its entry up: if the C library
-//!   did not end it, or if it does not exist in a forked child. Then the next thread with the same key takes
-//!   over the entry unchanged. It may use the cached objects, because any thread may. If the entry's count of
-//!   uses stays above 0, the entry caches no further objects.
+//! - A thread becomes the owner of an entry by an atomic exchange, which succeeds only if the entry has no
+//!   owner. Only the owner gives the entry up.
+//! - Two live threads never have the same key. A thread can vanish without giving its entry up: if it ends
+//!   without running its thread-local destructors, or if the process forks and the thread does not exist in
+//!   the child. Then the next thread with the same key takes over the entry unchanged. This thread may use
+//!   the cached objects, because any thread may use them. If the vanished thread left a count of uses above
+//!   0, the entry caches no further objects.
 //!
-//! A cached object is alive, because the entry holds a reference. The entry drops the reference only while it
-//! has no uses. A [`Held`] is a use, so it may follow the object's address.
+//! A cached object is alive, because the entry owns a counted reference to the object. The entry drops this
+//! reference only while its count of uses is 0. Each [`Held`] that points to the entry is counted as a use,
+//! so a `Held` may read the object at its address.
 
 use super::table::Table;
 use std::cell::{Cell, OnceCell};
@@ -38,17 +41,17 @@ use typepack_engine::thread::{SLOTS, key, slot};
 /// Number of handles of a kind that a thread caches.
 const PLACES: usize = 4;
 
-/// The cached handles of one kind, of all threads.
+/// The cached handles of one kind for all threads.
 pub struct ThreadCache<T: Send + Sync + 'static> {
     entries: [PerThread<T>; SLOTS],
 }
 
-/// The cached handles of one kind, of one thread.
+/// An entry: the cached handles of one kind for one thread.
 #[repr(align(64))]
 struct PerThread<T> {
     /// The thread's key; 0 if the entry has no owner.
     owner: AtomicUsize,
-    /// Number of [`Held`] that point to this entry.
+    /// Number of [`Held`] values that point to this entry.
     uses: Cell<usize>,
     places: [Place<T>; PLACES],
 }
@@ -61,8 +64,8 @@ struct Place<T> {
     object: Cell<*const T>,
 }
 
-// SAFETY: only the owner accesses the cells (this file's `# Safety`). Any thread may use and drop the
-// objects, because `T` is `Send + Sync`.
+// SAFETY: only the owner of an entry accesses its cells (`# Safety` at the top of this file). Any thread may
+// use and drop the objects, because `T` is `Send + Sync`.
 unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
 
 /// A count of removals that no table reaches.
@@ -73,11 +76,12 @@ impl<T> Place<T> {
         Self { handle: Cell::new(0), removals: Cell::new(NEVER), object: Cell::new(null()) }
     }
 
-    /// Caches another object, or none; returns the object that was cached.
+    /// Puts `object` into this place, or empties the place if `object` is `None`. Returns the object that the
+    /// place had before.
     ///
-    /// The order of the stores matters. If another thread forks between two stores, the child has a place
-    /// that matches no handle. This is needed because a new thread of the child may get the key of the
-    /// thread that was interrupted.
+    /// The order of the stores matters. If another thread forks the process between two of the stores, the
+    /// place matches no handle in the child, because its count of removals is [`NEVER`]. This is necessary
+    /// because a new thread of the child may get the key of the interrupted thread, and then uses this entry.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -86,8 +90,9 @@ impl<T> Place<T> {
         let before = self.object.replace(object.map_or(null(), Arc::into_raw));
         compiler_fence(Ordering::SeqCst);
         self.removals.set(removals);
-        // SAFETY: `before` is not null (`then`), so an earlier call of this function made it with
-        // `Arc::into_raw`. The `replace` above took it out of the cell, so no other `from_raw` gets it.
+        // SAFETY: the closure runs only if `before` is not null, so an earlier call of this function made
+        // `before` with `Arc::into_raw`. `self.object.replace` above took `before` out of the cell, so no
+        // other `from_raw` gets the same pointer.
         (!before.is_null()).then(|| unsafe { Arc::from_raw(before) })
     }
 }
@@ -103,8 +108,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the object of `handle` if it is cached and the table has removed no object since. Only the
-    /// owner calls this.
+    /// Returns the cached object of `handle`, if `removals` is still the table's count of removals from when
+    /// the object was cached. Only the owner of the entry calls this function.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -112,23 +117,25 @@ impl<T> PerThread<T> {
         same.then(|| place.object.get())
     }
 
-    /// Drops the cached objects and the owner. Only the owner calls this.
+    /// Drops the cached objects and makes the entry free for another thread. Only the owner of the entry
+    /// calls this function.
     fn give_up(&self) {
-        // If a use was leaked and never ends, the entry keeps its objects, so that they are leaked too.
+        // If the program leaked a `Held`, that use never ends, and may still read its object. Then the entry
+        // keeps its objects and its owner.
         let forget = self.uses.get() == 0;
         let forgotten =
             self.places.each_ref().map(|place| forget.then(|| place.replace(0, NEVER, None)));
         if forget {
             self.owner.store(0, Ordering::Release);
         }
-        // This drop comes last, because dropping an object may look for other objects, and must not find
-        // this entry.
+        // The objects are dropped last, because the destructor of an object may look up other objects, and
+        // must not find them in this entry.
         drop(forgotten);
     }
 }
 
-/// A thread-local variable that says where the thread's entry is. The fast path does not read this
-/// variable.
+/// A thread-local variable that says where the thread's entry is. [`ThreadCache::find`] reads it only if the
+/// fast path finds nothing.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {
@@ -148,7 +155,8 @@ impl<T: Send + Sync> Home<T> {
         Self(OnceCell::new())
     }
 
-    /// Returns the entry of the calling thread, and takes or makes one if it has none.
+    /// Returns the entry of the calling thread. If the thread has no entry yet, it takes the entry in its
+    /// slot, or allocates one.
     fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
             let entry = &cache.entries[slot(key)];
@@ -174,7 +182,7 @@ impl<T: Send + Sync> Drop for Home<T> {
             Some(Lodging::Own(entry)) => {
                 entry.give_up();
                 if entry.uses.get() > 0 {
-                    // A leaked use points to the entry.
+                    // A leaked `Held` points to the entry, so the entry must never be freed.
                     Box::leak(entry);
                 }
             }
@@ -183,23 +191,24 @@ impl<T: Send + Sync> Drop for Home<T> {
     }
 }
 
-/// An object that was found. It stays alive as long as this value.
+/// An object that a lookup found. The object stays alive as long as this value.
 ///
-/// The value is two words, and its end is a comparison and a subtraction, so it stays in registers.
+/// The value is two words long, and dropping it takes only a comparison and a subtraction, so the compiler
+/// keeps the value in registers.
 pub struct Held<T> {
     object: *const T,
     hold: *const Cell<usize>,
 }
 
-/// The value of `hold` if the [`Held`] owns the reference to `object` (from [`Arc::into_raw`]) and no entry
-/// counts the use.
+/// The value of `hold` if the [`Held`] itself owns a counted reference to `object` (from [`Arc::into_raw`]).
+/// No entry counts this use.
 const OWN: *const Cell<usize> = null();
-/// The value of `hold` if the object is never freed and no entry counts the use.
+/// The value of `hold` if the object is never freed. No entry counts this use.
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// Makes a [`Held`] for an object that `entry` holds, and counts it as a use of the entry. Only the owner
-    /// calls this.
+    /// Makes a [`Held`] for an object that `entry` has cached, and counts the `Held` as a use of the entry.
+    /// Only the owner of the entry calls this function.
     #[inline(always)]
     fn of(entry: &PerThread<T>, object: *const T) -> Self {
         entry.uses.set(entry.uses.get() + 1);
@@ -220,8 +229,8 @@ impl<T> Held<T> {
     #[inline(never)]
     fn end_other(hold: *const Cell<usize>, object: *const T) {
         if hold == OWN {
-            // SAFETY: `hold` is `OWN`, so `own` made `object` with `Arc::into_raw`. Only this drop takes it
-            // back.
+            // SAFETY: `hold` is `OWN`, so `own` made `object` with `Arc::into_raw`. This function runs once,
+            // when the `Held` is dropped, and nothing else turns `object` back into an `Arc`.
             drop(unsafe { Arc::from_raw(object) });
         }
     }
@@ -232,8 +241,8 @@ impl<T> Deref for Held<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: `object` is alive: the entry holds it while it has this use, or `self` owns a reference, or
-        // the object is never freed.
+        // SAFETY: `object` is alive for one of three reasons: the entry keeps its reference while it counts
+        // this use, or `self` owns a reference, or the object is never freed.
         unsafe { &*self.object }
     }
 }
@@ -242,9 +251,10 @@ impl<T> Drop for Held<T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.hold.addr() > FOREVER.addr() {
-            // SAFETY: `hold` is neither `OWN` nor `FOREVER`, so it points to the uses of an entry. The entry
-            // lies in a static, or it lives until its thread has ended, and longer while it has uses. `self`
-            // is not `Send` (raw pointers), so this is the thread that owns the entry.
+            // SAFETY: `hold` is neither `OWN` nor `FOREVER`, so it points to the count of uses of an entry.
+            // The entry lies in a static, or in a box. A box is freed only after its thread has ended, and
+            // only if it has no uses. `self` is not `Send` (raw pointers), so the current thread is the owner
+            // of the entry, and only the owner accesses its cells.
             let uses = unsafe { &*self.hold };
             uses.set(uses.get() - 1);
         } else {
@@ -265,8 +275,8 @@ impl<T: Send + Sync> ThreadCache<T> {
         Self { entries: [const { PerThread::new(0) }; SLOTS] }
     }
 
-    /// Returns the object of `handle`; `None` if there is none. All calls with one table pass the same
-    /// `home`.
+    /// Returns the object of `handle`; `None` if the handle has no object in `table`. All calls on one
+    /// `ThreadCache` pass the same `table` and the same `home`.
     #[inline(always)]
     pub fn find(
         &'static self,
@@ -295,15 +305,17 @@ impl<T: Send + Sync> ThreadCache<T> {
     ) -> Option<Held<T>> {
         let found = home.try_with(|home| {
             let entry = home.entry(self, key);
-            // The counter is read before the table: a removal in between makes the cached handle useless at
-            // the next call, but not wrong.
+            // The count of removals is read before the table. If another thread removes an object in between,
+            // the cached count is too low. Then the next call looks the handle up again, and does not return
+            // a removed object.
             let removals = table.removals();
             if let Some(object) = entry.seen(handle, removals) {
                 return (Some(Held::of(entry, object)), None);
             }
             let object = table.find(handle);
             if entry.uses.get() > 0 {
-                // A caller further up the stack uses a cached object.
+                // A function further up the stack still uses an object of this entry, so nothing may be
+                // replaced.
                 return (object.map(Held::own), None);
             }
             let place = entry.place(handle);
@@ -312,13 +324,13 @@ impl<T: Send + Sync> ThreadCache<T> {
             (address.map(|address| Held::of(entry, address)), before)
         });
         match found {
-            // The object that was cached before is dropped only now, when the entry is consistent again:
-            // dropping an object may look for other objects.
+            // The object that the place had before is dropped only here, where the entry is consistent again,
+            // because the destructor of an object may look up other objects.
             Ok((held, before)) => {
                 drop(before);
                 held
             }
-            // The thread is ending, and no longer has an entry.
+            // The thread is ending, and its `Home` has been destroyed, so the thread no longer has an entry.
             Err(_) => table.find(handle).map(Held::own),
         }
     }
@@ -364,14 +376,16 @@ mod tests {
         kind!(TABLE, find, usize);
         let handles: Vec<usize> =
             (0..8).map(|n| TABLE.insert(Arc::new(n)).expect("a handle")).collect();
-        // All pairs, among them two handles of the same place, and a handle with itself.
+        // All pairs of handles, including pairs that share a place of the cache, and pairs of a handle with
+        // itself.
         for (outer, &one) in handles.iter().enumerate() {
             for (inner, &other) in handles.iter().enumerate() {
                 let within = find(one, |found| (*found, find(other, |found| *found), *found));
                 assert_eq!(within, Some((outer, Some(inner), outer)));
             }
         }
-        // An object that is freed during a use lives until the use ends, whatever other lookups happen.
+        // An object that is freed while it is in use lives until that use ends, even if the thread looks up
+        // other objects in the meantime.
         let object = TABLE.find(handles[0]).map(|object| Arc::downgrade(&object)).expect("there");
         let freed = find(handles[0], |found| {
             TABLE.remove(handles[0]).expect("the object");
@@ -391,8 +405,9 @@ mod tests {
         }
     }
 
-    /// A thread drops its cached objects when it ends, wherever its entry is: more threads than slots, two
-    /// rounds.
+    /// Checks that a thread drops its cached objects when it ends, whether its entry lies in the array or in
+    /// a box. There are more threads than slots, so some threads have a box. In the second round, new threads
+    /// take over the entries of the first.
     #[test]
     fn a_thread_that_ends_lets_go() {
         kind!(TABLE, find, [u64; 3]);
@@ -408,15 +423,16 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // This handle takes the place of the first handle.
+                // The object of this handle replaces an object in the same place of the cache, for the
+                // threads that look up `handles[0]`.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;
             std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     (0..THREADS).map(|thread| scope.spawn(move || work(thread % 4))).collect();
-                // The end of the scope does not wait for the work of threads after their closures, such as
-                // thread-local destructors.
+                // The threads are joined here, because the end of a scope does not wait for the thread-local
+                // destructors of its threads. These destructors drop the cached objects.
                 threads.into_iter().for_each(|thread| thread.join().expect("no check failed"));
             });
             for object in &objects {
@@ -425,7 +441,8 @@ mod tests {
         }
     }
 
-    /// Objects are freed while other threads use them, and dropping them looks for other objects.
+    /// Checks lookups of objects that another thread frees at the same time. The destructor of each object
+    /// looks up a further object.
     #[test]
     fn threads_that_use_what_others_free() {
         struct Nested(usize, Option<usize>);

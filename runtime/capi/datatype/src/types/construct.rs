@@ -1,6 +1,7 @@
 //! Making and committing datatypes (MPI-5.0 sections 5.1.2 to 5.1.5, 5.1.9).
 //!
-//! Each call is generic over its [`CountWidth`]. The engine checks the values; its errors name the argument.
+//! Each call is generic over its [`CountWidth`]. The engine checks the values of the arguments, and its
+//! errors name the wrong argument.
 
 use super::{find, insert};
 use crate::abi;
@@ -12,7 +13,7 @@ use std::ffi::c_int;
 use typepack_engine::{Binding, Distribution};
 use typepack_engine::{Datatype, Order};
 
-/// Returns the values of an array argument.
+/// Returns the values of an array argument as 64-bit integers.
 ///
 /// # Errors
 /// Returns the errors of [`Array::entries`] and [`room`].
@@ -25,14 +26,15 @@ unsafe fn list<N: Number>(
     length: usize,
     argument: &'static str,
 ) -> Result<Vec<i64>> {
-    // SAFETY: `array` has `length` entries (condition of `# Safety`), which are read before this returns.
+    // SAFETY: `array` has at least `length` entries (condition of `# Safety`). This function reads the
+    // entries before it returns, so before the C call returns.
     let entries = unsafe { array.entries(length, argument)? };
     let mut values = room(length, argument)?;
     values.extend(entries.map(N::wide));
     Ok(values)
 }
 
-/// Returns block lengths and displacements.
+/// Returns the values of the arrays of block lengths and of displacements.
 ///
 /// # Errors
 /// Returns the errors of [`list`].
@@ -45,7 +47,8 @@ unsafe fn blocks<C: Number, A: Number>(
     blocklengths: Array<C>,
     displacements: Array<A>,
 ) -> Result<(Vec<i64>, Vec<i64>)> {
-    // SAFETY: both arrays have `count` entries (condition of `# Safety`).
+    // SAFETY: `blocklengths` and `displacements` have at least `count` entries each (condition of
+    // `# Safety`).
     unsafe {
         Ok((
             list(blocklengths, count, "array_of_blocklengths")?,
@@ -54,7 +57,7 @@ unsafe fn blocks<C: Number, A: Number>(
     }
 }
 
-/// Returns a count of array entries.
+/// Converts the argument that gives the number of entries of an array.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COUNT` if the count is negative.
@@ -62,7 +65,8 @@ fn length(count: impl Number, argument: &'static str) -> Result<usize> {
     crate::count_width::count(count, argument).map(|count| count as usize)
 }
 
-/// Records the width of the call that made a type and gives it a handle.
+/// Makes a handle for a new datatype and writes the handle to `out`. The datatype records the width of the
+/// call that made it, because decoding depends on this width.
 fn publish<W: CountWidth>(
     out: Place<raw::Datatype>,
     made: typepack_engine::Result<Datatype>,
@@ -81,7 +85,8 @@ pub fn contiguous<W: CountWidth>(
     publish::<W>(out, Datatype::contiguous(count.wide(), find(oldtype)?.tree()))
 }
 
-/// Publishes the vector that `make` makes from the number of blocks, the length of a block and the stride.
+/// Makes a vector datatype and writes its handle. `make` gets the number of blocks, the length of a block and
+/// the stride.
 fn strided<W: CountWidth>(
     make: impl FnOnce(i64, i64, i64, &Datatype) -> typepack_engine::Result<Datatype>,
     [count, blocklength, stride]: [i64; 3],
@@ -126,7 +131,7 @@ pub fn indexed<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, count) = (find(oldtype)?, length(count, "count")?);
-    // SAFETY: `MPI_Type_indexed` gives block lengths and displacements `count` entries each.
+    // SAFETY: the caller of `MPI_Type_indexed` passes `count` block lengths and `count` displacements.
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     publish::<W>(out, Datatype::indexed(&lengths, &displacements, old.tree()))
 }
@@ -141,7 +146,8 @@ pub fn hindexed<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, count) = (find(oldtype)?, length(count, "count")?);
-    // SAFETY: `MPI_Type_create_hindexed` gives block lengths and displacements `count` entries each.
+    // SAFETY: the caller of `MPI_Type_create_hindexed` passes `count` block lengths and `count`
+    // displacements.
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     publish::<W>(out, Datatype::hindexed(&lengths, &displacements, old.tree()))
 }
@@ -156,7 +162,7 @@ pub fn indexed_block<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, count) = (find(oldtype)?, length(count, "count")?);
-    // SAFETY: `MPI_Type_create_indexed_block` gives the displacements `count` entries.
+    // SAFETY: the caller of `MPI_Type_create_indexed_block` passes `count` displacements.
     let displacements = unsafe { list(displacements, count, "array_of_displacements")? };
     publish::<W>(out, Datatype::indexed_block(blocklength.wide(), &displacements, old.tree()))
 }
@@ -171,15 +177,15 @@ pub fn hindexed_block<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, count) = (find(oldtype)?, length(count, "count")?);
-    // SAFETY: `MPI_Type_create_hindexed_block` gives the displacements `count` entries.
+    // SAFETY: the caller of `MPI_Type_create_hindexed_block` passes `count` displacements.
     let displacements = unsafe { list(displacements, count, "array_of_displacements")? };
     publish::<W>(out, Datatype::hindexed_block(blocklength.wide(), &displacements, old.tree()))
 }
 
-/// The arguments of a struct: block lengths, displacements, types.
+/// The values of the three arrays that describe a struct: block lengths, displacements, types.
 type Members = (Vec<i64>, Vec<i64>, Vec<Datatype>);
 
-/// Returns the members of a struct.
+/// Returns the values of the three arrays that describe a struct.
 ///
 /// # Safety
 ///
@@ -191,10 +197,11 @@ unsafe fn members<C: Number, A: Number>(
     types: Array<raw::Datatype>,
 ) -> Result<Members> {
     let count = length(count, "count")?;
-    // SAFETY: the array of types has `count` entries (condition of `# Safety`), read before this returns.
+    // SAFETY: `types` has at least `count` entries (condition of `# Safety`). This function uses the iterator
+    // before it returns.
     let types = unsafe { types.entries(count, "array_of_types")? };
-    // SAFETY: the arrays of block lengths and displacements have `count` entries too (condition of `#
-    // Safety`).
+    // SAFETY: `blocklengths` and `displacements` also have at least `count` entries each (condition of
+    // `# Safety`).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let types =
         types.map(|handle| Ok(find(handle)?.tree().clone())).collect::<Result<Vec<Datatype>>>()?;
@@ -210,13 +217,13 @@ pub fn structured<W: CountWidth>(
     newtype: Output<raw::Datatype>,
 ) -> Result {
     let out = newtype.required("newtype")?;
-    // SAFETY: `MPI_Type_create_struct` gives its three arrays `count` entries each.
+    // SAFETY: the caller of `MPI_Type_create_struct` passes three arrays of `count` entries each.
     let (lengths, displacements, types) =
         unsafe { members(count, blocklengths, displacements, types)? };
     publish::<W>(out, Datatype::structured(&lengths, &displacements, &types))
 }
 
-/// `MPI_Type_struct` of MPI-1, the one call that takes `MPI_LB` and `MPI_UB`.
+/// `MPI_Type_struct` of MPI-1. Only this call takes the markers `MPI_LB` and `MPI_UB` as types.
 pub fn structured_with_markers(
     count: c_int,
     blocklengths: Array<c_int>,
@@ -225,7 +232,7 @@ pub fn structured_with_markers(
     newtype: Output<raw::Datatype>,
 ) -> Result {
     let out = newtype.required("newtype")?;
-    // SAFETY: MPI-2.2 gives the three arrays of `MPI_Type_struct` `count` entries each.
+    // SAFETY: the caller of `MPI_Type_struct` passes three arrays of `count` entries each (MPI-2.2).
     let (lengths, displacements, types) =
         unsafe { members(count, blocklengths, displacements, types)? };
     let made = Datatype::type_struct(&lengths, &displacements, &types, Binding::C)?;
@@ -240,7 +247,7 @@ fn order(value: c_int) -> Result<Order> {
     })
 }
 
-/// Returns a number of dimensions.
+/// Converts a number of dimensions.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if the number is less than 1.
@@ -263,7 +270,8 @@ pub fn subarray<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, n, order) = (find(oldtype)?, dimensions(ndims)?, order(array_order)?);
-    // SAFETY: `MPI_Type_create_subarray` gives its three arrays `ndims` entries each, which is `n`.
+    // SAFETY: the caller of `MPI_Type_create_subarray` passes three arrays of `ndims` entries each, and `n`
+    // equals `ndims`.
     let (sizes, subsizes, starts) = unsafe {
         (
             list(sizes, n, "array_of_sizes")?,
@@ -290,7 +298,8 @@ pub fn darray<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let (old, n, order) = (find(oldtype)?, dimensions(ndims)?, order(array_order)?);
-    // SAFETY: `MPI_Type_create_darray` gives its four arrays `ndims` entries each, which is `n`.
+    // SAFETY: the caller of `MPI_Type_create_darray` passes four arrays of `ndims` entries each, and `n`
+    // equals `ndims`.
     let (sizes, distribs, dargs, psizes) = unsafe {
         (
             list(gsizes, n, "array_of_gsizes")?,
@@ -308,7 +317,7 @@ pub fn darray<W: CountWidth>(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    // The values came as C integers, so nothing is lost.
+    // C passed these values as C integers, so the casts back to `c_int` lose nothing.
     let narrow =
         |values: Vec<i64>| values.into_iter().map(|value| value as c_int).collect::<Vec<_>>();
     let (dargs, psizes) = (narrow(dargs), narrow(psizes));

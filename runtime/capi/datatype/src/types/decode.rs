@@ -1,8 +1,9 @@
 //! Decoding: the calls that say how a datatype was made (MPI-5.0 section 5.1.13), and the calls that find a
 //! predefined datatype by its properties.
 //!
-//! A query without large counts is an error for a datatype that a call with large counts (`_c`) made. The
-//! engine knows which datatypes these are.
+//! A call with large counts is one whose name ends in `_c`. If such a call made a datatype, decoding the
+//! datatype without large counts is an error. The engine records for each datatype which width of call made
+//! it.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
@@ -80,7 +81,7 @@ pub fn envelope_c(
     Ok(())
 }
 
-/// An array that decoding fills, and the number of entries that the C caller's array has.
+/// An array of the C caller that decoding fills, with the number of its entries.
 struct Array<T> {
     array: OutArray<T>,
     room: i64,
@@ -88,7 +89,7 @@ struct Array<T> {
 }
 
 impl<T: Copy> Array<T> {
-    /// Returns the first `needed` entries.
+    /// Returns the first `needed` entries of the array, for writing.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if `self.room` is negative or the array is null, and `MPI_ERR_OTHER` if
@@ -102,8 +103,9 @@ impl<T: Copy> Array<T> {
             let detail = format!("length {}, but the datatype needs {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        // SAFETY: the array has as many entries as its `max_…` argument says (the standard's rule), which is
-        // `room`. `needed` is not more than `room` (checked above).
+        // SAFETY: the standard requires that the array has at least as many entries as the caller passes in
+        // the argument `max_…`. `room` is the value of this argument, and `needed` is at most `room` (checked
+        // above).
         unsafe { self.array.places(needed, self.argument) }
     }
 }
@@ -112,7 +114,7 @@ fn contents(datatype: raw::Datatype) -> Result<Contents> {
     Ok(find(datatype)?.tree().contents()?)
 }
 
-/// Returns handles for all datatypes of the contents.
+/// Returns a handle for each datatype of the contents.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -133,7 +135,8 @@ pub fn get_contents(
     if find(datatype)?.tree().envelope().form == Decoding::Large {
         return Err(large());
     }
-    // Calls without large counts made the type, so it has no large counts to write.
+    // A call without large counts made this datatype, so its contents have no large counts, and there is no
+    // array for them.
     get_contents_c(
         datatype,
         max_integers.into(),
@@ -178,7 +181,7 @@ pub fn get_contents_c(
     Ok(())
 }
 
-/// Returns a precision or range; `None` for `MPI_UNDEFINED`.
+/// Returns the precision or range `value`; `None` if the caller passed `MPI_UNDEFINED`.
 fn given(value: c_int) -> Option<c_int> {
     (value != UNDEFINED).then_some(value)
 }
@@ -211,11 +214,12 @@ pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>
     Ok(())
 }
 
-/// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`.
+/// `MPI_Type_get_value_index`: returns the predefined pair type that has a name and consists of the two
+/// types, or `MPI_DATATYPE_NULL` if there is none.
 ///
-/// MPICH does the same. The standard leaves open whether there are pairs without a name. The engine has such
-/// pairs, but programs, for example mpi4py's tests, take a pair that decodes as `MPI_COMBINER_VALUE_INDEX`
-/// for a type of the user, and free it.
+/// MPICH does the same. The standard leaves open whether pair types without a name exist. The engine has such
+/// types, but this call does not return them: some programs, such as mpi4py's tests, take a type that decodes
+/// as `MPI_COMBINER_VALUE_INDEX` for a user's type, and free it.
 pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,

@@ -1,9 +1,10 @@
 //! Datatypes behind handles.
 //!
-//! `construct.rs` makes datatypes, `query.rs` answers questions about them, `decode.rs` says how they were
-//! made. `pack.rs` and the message calls use the committed plan. The engine has the datatypes themselves. A
-//! [`Type`] adds what only C has: a name, whether the type was committed, and a place for data of the host,
-//! such as attributes.
+//! `construct.rs` has the calls that make datatypes, `query.rs` the calls that ask for their properties, and
+//! `decode.rs` the calls that tell how a datatype was made. Packing and the message calls use the committed
+//! plan of a datatype. The engine implements the datatypes themselves. A [`Type`] adds what only the C
+//! interface needs: a name, the plan once the type is committed, and a place for data of the host, such as
+//! attributes.
 
 pub mod construct;
 pub mod decode;
@@ -21,13 +22,14 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock};
 use typepack_engine::{Datatype, Plan};
 
-/// Commits a datatype.
+/// The type of a function that commits a datatype.
 pub type Commit = fn(&Datatype) -> Result<Plan>;
 
 static COMMIT: OnceLock<Commit> = OnceLock::new();
 
-/// Sets the function that commits all types from this call on, for example with a code generator. Without
-/// such a call, the engine commits the types. Only the first call has an effect; later calls change nothing.
+/// Sets the function that commits all datatypes from now on, for example with a code generator. If no
+/// function is set, the engine commits the datatypes. Only the first call has an effect; later calls change
+/// nothing.
 pub fn commit_with(commit: Commit) {
     let _first = COMMIT.set(commit);
 }
@@ -43,7 +45,7 @@ pub struct Type {
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
 
-/// The datatypes that each thread packed last.
+/// The datatypes that each thread used last in packing calls and other short calls.
 static CACHE: ThreadCache<Type> = ThreadCache::new();
 
 thread_local! {
@@ -57,8 +59,9 @@ impl Type {
         Self { tree, plan, name, attached }
     }
 
-    /// Returns the host's data of the type. The first call makes it. `None` if the data has another Rust
-    /// type, which cannot happen in a host that always asks for the same Rust type.
+    /// Returns the host's data of this datatype. The first call makes the data with `make`. Returns `None` if
+    /// the data does not have the Rust type `T`. This cannot happen if the host always asks for the same
+    /// type.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }
@@ -68,10 +71,10 @@ impl Type {
         &self.tree
     }
 
-    /// Commits the datatype, if it is not committed yet, and returns the plan.
+    /// Commits the datatype if it is not committed yet, and returns its plan.
     ///
     /// # Errors
-    /// Returns the errors of the host's commit function, or of the engine's.
+    /// Returns the errors of the function that [`commit_with`] set, or those of the engine's commit function.
     pub fn commit(&self) -> Result<&Plan> {
         if let Some(plan) = self.plan.get() {
             return Ok(plan);
@@ -83,10 +86,12 @@ impl Type {
         Ok(self.plan.get_or_init(|| plan))
     }
 
-    /// Returns the plan of a committed datatype.
+    /// Returns the plan of a committed datatype. Predefined datatypes count as committed: the first call
+    /// commits them.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_TYPE` if the datatype is not committed.
+    /// Returns `MPI_ERR_TYPE` if the datatype is not committed, and the errors of [`commit`](Self::commit)
+    /// for a predefined datatype.
     #[inline]
     pub fn plan(&self) -> Result<&Plan> {
         match self.plan.get() {
@@ -137,7 +142,9 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     }
 }
 
-/// Returns the datatype of a handle, held by the calling thread: [`find`] for calls of a few nanoseconds.
+/// Returns the datatype of a handle from the cache of the calling thread. Calls that take only a few
+/// nanoseconds use this function instead of [`find`], because it takes no lock if the thread has used the
+/// handle recently.
 ///
 /// # Errors
 /// Returns `MPI_ERR_TYPE` if the handle is not valid.
@@ -150,7 +157,7 @@ pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
     CACHE.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype))
 }
 
-/// Calls `work` with the type of a handle.
+/// Calls `work` with the datatype of a handle, which it finds with [`hold`].
 ///
 /// # Errors
 /// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.
@@ -168,7 +175,7 @@ fn invalid(datatype: raw::Datatype) -> Failure {
     Failure::no_object(abi::ERR_TYPE, ("datatype", "datatype"), datatype.0, null)
 }
 
-/// Returns the datatype of a handle that may be freed.
+/// Returns the datatype of a handle that the program wants to free.
 ///
 /// # Errors
 /// Returns `MPI_ERR_TYPE` if the handle is not valid or the datatype is predefined.
@@ -189,7 +196,7 @@ pub fn remove(datatype: raw::Datatype) -> Result {
     TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))
 }
 
-/// Returns the live handle with this integer.
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     TYPES.of_int(integer)
 }

@@ -1,8 +1,8 @@
-//! Predefined datatypes: those that have a number in the ABI, and those that a call returns and the user must
-//! not free (Fortran 90 kinds, pairs).
+//! Predefined datatypes. Some have a number in the ABI. The others have none: a call returns them, and the
+//! user must not free them (types of Fortran 90 kinds, and pair types).
 //!
-//! The datatypes with a number are found by their number. Each of the others has one handle for the life of
-//! the process, however often calls return it.
+//! For a datatype with a number, the number is the handle. Each of the other datatypes has one handle for the
+//! life of the process, however often calls return the datatype.
 
 use super::{TYPES, Type};
 use crate::failure::Result;
@@ -11,11 +11,12 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use typepack_engine::{Datatype, Named};
 
-/// The numbers of datatypes in the ABI, and those of the compatibility block's markers.
+/// The numbers that the ABI reserves for datatypes.
 const NUMBERS: RangeInclusive<usize> = 0x200..=0x2ff;
+/// The numbers of the markers `MPI_LB` and `MPI_UB`, which belong to the compatibility block of `mpi.h`.
 const MARKERS: RangeInclusive<usize> = 0x1210..=0x1211;
 
-/// The largest number of `NUMBERS` and of the markers. Handles of the user's datatypes are greater.
+/// The largest number in `NUMBERS` and `MARKERS`. The handles of users' datatypes are greater.
 pub const LAST: usize = *MARKERS.end();
 
 struct Predefined {
@@ -34,8 +35,9 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
     }
 });
 
-/// Returns the predefined datatype with this number; `None` if there is none.
-// Never inlined: `hold` is inlined into functions that have no registers to spare for this function.
+/// Returns the predefined datatype with the number `datatype`; `None` if there is none.
+// Never inlined: `hold` is inlined into packing calls, which would need more registers with this function
+// inlined too, and would spill some to the stack.
 #[inline(never)]
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {
@@ -45,10 +47,10 @@ pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     }
 }
 
-/// Predefined datatypes without a name, and their handles.
+/// The predefined datatypes without a number that calls have returned so far, with their handles.
 static UNNAMED: Mutex<Vec<(Datatype, raw::Datatype)>> = Mutex::new(Vec::new());
 
-/// Returns the handle of a predefined datatype without a name: always the same for the same datatype.
+/// Returns the handle of a predefined datatype without a name. The handle of a datatype is always the same.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -62,7 +64,8 @@ pub fn unnamed(tree: Datatype) -> Result<raw::Datatype> {
     Ok(handle)
 }
 
-/// Returns a handle for a datatype that decoding returned: the handle of a predefined datatype, or a new one.
+/// Returns a handle for a datatype that decoding returned. A predefined datatype has its fixed handle; any
+/// other datatype gets a new handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
