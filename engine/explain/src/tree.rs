@@ -167,8 +167,8 @@ pub fn signature(ty: &Datatype) -> String {
     written(&done[&address(ty)])
 }
 
-/// Joins two sequences. If one ends and the other begins with runs of the same basic type, these become
-/// one run.
+/// Returns the sequence of all parts, each repeated `copies` times. Adjacent runs of one basic type
+/// become one run.
 fn join<'a>(parts: impl Iterator<Item = (i128, &'a Sequence)>) -> Sequence {
     let mut text = String::new();
     let mut last = Sequence::Empty;

@@ -61,7 +61,7 @@ pub struct Side<'a, M> {
 ///
 /// - [`ErrorKind::Truncated`] for `dst_count` if the packed sizes of the two sides differ.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit in 64 bits.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, copy};
@@ -116,7 +116,7 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
 ///
 /// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of both sides.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit in 64 bits.
 pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     src: Side<'_, &[S]>,
     dst: Side<'_, &mut [D]>,
@@ -141,7 +141,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     let memory = dst.memory.as_mut_ptr().cast::<u8>();
     let dst = Side { plan: dst.plan, count: dst.count, memory, origin: dst.origin };
     // SAFETY:
-    // - the range is within the packed bytes of both sides, which fit i64;
+    // - the range is within the packed bytes of both sides, which fit in `i64`;
     // - every byte of the type maps lies within its slice (`check_bounds`); the source's bytes are
     //   initialised (NoUninit), the destination's may take any value (AnyBitPattern);
     // - the slices cannot overlap, since one is borrowed mutably.
@@ -155,7 +155,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
 ///
 /// # Safety
 ///
-/// - `range.end` is at most [`Plan::packed_bytes`] of each side's count, which fits `i64`.
+/// - `range.end` is at most [`Plan::packed_bytes`] of each side's count, which fits in `i64`.
 /// - Every byte of the type maps that belongs to the range is valid: for reads in the source, for
 ///   writes in the destination (and for reads there under `Settings::verify`).
 /// - No byte that is read overlaps one that is written.
