@@ -115,7 +115,8 @@ impl Lowered {
 /// The members of a sequence that is being built.
 type Parts = SmallVec<[Lowered; 8]>;
 
-/// Appends a member to a sequence.
+/// Appends a member to a sequence. If the member is a run that touches the last one, joins the two
+/// runs.
 fn append(members: &mut Parts, next: Lowered) {
     match members.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,

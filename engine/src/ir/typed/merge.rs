@@ -112,7 +112,8 @@ impl Merging {
         self.program.node(edge.node).bytes
     }
 
-    /// Returns the type of a leaf and its bytes in memory.
+    /// Returns the named type of a leaf and the number of bytes that its elements cover in memory;
+    /// `None` if the node is not a leaf.
     fn leaf(&self, edge: Edge) -> Option<(Named, i128)> {
         let named = self.named[edge.node.index()]?;
         let length = self.units(edge) / self.unit.of(named);
