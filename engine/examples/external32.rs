@@ -1,5 +1,5 @@
-//! Compares packing to external32 with native packing, for doubles that fit in a cache: contiguous
-//! doubles, and every second double.
+//! Compares external32 with the native form, for pack and unpack of doubles that fit in a cache.
+//! The layouts are contiguous doubles, and every second double.
 //!
 //! `cargo run --release -p typepack-engine --example external32`
 //!
@@ -45,9 +45,8 @@ fn main() -> typepack_engine::Result<()> {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
                         .expect("a buffer is too small");
                 }));
-                // Unpacking external32 into `memory` after `pack` wrote native bytes to `packed`
-                // would store byte-swapped values. Restore the values, so that the next round does
-                // not compute with denormal numbers.
+                // `unpack` has just read external32 bytes as native ones and stored other values.
+                // Restore the values, so that no candidate computes with denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -105,10 +105,10 @@ impl Picture {
         {
             return Some(picture);
         }
-        // Without a suitable stride there is one row if it is short enough, else rows of 32 of the
-        // smallest elements. If the elements are numbered but one row has no room for the numbers, the
-        // drawing gets several rows instead, because without a stride only the numbers show the packed
-        // order.
+        // Without a suitable stride, the drawing has a single row if that is short enough. Otherwise
+        // each row covers 32 of the smallest elements. If the elements are numbered but a single row
+        // has no room for the numbers, the drawing gets several rows instead, because without a stride
+        // only the numbers show the packed order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);

@@ -218,8 +218,7 @@ fn advice_fits_the_type() {
         "double",
         "contiguous(7, double)",
         "struct([1, 1], [0, 8], [int, double])",
-        // The programs of these types contain no table, but no vector describes the types, so there
-        // is no advice.
+        // No vector describes these types, and a kernel executes them, so there is no advice.
         "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
         "indexed_block(2, [0..60 step 3, 100], int)",
     ] {

@@ -245,21 +245,21 @@ macro_rules! narrowed {
 }
 
 narrowed! {
-    /// `long`.
+    /// The kind of `long`.
     Long: i64 => i32
 }
 narrowed! {
-    /// `unsigned long`.
+    /// The kind of `unsigned long`.
     UnsignedLong: u64 => u32
 }
 narrowed! {
-    /// `wchar_t`, a signed 32-bit integer on most machines. No character is negative. The 16 bits
-    /// of external32 can hold the characters of the basic multilingual plane.
+    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. No character is
+    /// negative. The 16 bits of external32 can hold the characters of the basic multilingual plane.
     WideChar: i32 => u16
 }
 
-/// x87's `long double`, which has ten bytes of data in sixteen bytes of memory. The six bytes of
-/// padding count towards the size of the type; unpacking sets them to 0.
+/// The kind of x87's `long double`, which has ten bytes of data in sixteen bytes of memory. The six
+/// bytes of padding count towards the size of the type; unpacking sets them to 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) struct X87;
 

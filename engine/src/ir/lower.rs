@@ -214,8 +214,8 @@ impl Lowering<'_> {
             Constructor::Vector { count, blocklength, stride, old } => {
                 let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
-                // If there is only one block, the stride is unused and may have any value, so this
-                // product may overflow.
+                // If there is only one block, `repeat` does not use the stride. The stride may then
+                // have any value, so this product may overflow.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
@@ -375,8 +375,8 @@ impl Lowering<'_> {
     /// Lowers a struct of at most 16 named types, none of which has a hole. The result is the same as
     /// that of [`Self::seq`]. The function collects the offsets and sizes of the runs in two arrays of
     /// 64-bit numbers, which the CPU reads in the same width in which it wrote them. An earlier version
-    /// copied larger structs whose stores had not finished, and waiting for those stores took two
-    /// thirds of the time of lowering a struct of 8 members.
+    /// wrote the runs as larger structs and copied them before the CPU had finished these writes.
+    /// Waiting for the writes took two thirds of the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;

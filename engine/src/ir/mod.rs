@@ -54,7 +54,7 @@ pub struct Node {
 /// An operation of the loop program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// `bytes` consecutive bytes.
+    /// A run of consecutive bytes. [`Node::bytes`] is its length.
     Block,
     /// `body`, repeated at displacement `i * stride` for each `i` in `0..count`.
     Loop {

@@ -1,7 +1,8 @@
 //! Prints a program as text, for people, for `explain` and for golden files.
 //!
-//! Each line shows one operation, indented by its depth. The number after `@` is its displacement
-//! in bytes:
+//! The first line shows the number of iterations per element and the stride of the outermost loop.
+//! Each of the other lines shows one operation, indented by its depth. The number after `@` is the
+//! displacement of the operation in bytes:
 //!
 //! ```text
 //! elements 1 x 32

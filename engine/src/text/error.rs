@@ -67,8 +67,8 @@ impl ParseError {
         self.refusal.as_ref()
     }
 
-    /// Returns two parts: the message, and the wrong line with carets below the position. `text` must
-    /// be the text that was parsed.
+    /// Returns the message, the wrong line of the text, and a line with carets below the position.
+    /// `text` must be the text that was parsed.
     ///
     /// ```text
     /// 1:15: expected `,` and then `stride`, found `1024`

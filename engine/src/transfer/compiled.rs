@@ -19,8 +19,8 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its executor. The executor is a better order of visits (`transpose.rs`), or a
-/// kernel once the compiler has made one.
+/// A common nest and its executor. The executor is a [`Transposed`], which visits memory in a
+/// better order, or else a kernel, once the compiler has made one.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
