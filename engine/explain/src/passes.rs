@@ -1,4 +1,4 @@
-//! The loop program before and after each pass, and the executors of its nests.
+//! Prints the loop program after each pass that changed it, and the executors of a plan's nests.
 
 use std::fmt::{self, Write};
 use typepack_engine::ir::Program;

@@ -128,7 +128,7 @@ fn append(members: &mut Parts, next: Lowered) {
 /// type has no data.
 ///
 /// The first few types are in a list and the others in a hash map. Most trees have two or three nodes,
-/// and to hash these would take as long as the rest of the commit.
+/// and hashing these would take a large part of the time of a commit.
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,

@@ -27,7 +27,7 @@ use std::ops::Range;
 /// - [`ErrorKind::Conversion`] for `src` if a value does not fit in its size in external32. In this
 ///   case the bytes of `dst` from `position` on are unspecified.
 ///
-/// A call that returns any other error than `ErrorKind::Conversion` writes nothing. `position`
+/// A call that returns any error other than `ErrorKind::Conversion` writes nothing. `position`
 /// advances only if the call succeeds.
 #[doc(alias = "MPI_Pack_external")]
 pub fn pack_external<T: NoUninit>(

@@ -31,7 +31,7 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
 }
 
 /// Returns true if this pass would not change `op`. For a list of runs, the function always returns
-/// false: to find touching entries takes as long as the pass itself.
+/// false, because it does not look for touching entries.
 #[inline]
 pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {

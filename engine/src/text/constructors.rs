@@ -405,8 +405,8 @@ mod tests {
     use super::*;
     use crate::named::Named;
 
-    /// Returns arguments that the constructor of `row` accepts. Most are 1 for a number, and two ones
-    /// for a list.
+    /// Returns arguments that the constructor of `row` accepts. Most numbers are 1, and most lists
+    /// consist of two ones.
     fn sample(row: &Row) -> Values {
         // The type is `int64_t`, because no named pair consists of two `int64_t`. For the members of a
         // named pair, `value_index` would return that pair instead of a composite.

@@ -1,6 +1,6 @@
 //! Executes fused copies for which packed order is a slow order of visits: transposes from one
-//! layout into the other, and other transfers whose packed order crosses a cache line with every
-//! block.
+//! layout into the other, and other transfers in which consecutive blocks lie in different cache
+//! lines.
 //!
 //! `memo.rs` calls [`Transposed::of`] for the common nest of a transfer (`nest.rs`). `compiled.rs`
 //! calls [`Transposed::run`] instead of a kernel, with the parameters of a kernel. The rules are
