@@ -61,7 +61,7 @@ pub(crate) struct Cover {
     pub(crate) named: Named,
     /// The element's number in packed order.
     pub(crate) order: i128,
-    /// Its first byte.
+    /// The position of the element's first byte.
     pub(crate) at: i128,
 }
 

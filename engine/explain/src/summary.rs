@@ -14,7 +14,7 @@ use typepack_engine::{Datatype, Result, Table};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measures {
-    /// Nodes in use.
+    /// Number of nodes in use.
     pub nodes: u64,
     /// Number of nodes that are blocks of bytes.
     pub blocks: u64,

@@ -79,7 +79,7 @@ struct Lowering<'a> {
 enum Lowered {
     /// One run of bytes, which has no node yet.
     Run { offset: i64, bytes: u64 },
-    /// A node.
+    /// A node of the program, with its displacement.
     Node(Edge),
 }
 

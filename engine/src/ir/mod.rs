@@ -38,7 +38,7 @@ impl NodeId {
 pub struct Edge {
     /// Displacement in bytes.
     pub offset: i64,
-    /// The node used.
+    /// The node that is used.
     pub node: NodeId,
 }
 
@@ -47,7 +47,7 @@ pub struct Edge {
 pub struct Node {
     /// Number of packed bytes.
     pub bytes: u64,
-    /// The operation.
+    /// The operation of the node.
     pub op: Op,
 }
 
@@ -115,9 +115,9 @@ pub struct Part {
 /// that a search finds any copy without storing the sums of all entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
-    /// Number of copies per entry.
+    /// Number of copies of each entry.
     pub lengths: Table,
-    /// Position per entry.
+    /// Position of each entry.
     pub entries: Table,
     /// `samples[k]` is the number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,

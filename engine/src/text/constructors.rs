@@ -185,7 +185,7 @@ fn value_index(values: &Values) -> Result<Datatype> {
     })
 }
 
-/// A constructor.
+/// A constructor: its name, its parameters, and the function that makes a type from their values.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -193,7 +193,7 @@ pub(crate) struct Row {
     pub(crate) make: fn(&Values) -> Result<Datatype>,
 }
 
-/// All constructors.
+/// All constructors, one row each.
 pub(crate) static ROWS: &[Row] = &[
     Row { name: "dup", parameters: &[OLD], make: |v| Ok(v.ty(0).dup()) },
     Row {
@@ -313,7 +313,7 @@ pub enum Argument<'a> {
     Word(&'static str),
     /// A list of numbers that the tree stores as a table.
     Table(&'a Table),
-    /// A list.
+    /// A list of numbers that the tree stores as a slice.
     Numbers(&'a [i64]),
     /// The old type.
     Type(&'a Datatype),

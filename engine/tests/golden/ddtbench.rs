@@ -19,7 +19,7 @@ pub struct Row<'a> {
     pub expression: String,
     /// Number of runs of memory.
     pub runs: u64,
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub bytes: u64,
 }
 
