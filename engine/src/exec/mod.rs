@@ -1,7 +1,7 @@
 //! Executes a plan for any byte range of the packed form.
 //!
-//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. One file
-//! handles each kind of program and range:
+//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. Each kind of
+//! program and range has a file:
 //!
 //! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also whole elements whose body
 //!   is a short sequence of nests and blocks, part by part.

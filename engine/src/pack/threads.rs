@@ -45,8 +45,8 @@ impl Threads {
     /// Minimum number of packed bytes for which a call uses several threads.
     pub const LEAST: u64 = 4 << 20;
 
-    /// Makes a pool of `wanted` threads, but of no more threads than there are CPUs that this
-    /// process may use.
+    /// Makes a pool of `wanted` threads. If this process may use fewer CPUs, the pool has one
+    /// thread per CPU.
     ///
     /// # Errors
     ///

@@ -313,7 +313,8 @@ impl<'a> Reader<'a> {
         let mut value = 0i128;
         for digit in rest[..length].bytes().filter(u8::is_ascii_digit) {
             let next = value.checked_mul(10).and_then(|v| v.checked_add(i128::from(digit - b'0')));
-            // The bound is that of `u64`, because -2^63 is written as a minus sign before 2^63.
+            // The bound is that of `u64`, because -2^63 is written as a minus sign before 2^63, which
+            // does not fit in `i64`.
             if next.is_none_or(|v| v > i128::from(u64::MAX)) {
                 let span = self.position..self.position + length;
                 return Err(self.error(span, "the number does not fit 64 bits"));
