@@ -1,10 +1,11 @@
-//! Compares external32 with native packing: doubles in cache, contiguous and every second one.
+//! Compares external32 with the native form, for pack and unpack of doubles that fit in a cache.
+//! The layouts are contiguous doubles, and every second double.
 //!
 //! `cargo run --release -p typepack-engine --example external32`
 //!
-//! The candidates take turns round by round; a figure is the median over the rounds. `native` is the
-//! engine's own pack without a compiler. For the strided layout, `loop` shows the loop that a
-//! programmer writes, with which compiled native kernels are compared as well.
+//! Every round times each candidate once; the table shows the medians over the rounds, in GB/s.
+//! `native` is the engine's own pack without a compiler. `loop` is the loop that a programmer would
+//! write by hand.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -44,7 +45,8 @@ fn main() -> typepack_engine::Result<()> {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
                         .expect("a buffer is too small");
                 }));
-                // Data unpacked with the other byte order must not lead to denormal arithmetic.
+                // `unpack` has just read external32 bytes as native ones and stored other values.
+                // Restore the values, so that no candidate computes with denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -2,16 +2,16 @@
 //!
 //! `cargo run --release -p typepack-engine --example fused [-- PART-OF-A-NAME]`
 //!
-//! In each row the two candidates take turns; the figures are medians of the rounds, after a
-//! verification. The ratio is the time of pack and unpack divided by the time of the fused copy: above
-//! 1 the fused copy is faster.
+//! Each row is one pair of layouts. The program first verifies the result of the fused copy. Then
+//! every round times both candidates, and the row shows the medians over the rounds. The ratio is the
+//! time of pack and unpack divided by the time of the fused copy; above 1, the fused copy is faster.
 
 use std::hint::black_box;
 use std::time::Instant;
 use typepack_engine::{Datatype, Named, Order, Plan, Result, copy, pack, unpack};
 
 const ROUNDS: usize = 21;
-/// Time of one sample, in nanoseconds.
+/// Minimum duration of one sample, in nanoseconds.
 const SAMPLE: u128 = 1_000_000;
 
 struct Row {
@@ -93,7 +93,8 @@ fn rows() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns bytes that hold `count` elements (none of these layouts reaches below its origin).
+/// Returns a buffer that is long enough for `count` elements. None of these layouts has data below
+/// displacement 0.
 fn memory(plan: &Plan, count: u64) -> Vec<u8> {
     let place = plan.footprint();
     let bytes = (count as i64 - 1) * place.extent + place.true_ub;
@@ -132,7 +133,7 @@ fn measure(row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// Returns the nanoseconds per call.
+/// Returns the mean time of one call, in nanoseconds.
 fn sample(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let (start, mut calls) = (Instant::now(), 0u32);
     loop {

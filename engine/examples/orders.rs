@@ -1,21 +1,24 @@
-//! Compares layouts whose packed order runs across memory with the same blocks in the order of memory.
+//! Compares layouts that are not packed in the order of memory with layouts of the same blocks that
+//! are.
 //!
 //! `cargo run --release -p typepack-engine --example orders [-- [--random N] [PART-OF-A-NAME]]`
 //!
-//! Each row shows an array's dimensions as `count:stride`, packed outermost first, over a block in
-//! bytes. Both types cover the same bytes. The second type packs them in the order of memory, which no
-//! order of visits can beat by much. The ratio is the time of the first type divided by the time of the
-//! second. The figures are medians of interleaved rounds, after a comparison with the interpreter.
+//! Each row compares two types that cover the same bytes. The first type packs the dimensions of an
+//! array in the order of the row; the name of a random array lists its dimensions as `count:stride`,
+//! outermost first, and the length of its blocks. The second type packs the same blocks in the order of
+//! memory, and no other order can be much faster. The ratio is the time of the first type divided by
+//! the time of the second. Before the measurement, the packed bytes are compared with those of the
+//! interpreter. The times are medians over rounds in which the two types take turns.
 
 use std::hint::black_box;
 use std::time::Instant;
 use typepack_engine::{Datatype, Direction, Named, Plan, Result, Settings, Strategy, pack, unpack};
 
 const ROUNDS: usize = 7;
-/// Time of one sample, in nanoseconds.
+/// Minimum duration of one sample, in nanoseconds.
 const SAMPLE: u128 = 500_000;
 
-/// Memory that begins at a page boundary.
+/// A page of memory. A vector of pages begins at a page boundary.
 #[derive(Clone)]
 #[repr(align(4096))]
 struct Page {
@@ -24,7 +27,7 @@ struct Page {
 
 struct Row {
     name: String,
-    /// Count and stride in bytes, outermost first.
+    /// The dimensions of the array, outermost first: the count and the stride in bytes of each.
     levels: Vec<(i64, i64)>,
     block: i64,
 }
@@ -58,7 +61,8 @@ fn fixed() -> Vec<Row> {
         block,
     };
     let mut rows = Vec::new();
-    // A cube [z][y][x] of n elements (x varies fastest), packed in each other order of its levels.
+    // A cube [z][y][x] of n elements per dimension (x varies fastest in memory), packed in every order
+    // of its levels other than the order of memory.
     for (n, block) in [(32, 8), (100, 8), (128, 8), (64, 4), (64, 24)] {
         let [z, y, x] = [(n, n * n * block), (n, n * block), (n, block)];
         for (order, levels) in [
@@ -97,7 +101,8 @@ fn fixed() -> Vec<Row> {
     rows
 }
 
-/// Returns a random array, some of its dimensions with a gap, in random order.
+/// Returns a random array. Some dimensions leave a gap between their parts, and the dimensions are
+/// packed in random order.
 fn arbitrary(seed: &mut u64) -> Row {
     let mut below = |end: u64| {
         *seed ^= *seed << 13;
@@ -151,8 +156,8 @@ fn measure(row: &Row) -> Result<()> {
 
     let reach = plan.footprint().true_ub as usize;
     let bytes = plan.element_bytes() as usize;
-    // Buffers begin at the same offsets as in the bench suite, because the offset matters as much as
-    // the order of visits.
+    // As in the bench suite, the buffers begin at a page boundary, because the offset within a page
+    // changes the times as much as the order of visits does.
     let [mut memory, mut packed] =
         [reach, bytes].map(|n| vec![Page { _bytes: [0; 4096] }; n.div_ceil(4096)]);
     let (memory, packed) =
@@ -191,12 +196,12 @@ fn measure(row: &Row) -> Result<()> {
 
 fn bytes_of(pages: &mut [Page]) -> &mut [u8] {
     let (address, length) = (pages.as_mut_ptr().cast(), size_of_val(pages));
-    // SAFETY: `pages` is a slice of arrays of bytes without padding between them, `length` is its
-    // length in bytes, and the result borrows `pages` for as long as the argument does.
+    // SAFETY: a `Page` is an array of bytes without padding, so `pages` is `length` initialized bytes.
+    // The result borrows `pages` mutably for as long as the argument does.
     unsafe { std::slice::from_raw_parts_mut(address, length) }
 }
 
-/// Returns the nanoseconds per call.
+/// Returns the mean time of one call, in nanoseconds.
 fn sample(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let (start, mut calls) = (Instant::now(), 0_u32);
     loop {

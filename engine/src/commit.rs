@@ -1,8 +1,8 @@
 //! Commits a datatype: turns its tree into a plan.
 //!
-//! The flow: `ir/lower.rs` lowers the tree, the passes run and the result is verified
-//! (`passes/pipeline.rs`), and `plan/` makes the plan. `exec/` and the folders after it execute the
-//! plan.
+//! A commit has three steps. `ir/lower.rs` lowers the tree to a loop program. `passes/pipeline.rs`
+//! runs the passes and verifies the resulting program. `plan/` makes the plan from the program.
+//! `exec/` executes plans.
 
 use crate::datatype::Datatype;
 use crate::error::Result;
@@ -10,7 +10,8 @@ use crate::passes::pipeline;
 use crate::plan::{Plan, Settings};
 
 impl Datatype {
-    /// Commits with the engine alone: the plan uses memcpy and the interpreter, no compiler.
+    /// Commits the type without a compiler: the plan uses memcpy, the leaf kernels and the
+    /// interpreter.
     ///
     /// # Errors
     ///
@@ -21,7 +22,7 @@ impl Datatype {
         self.commit_with(&Settings::default())
     }
 
-    /// Commits with the given settings, which may contain a compiler.
+    /// Commits the type with the given settings, which may contain a compiler.
     ///
     /// # Errors
     ///

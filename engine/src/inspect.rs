@@ -1,9 +1,9 @@
-//! The engine's private parts that `typepack-explain` shows, read only.
+//! Gives `typepack-explain` read-only access to private parts of the engine.
 //!
-//! This is the last file of the engine: it imports from all other files, and no other file imports
+//! This file is the top layer of the engine: it may import any other file, and no other file imports
 //! it. The module is hidden from the documentation and is not part of the stable public interface. It
-//! grows only when a report shows more. It does not repeat public items (a plan's program, its nests
-//! and their executors, bounds, facts).
+//! contains only what a report shows. It does not repeat public items (a plan's program, its nests and
+//! their executors, bounds, facts).
 
 use crate::datatype::{self, Datatype, Order};
 use crate::error::Result;
@@ -15,8 +15,8 @@ use crate::table::Table;
 pub use crate::text::constructors::{Argument, call, parameters, types};
 pub use crate::text::print::{abridged_list, word};
 
-/// The call that made a type, as [`constructor`] returns it. Displacements and strides have the units
-/// of that call.
+/// The call that made a type, as returned by [`constructor`]. Displacements and strides are in the
+/// units of that call.
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the arguments of the MPI calls, by their names")]
 pub enum Constructor<'a> {
@@ -75,13 +75,14 @@ pub enum Constructor<'a> {
     Resized {
         old: &'a Datatype,
     },
-    /// A call that is equivalent to a tree of other calls, `layout`.
+    /// A call that is equivalent to several other calls, such as darray. `layout` is the tree that
+    /// those calls make.
     Composite {
         layout: &'a Datatype,
     },
 }
 
-/// Returns the call that made `ty`.
+/// Returns the constructor call that made `ty`.
 pub fn constructor(ty: &Datatype) -> Constructor<'_> {
     use datatype::Constructor as Private;
     match ty.constructor() {
@@ -118,19 +119,21 @@ pub fn constructor(ty: &Datatype) -> Constructor<'_> {
     }
 }
 
-/// Returns the types that were passed to the call which made `ty`; for a composite, its layout.
+/// Returns the types that were passed to the call which made `ty`. For a composite, returns its
+/// layout.
 pub fn children(ty: &Datatype) -> &[Datatype] {
     ty.constructor().children()
 }
 
-/// Returns the identity of a type, for tables. It is valid while the tree is alive.
+/// Returns an address that identifies a type, to be used as a key. No other type has the same address
+/// while the tree is alive.
 pub fn address(ty: &Datatype) -> *const () {
     ty.address()
 }
 
-/// Returns the dimensions of the dense array in which a subarray lies, from the fastest to the slowest
-/// varying, each with its stride in bytes. `extent` is the extent of an element. The caller passes the
-/// sizes of an existing type, so they are known to fit.
+/// Returns the dimensions of the dense array that contains a subarray, from the fastest to the slowest
+/// varying one. Each item is the index of a dimension and its stride in bytes. `extent` is the extent
+/// of an element. The caller passes the sizes of an existing type, so the strides cannot overflow.
 pub fn strides(
     sizes: &[i64],
     order: Order,
@@ -139,8 +142,8 @@ pub fn strides(
     datatype::strides(sizes, order, i128::from(extent)).into_iter().flatten()
 }
 
-/// Commits `ty` up to its program. `after` receives the program after each step, with the step's name.
-/// The first step is the lowering of the tree.
+/// Lowers `ty`, runs the passes and returns the resulting program. After each step, calls `after` with
+/// the name of the step and the program. The first step is the lowering of the tree.
 ///
 /// # Errors
 ///
@@ -149,7 +152,7 @@ pub fn steps(ty: &Datatype, after: impl FnMut(&str, &Program)) -> Result<Program
     pipeline::optimize(ty, after)
 }
 
-/// Returns the operands of an operation.
+/// Returns the edges from an operation to its operands.
 pub fn edges(op: &Op) -> impl Iterator<Item = Edge> + '_ {
     ir::edges(op)
 }
@@ -159,7 +162,7 @@ pub fn index(node: NodeId) -> usize {
     node.index()
 }
 
-/// Returns true if copies of `body` that are `stride` apart form one run.
+/// Returns true if copies of `body` at distances of `stride` bytes form one run of memory.
 pub fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
     program.is_dense(stride, body)
 }

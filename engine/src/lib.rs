@@ -1,21 +1,25 @@
 //! The datatype engine: turns MPI derived datatypes into loop programs that move bytes.
 //!
-//! The flow, folder by folder:
+//! From a type to moved bytes, folder by folder:
 //!
-//! 1. [`Datatype`]: an immutable tree of constructor calls (`datatype/`), over the named types of
-//!    [`Named`];
-//! 2. [`Datatype::commit`]: lower, passes, verify, plan, as one function (`commit.rs`);
-//! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
-//! 4. [`Plan`]: program, facts, and the strategy that executes each nest (`plan/`, [`kernel`]);
-//! 5. [`pack`], [`unpack`] and their variants work on any byte range (`pack/`, `exec/`), with compiled
-//!    kernels or with the interpreter (`kernel/interpreter.rs`). [`copy()`] moves data from one layout
-//!    straight into another (`transfer/`). [`wire`] encodes a plan as bytes for peers and caches.
+//! 1. [`Datatype`] is an immutable tree of constructor calls (`datatype/`). Its leaves are the named
+//!    types of [`Named`].
+//! 2. [`Datatype::commit`] turns a tree into a plan (`commit.rs`). It lowers the tree to a program,
+//!    runs the passes, verifies the result and makes the plan.
+//! 3. `ir/` defines the loop program, and the passes in `passes/` rewrite it.
+//! 4. [`Plan`] contains the program, facts about it, and the strategy that executes each nest
+//!    (`plan/`, [`kernel`]).
+//! 5. [`pack`], [`unpack`] and their variants execute a plan for any range of packed bytes (`pack/`,
+//!    `exec/`). They use compiled kernels, leaf kernels (`leaf/`) or the interpreter
+//!    (`kernel/interpreter.rs`). [`copy()`] moves data from one layout straight into another
+//!    (`transfer/`). [`wire`] encodes a plan as bytes for peers and caches.
 //!
-//! [`analysis`] describes a type or plan: [`signature`] (type matching), facts, [`iov`] (runs of
-//! memory).
+//! [`analysis`] describes types and plans: [`signature`] for type matching, [`iov`] for the list of
+//! runs of memory, and other facts.
 //!
-//! [`typemap`] is the oracle: tests compare all of the above with it. The engine knows no operating
-//! system and no code generator; kernels come through [`kernel::Compiler`].
+//! [`typemap`] is the oracle: a slow, simple implementation with which the tests compare everything
+//! above. The engine uses no operating system interface and contains no code generator. The caller
+//! provides compiled kernels through [`kernel::Compiler`].
 //!
 //! ```
 //! use typepack_engine::{Datatype, Named, pack, unpack};
@@ -35,8 +39,8 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-// The layers, in the order of the flow: a file imports only from its own folder or from folders before
-// it.
+// The modules in layers, from the lowest to the highest. A file imports only from its own folder and
+// from modules above it in this list.
 mod error;
 mod named;
 mod table;

@@ -1,12 +1,15 @@
-//! The naive typemap walk: the oracle for all executors.
+//! Expands a type to its typemap in the simplest way. The tests use the result as the oracle for all
+//! executors.
 //!
-//! It follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word, writes
-//! out one entry per basic element, and copies entry by entry. From the rest of the engine it uses only
-//! the extent of a type. It is meant for tests, fuzzing and the self-check of the bench suite: its cost
-//! is proportional to the number of basic elements, and it recurses over the depth of the tree.
+//! This file follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word.
+//! It makes one entry per basic element and copies entry by entry. From the rest of the engine it uses
+//! little more than the tree and the extents of types. It serves tests, fuzzing and the self-check of
+//! the bench suite. It is not suited for other uses, because its cost is proportional to the number of
+//! basic elements and it recurses over the depth of the tree.
 //!
-//! Displacements wrap. The constructors guarantee that every element of data has an address of 64
-//! bits. They do not check blocks of length 0, or the stride between blocks of extent 0.
+//! Displacements are computed with wrapping arithmetic. The constructors guarantee that the address of
+//! every basic element fits in 64 bits. But they do not check the displacement of a block of length 0,
+//! or the stride between blocks of extent 0, so an intermediate product may overflow.
 
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,
@@ -18,11 +21,11 @@ use crate::named::Named;
 pub struct Entry {
     /// Displacement in bytes.
     pub offset: i64,
-    /// The basic type; never a pair.
+    /// The basic type. A pair is never an entry; its members are two entries.
     pub named: Named,
 }
 
-/// Returns the typemap of one element, in typemap order.
+/// Returns the typemap of one element: an entry for each basic element, in packed order.
 pub fn typemap(ty: &Datatype) -> Vec<Entry> {
     let mut entries = Vec::new();
     walk(ty, 0, &mut entries);
@@ -90,8 +93,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
         }
         Constructor::Subarray { region, order, old } => {
             let [sizes, subsizes, starts] = region.parts();
-            // Visit the box in storage order, like an odometer: the fastest dimension is the last (C)
-            // or the first (Fortran).
+            // Visit the elements of the box in storage order. The index that varies fastest is the last
+            // (C) or the first (Fortran).
             let total: i64 = subsizes.iter().product();
             for n in 0..total {
                 let (mut rest, mut element, mut step) = (n, 0, 1);
@@ -107,7 +110,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 walk(old, at.wrapping_add(element.wrapping_mul(old.extent())), out);
             }
         }
-        // The layout of a composite is ignored, except if it is a named type.
+        // The oracle does not use the layout of a composite, because the layout is what it checks. The
+        // exception is a Fortran kind, whose layout is a named type.
         Constructor::Composite { call, layout } => match &**call {
             Call::Darray(call) => {
                 out.extend(darray(call).iter().map(|e| Entry { offset: at + e.offset, ..*e }));
@@ -125,8 +129,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
     }
 }
 
-/// Returns the typemap of a distributed array. The function follows the program text of MPI-5.0
-/// section 5.1.4: `cyclic` adds one dimension to the type of the dimensions before.
+/// Returns the typemap of a distributed array. The function follows the definition in MPI-5.0 section
+/// 5.1.4. For each dimension, it calls `cyclic`, which returns the typemap of the dimensions so far.
 fn darray(call: &Darray) -> Vec<Entry> {
     let dimensions = call.sizes.len();
     let mut position = vec![0; dimensions];
@@ -148,7 +152,8 @@ fn darray(call: &Darray) -> Vec<Entry> {
             (Distribution::Block | Distribution::Cyclic, argument) => i64::from(argument),
         };
         entries = cyclic(argument, size, position[d], processes, &entries, extent);
-        // `cyclic` sets an upper bound marker here; the lower marker is at 0.
+        // In the standard, `cyclic` also sets a lower bound marker at 0 and an upper bound marker,
+        // which determine this extent.
         extent *= size;
     }
     entries
@@ -188,7 +193,7 @@ fn cyclic(
     entries
 }
 
-/// Packs `count` elements; displacement 0 is byte `origin` of `memory`.
+/// Packs `count` elements. Displacement 0 is at byte `origin` of `memory`.
 ///
 /// # Panics
 ///
@@ -201,7 +206,7 @@ pub fn pack(ty: &Datatype, count: u64, memory: &[u8], origin: usize) -> Vec<u8> 
     packed
 }
 
-/// Unpacks `count` elements, in typemap order; displacement 0 is byte `origin` of `memory`.
+/// Unpacks `count` elements, in typemap order. Displacement 0 is at byte `origin` of `memory`.
 ///
 /// # Panics
 ///
@@ -216,7 +221,8 @@ pub fn unpack(ty: &Datatype, count: u64, packed: &[u8], memory: &mut [u8], origi
     assert_eq!(position, packed.len(), "packed data has the wrong length");
 }
 
-/// Returns, for each basic element of `count` elements, its start in memory and its bytes.
+/// Returns the position in memory and the size of each basic element of `count` elements, in packed
+/// order.
 fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usize, usize)> {
     let (entries, extent) = (typemap(ty), ty.extent());
     (0..count).flat_map(move |i| {
@@ -238,7 +244,8 @@ fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usi
 mod tests {
     use super::*;
 
-    /// MPI-5.0 section 5.1.2, the running example: old type {(double, 0), (char, 8)}, extent 16.
+    /// Returns the old type of the running example in MPI-5.0 section 5.1.2: {(double, 0), (char, 8)}
+    /// with extent 16.
     fn old() -> Datatype {
         let types = [Datatype::named(Named::DOUBLE), Datatype::named(Named::CHAR)];
         Datatype::structured(&[1, 1], &[0, 8], &types).unwrap()

@@ -1,5 +1,6 @@
-//! Compares the executors with the oracle, at every split point. The chosen types reach every operation
-//! of the program and every branch of the executor. The fuzz crate tests random types.
+//! Compares the executors with the oracle, for ranges that begin and end at every byte or at many bytes
+//! of the packed form. The chosen types reach every operation of the program and every branch of the
+//! executors. The fuzz crate tests random types.
 
 mod layouts;
 
@@ -7,7 +8,8 @@ use layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
-/// Returns the types of `layouts`, and some types that are too large for the tests that try all pairs.
+/// Returns the types of `layouts`, and some larger types. The other tests, which try all pairs of
+/// types, would take too long with the larger types.
 fn types() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let members = [Datatype::named(Named::CHAR), int, Datatype::named(Named::DOUBLE)];
@@ -31,7 +33,8 @@ fn types() -> Vec<(&'static str, Datatype)> {
     types
 }
 
-/// Returns all ranges of a small packed size; for a larger size every start with some ends.
+/// Returns all ranges within a small packed size. For a larger size, returns ranges with many different
+/// starts and ends.
 fn ranges(bytes: u64) -> Vec<Range<u64>> {
     let step = if bytes <= 150 { 1 } else { 37 };
     let mut all = Vec::new();

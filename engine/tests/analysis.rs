@@ -1,5 +1,5 @@
-//! Compares facts with the oracle: overlap with a count of every byte, block statistics with the run
-//! list.
+//! Compares the facts that `analysis` computes with naive computations: the overlap test with a
+//! count of the uses of every byte, and block statistics with the list of runs.
 
 mod random;
 #[path = "../../fuzz/support/walk.rs"]
@@ -16,7 +16,8 @@ fn overlaps(ty: &Datatype, count: u64) -> bool {
     !places(ty, count).into_iter().all(|byte| seen.insert(byte))
 }
 
-/// Checks that small types are always decided, with the right answer.
+/// Checks that the overlap test gives the right answer for a small type, and never "unknown".
+/// Returns how often each answer occurred.
 fn check_overlap(ty: &Datatype) -> [u64; 2] {
     let plan = ty.commit().unwrap();
     let mut decided = [0; 2];
@@ -91,7 +92,8 @@ fn proofs_for_types_too_large_to_sort() {
     let face =
         Datatype::subarray(&[n, n, 64], &[n / 2, n / 2, 3], &[9, 9, 9], Order::Fortran, &double)
             .unwrap();
-    // These are the two fields of a record, read one after another.
+    // The two fields of an array of records. The struct below reads all first fields, and then all
+    // second fields.
     let fields = [
         Datatype::hvector(1 << 30, 1, 24, &float).unwrap(),
         Datatype::hvector(1 << 29, 1, 24, &double).unwrap(),
@@ -130,8 +132,9 @@ fn proofs_for_types_too_large_to_sort() {
 
 #[test]
 fn what_cannot_be_decided_is_unknown() {
-    // Two combs with teeth 6 and 10 bytes apart never meet (one has odd bytes, the other even bytes).
-    // Only number theory could prove that.
+    // These two combs have teeth at distances of 6 and 10 bytes. The teeth never meet, because one
+    // comb has only even bytes and the other only odd bytes. Only number theory could prove that,
+    // so the answer is "unknown".
     let byte = Datatype::named(Named::BYTE);
     let teeth = [
         Datatype::hvector(1 << 40, 1, 6, &byte).unwrap(),
@@ -166,8 +169,8 @@ fn deep_and_shared_programs_are_summed_up_once() {
     assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (100_000, Answer::No));
 }
 
-/// Tests a tower of structs in which each struct interleaves with the struct inside. Runs are
-/// sorted once, at the top.
+/// Checks that a tower of structs, in which each struct interleaves with the struct inside it,
+/// takes little time. The analysis must sort the runs once, at the top, and not at every level.
 #[test]
 fn an_interleaved_tower_is_sorted_once() {
     let byte = Datatype::named(Named::BYTE);
@@ -183,8 +186,8 @@ fn an_interleaved_tower_is_sorted_once() {
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
 
-/// Tests the types of `random_types` with too many elements to sort. The elements are disjoint, so
-/// the answer for one element is the answer for all.
+/// Repeats the types of `random_types` so often that the analysis cannot sort their runs. The
+/// repeated elements are far apart, so the right answer is the same as for one element.
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];

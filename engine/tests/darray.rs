@@ -1,22 +1,25 @@
-//! Compares distributed arrays with a naive computation of the owner of each element. Over all ranks
-//! every element is owned exactly once, in storage order, and the bounds are those of the whole array.
+//! Compares distributed arrays with a naive computation of the owner of each element. Checks that each
+//! element belongs to exactly one rank, that every rank has its elements in storage order, and that
+//! the bounds are those of the whole array.
 
 use typepack_engine::Distribution::{Block, Cyclic, None};
 use typepack_engine::{
     DEFAULT_ARGUMENT, Datatype, Distribution, Named, Order, pack_range, typemap,
 };
 
-/// One dimension: elements, distribution, argument, processes.
+/// One dimension: its number of elements, distribution, distribution argument, and number of
+/// processes.
 type Dimension = (i64, Distribution, i32, i32);
 
-/// Returns the process that owns element `i` of a dimension, from the definition of the distribution
-/// alone.
+/// Returns the process that owns element `i` of a dimension. The function uses only the definition of
+/// the distribution.
 fn owner(i: i64, (size, distribution, argument, processes): Dimension) -> i64 {
     let processes = i64::from(processes);
     match distribution {
         None => 0,
         Block if argument == DEFAULT_ARGUMENT => {
-            // This is the smallest block length with which the processes cover the dimension.
+            // The default block length is the smallest one for which `processes` blocks cover the
+            // dimension.
             let block = (1..).find(|block| block * processes >= size).unwrap();
             i / block
         }
@@ -35,7 +38,8 @@ fn darray(dimensions: &[Dimension], rank: i32, order: Order, old: &Datatype) -> 
     Datatype::darray(all, rank, &sizes, &distributions, &arguments, &processes, order, old).unwrap()
 }
 
-/// Returns all elements in storage order, each with the rank of its owner in a grid of C order.
+/// Returns the ranks of the owners of all elements, in storage order. The ranks number the processes
+/// of the grid in C order.
 fn owners(dimensions: &[Dimension], order: Order) -> Vec<i64> {
     let total: i64 = dimensions.iter().map(|d| d.0).product();
     let mut owners = Vec::new();
@@ -59,7 +63,7 @@ fn owners(dimensions: &[Dimension], order: Order) -> Vec<i64> {
     owners
 }
 
-/// Checks all ranks of one grid.
+/// Checks the distributed arrays of all ranks of one process grid.
 fn check(dimensions: &[Dimension], order: Order) {
     let old = Datatype::named(Named::INT);
     let owners = owners(dimensions, order);
@@ -88,7 +92,8 @@ fn check(dimensions: &[Dimension], order: Order) {
     assert_eq!(seen, owners.len(), "{dimensions:?}: an element was never seen or seen twice");
 }
 
-/// Returns every legal distribution for a size and a number of processes.
+/// Returns the dimensions of the given size and number of processes with every distribution, and with
+/// several arguments.
 fn ways(size: i64, processes: i32) -> Vec<Dimension> {
     let mut ways = vec![];
     if processes == 1 {
@@ -139,9 +144,9 @@ fn three_and_four_dimensions() {
     }
 }
 
-/// Tests the example of MPI-5.0 section 5.1.4: the HPF distribution `REAL FILEARRAY(100, 200,
-/// 300)`, `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO
-/// PROCESSES`, with the grid (2, 1, 3).
+/// Checks the example of MPI-5.0 section 5.1.4. It is the HPF distribution `REAL FILEARRAY(100, 200,
+/// 300)`, `PROCESSORS PROCESSES(2, 3)`, `DISTRIBUTE FILEARRAY(CYCLIC(10), *, BLOCK) ONTO PROCESSES`,
+/// with the process grid (2, 1, 3).
 #[test]
 fn the_standards_example() {
     let real = Datatype::named(Named::FLOAT);
@@ -178,7 +183,8 @@ fn a_share_of_a_huge_array_is_a_handful_of_nodes() {
 
 #[test]
 fn whole_blocks_are_subarrays() {
-    // Equal layouts have equal programs.
+    // A block-distributed array has the same layout as a subarray, so both types must have the same
+    // program.
     let double = Datatype::named(Named::DOUBLE);
     let block = DEFAULT_ARGUMENT;
     let ty = darray(&[(8, Block, block, 2), (6, Block, block, 3)], 4, Order::C, &double);

@@ -1,6 +1,7 @@
-//! Tests decoding and rebuilding: the rows of the standard's table; and for random trees, that a type
-//! rebuilt from its contents equals the original. The same trees compare the executor, the bounds and
-//! the element counts of the newer constructors with the oracle.
+//! Tests decoding (envelope and contents) and rebuilding. Checks the rows of the standard's table.
+//! For random trees, checks that a type which is rebuilt from its contents equals the original.
+//! With the same trees, compares the executor, the bounds and the element counts of the newer
+//! constructors with the oracle.
 
 #[path = "../../fuzz/support/random.rs"]
 mod random;
@@ -28,7 +29,8 @@ fn rebuilt(ty: &Datatype) -> Datatype {
         .unwrap()
 }
 
-/// Checks the whole row of a type: envelope and contents, and that the envelope counts the contents.
+/// Checks all columns of a type's row in the table: the envelope, the contents, and that the
+/// envelope states the lengths of the contents.
 #[track_caller]
 fn row(ty: &Datatype, combiner: i32, form: Form, i: &[i32], a: &[i64], c: &[i64], d: &[Named]) {
     let contents = ty.contents().unwrap();
@@ -57,8 +59,9 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// Tests the rows of the `int` form in `shared/abi/combiners.csv`. They equal those of MPI-2.2
-/// section 4.1.13 (mission text on decoding) and state the positions and numbers of all arguments.
+/// Checks the rows of `shared/abi/combiners.csv` for calls with `int` arguments. The rows equal
+/// those of MPI-2.2 section 4.1.13 (mission text on decoding). They state the positions and the
+/// numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -108,7 +111,7 @@ fn darray(old: &Datatype) -> Datatype {
     .unwrap()
 }
 
-/// Tests the rows of the large-count form (`c` in the table).
+/// Checks the rows of `shared/abi/combiners.csv` for large-count calls (`c` in the table).
 #[test]
 fn large_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -133,7 +136,8 @@ fn large_rows() {
     row(&ty, 110, form, &[], &[], &[2, 1, 2, 0, 8], &types);
     let none = large(Datatype::structured(&[], &[], &[]).unwrap());
     row(&none, 110, form, &[], &[], &[0], &[]);
-    // These calls have one form only: nothing is recorded, and a dup of a large type is a dup.
+    // These calls have no large-count form, so the type does not record a form. A dup of a
+    // large-count type is decoded as a dup, and its old type keeps the large-count form.
     row(&large(int.dup()), 102, Form::Int, &[], &[], &[], &t);
     let dup = large(Datatype::contiguous(7, &int).unwrap()).dup();
     assert_eq!(envelope(&dup), (102, Form::Int, 0, 0, 0, 1));
@@ -142,7 +146,8 @@ fn large_rows() {
     assert_eq!(large(int).form(), Form::Int);
 }
 
-/// Tests that a type without a recorded form decodes in the `int` form if its arguments fit.
+/// Checks that a type which was made without a form decodes in the `int` form if its arguments fit
+/// in an `int`, else in the large-count form.
 #[test]
 fn the_default_form() {
     let byte = named(Named::BYTE);
@@ -174,8 +179,9 @@ fn the_default_form() {
     assert_eq!(ty.form(), Form::Int);
 }
 
-/// Tests MPI-2.2 section 4.1.13 (mission text): only the MPI-1 call from Fortran has a combiner of
-/// its own, with the argument positions of the other call.
+/// Checks the combiners of the MPI-1 calls (MPI-2.2 section 4.1.13, mission text). The call from
+/// Fortran has a combiner of its own, but its arguments have the same positions as those of the
+/// call from C.
 #[test]
 fn the_integer_combiners() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -197,7 +203,7 @@ fn named_types_are_what_they_are() {
         let ty = named(n);
         assert_eq!(envelope(&ty), (101, Form::Int, 0, 0, 0, 0));
         assert!(ty.is_named() && ty.is_predefined() && ty.depth() == 0);
-        // A dup of a named type is a derived type that can be freed (mission text, rationale).
+        // A dup of a named type is a derived type, which may be freed (mission text, rationale).
         assert!(!ty.dup().is_named() && !ty.dup().is_predefined());
         assert_eq!(ty.dup().contents().unwrap().datatypes[0].as_named(), Some(n));
     }
@@ -205,7 +211,8 @@ fn named_types_are_what_they_are() {
     assert_eq!(Combiner(7).to_string(), "combiner 7");
 }
 
-/// Tests MPI-5.0 section 19.1.5: equal arguments return one type, which is predefined and unnamed.
+/// Checks that calls with equal arguments return the same type, which counts as predefined but is
+/// not named (MPI-5.0 section 19.1.5).
 #[test]
 fn fortran_kinds() {
     let real = || Datatype::f90_real(Some(15), Some(307)).unwrap();
@@ -219,7 +226,7 @@ fn fortran_kinds() {
     assert_eq!((complex.size(), complex.elements()), (16, 1));
     let integer = Datatype::f90_integer(18).unwrap();
     assert_eq!((integer.size(), typemap::typemap(&integer)[0].named), (8, Named::INTEGER8));
-    // Fortran kinds can be used wherever a datatype can.
+    // A Fortran kind can be used wherever any other datatype can.
     let column = Datatype::vector(3, 1, 4, &real()).unwrap();
     assert_eq!(column.commit().unwrap().packed_bytes(1).unwrap(), 24);
 }
@@ -350,7 +357,7 @@ impl Random {
             .unwrap()
     }
 
-    /// Returns a type of at most about 300 elements, small enough for the oracle.
+    /// Returns a random type with at most about 300 elements, which is small enough for the oracle.
     fn tree(&mut self, depth: i64) -> Datatype {
         if depth == 0 {
             return self.leaf();
@@ -415,7 +422,8 @@ impl Random {
     }
 }
 
-/// Decodes a whole tree and rebuilds it from named types only.
+/// Decodes a whole tree and rebuilds it from its named types. Adds the combiners that occur to
+/// `met`.
 fn rebuild_all(ty: &Datatype, met: &mut BTreeSet<i32>) -> Datatype {
     met.insert(ty.combiner().0);
     if ty.is_named() {
@@ -502,7 +510,8 @@ fn darray_of_one(old: &Datatype) -> Datatype {
 
 #[test]
 fn a_tower_of_empty_shares_drops_and_commits() {
-    // An empty share still holds its old type: each level holds the level below twice.
+    // The old type of an array stays a child of the type, even if the rank's share is empty. So
+    // this tower is 100,000 levels deep, although its size is 0.
     let mut empty = named(Named::INT);
     for _ in 0..100_000 {
         empty = Datatype::darray(2, 1, &[1], &[Distribution::Block], &[1], &[2], Order::C, &empty)

@@ -1,6 +1,7 @@
-//! Compares external32 with the standard's table, with hand-written bytes, and with a naive conversion
-//! of the typemap, entry by entry, which shares no code with the engine. The bytes in memory are
-//! written for little-endian machines.
+//! Compares external32 with the standard's table, with bytes written by hand, and with a naive
+//! conversion. The naive conversion goes through the typemap entry by entry and shares no code with
+//! the engine. The tests run only on little-endian machines, because the expected bytes in memory are
+//! little-endian.
 
 #![cfg(target_endian = "little")]
 
@@ -19,11 +20,13 @@ fn named(n: Named) -> Datatype {
     Datatype::named(n)
 }
 
-/// Returns one value of each named type: its bytes in memory (little-endian, gaps are `None`) and in
-/// external32. A named type without a row fails the test that uses the table.
+/// Returns one value of the named type: its bytes in memory (little-endian; `None` marks a gap), and
+/// its bytes in external32. If a named type is missing from the table, the test that uses the table
+/// fails.
 fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
     let long_double = || -> (Vec<u8>, Vec<u8>) {
-        // -2.5 = -1.25 * 2^1: exponent 16384, fraction .01.
+        // The value is -2.5 = -1.25 * 2^1. Its biased exponent is 16384, and the first bits of its
+        // fraction are 01.
         let quad = vec![0xc0, 0x00, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let memory = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
             vec![0, 0, 0, 0, 0, 0, 0, 0xa0, 0x00, 0xc0, 0, 0, 0, 0, 0, 0]
@@ -32,7 +35,7 @@ fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
         };
         (memory, quad)
     };
-    // The values 1.5 and -2.0 in each width.
+    // The values 1.5 and -2.0 in each width: first 1.5 in memory and in external32, then -2.0.
     let half = ([0x00, 0x3e], [0x3e, 0x00], [0x00, 0xc0], [0xc0, 0x00]);
     let float = ([0, 0, 0xc0, 0x3f], [0x3f, 0xc0, 0, 0], [0, 0, 0, 0xc0], [0xc0, 0, 0, 0]);
     let double = (
@@ -168,7 +171,7 @@ fn sizes_are_those_of_the_table() {
     for (n, bytes) in long_form {
         assert_eq!(size_of(n), bytes, "{n}");
     }
-    // All other types keep their sizes.
+    // All other types have the same size in external32 as in memory.
     for n in Named::all().filter(|n| long_form.iter().all(|(other, _)| other != n)) {
         assert_eq!(size_of(n), u64::from(n.size()), "{n}");
     }
@@ -227,14 +230,14 @@ fn any_byte_of_a_truth_value_counts() {
     assert_eq!(back, [1, 0]);
 }
 
-/// Tests the examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32:
-/// successive calls make one packing unit, which is unpacked in parts.
+/// Checks the examples of MPI-2.2 section 4.2 (the mission text), with the calls for external32
+/// instead of `MPI_Pack`. Successive calls fill one packing unit, which is then unpacked in parts.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));
     let external = |ty: &Datatype| External32::new(ty).unwrap();
 
-    // Example 4.21: two integers in one unit.
+    // Example 4.21: two integers in one packing unit.
     let (mut unit, mut position) = ([0u8; 1000], 0);
     pack_external(&external(&int), 1, &[7i32], &mut unit, &mut position).unwrap();
     pack_external(&external(&int), 1, &[-3i32], &mut unit, &mut position).unwrap();
@@ -243,7 +246,8 @@ fn examples_of_the_mission_text() {
     unpack_external(&external(&int), 2, &unit, &mut position, &mut both).unwrap();
     assert_eq!((both, position), ([7, -3], 8));
 
-    // Example 4.22: i and then a[0] ... a[i-1], packed as one struct and unpacked by two calls.
+    // Example 4.22: `i`, and then `a[0] ... a[i-1]`. One call packs them as a struct, and two calls
+    // unpack them.
     let mut memory = [0u8; 44];
     for (k, value) in [0.5f32, 1.0, 1.5, 2.0, 2.5, 9.0, 9.0, 9.0, 9.0, 9.0].iter().enumerate() {
         memory[4 * k..4 * k + 4].copy_from_slice(&value.to_ne_bytes());
@@ -259,7 +263,8 @@ fn examples_of_the_mission_text() {
     unpack_external(&external(&float), i[0] as u64, &unit, &mut position, &mut a).unwrap();
     assert_eq!((i[0], a[..6].to_vec(), position), (5, vec![0.5, 1.0, 1.5, 2.0, 2.5, 0.0], 24));
 
-    // Example 4.23: a count and count characters; the pack sizes are the exact length of the buffer.
+    // Example 4.23: a count, and then that many characters. The sum of the pack sizes is the exact
+    // length of the buffer.
     let text = b"packed";
     let size = pack_external_size(&external(&int), 1).unwrap()
         + pack_external_size(&external(&char), text.len() as u64).unwrap();
@@ -301,7 +306,8 @@ fn without_room_nothing_is_written() {
     assert_eq!((unit, position, memory), ([5; 8], 1, [3; 2]));
 }
 
-/// Converts one basic type by the text of the standard alone; `None` if the value has no counterpart.
+/// Converts the basic element in `memory` to external32, following only the text of the standard.
+/// Returns `None` if external32 cannot represent the value.
 fn naive_pack(n: Named, memory: &[u8]) -> Option<Vec<u8>> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();
@@ -331,7 +337,8 @@ fn naive_pack(n: Named, memory: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Converts x87's number in `memory`, bit by bit of the significand.
+/// Converts the x87 number in `memory` to binary128 in external32. The function copies the significand
+/// bit by bit.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     let (head, integer) = (u16::from_le_bytes([memory[8], memory[9]]), memory[7] >> 7 == 1);
@@ -340,7 +347,7 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     if exponent != 0 && !integer {
         (exponent, bits[0]) = (0x7fff, true);
     } else {
-        // The 63 bits below the integer bit, beginning with the most significant bit.
+        // Copy the 63 bits below the integer bit, beginning with the most significant one.
         for (i, bit) in bits.iter_mut().take(63).enumerate() {
             *bit = memory[7 - (i + 1) / 8] >> (7 - (i + 1) % 8) & 1 == 1;
         }
@@ -352,13 +359,14 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     external
 }
 
-/// Converts the number in `memory`. On these machines `long double` is already binary128.
+/// Converts the `long double` in `memory` to external32. On these machines it already has the
+/// binary128 format, so only the byte order changes.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
 }
 
-/// Computes the inverse of [`naive_pack`], for external bytes that [`naive_pack`] made.
+/// Converts external bytes that [`naive_pack`] made back to the bytes in memory.
 fn naive_unpack(n: Named, external: &[u8]) -> Vec<u8> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();
@@ -454,8 +462,8 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     .expect("a small tree")
 }
 
-/// Returns memory of random bytes around `count` elements. Values that must be small for their
-/// conversion are small, except where elements overlap.
+/// Returns memory for `count` elements and the position of displacement 0 in it. The bytes are random,
+/// but values that must be small for their conversion are small, except where elements overlap.
 fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);
@@ -476,7 +484,7 @@ fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     (bytes, origin)
 }
 
-/// Returns the position in memory of each basic element of `count` elements.
+/// Returns the position in memory and the type of each basic element of `count` elements.
 fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
     let entries = typemap::typemap(ty);
     (0..count as i64)
@@ -488,10 +496,11 @@ fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
         .collect()
 }
 
-/// Returns settings for the interpreter, or for leaf kernels of one of the machine's instruction sets.
+/// Returns random settings: those for the interpreter, or those for the leaf kernels of one of this
+/// machine's instruction sets.
 fn settings(random: &mut Random) -> Settings {
     let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
-    // The best instruction set is chosen most often.
+    // The best instruction set is in the list twice, so it is chosen most often.
     isas.push(Isa::best());
     match random.below(isas.len() as u64 + 1) as usize {
         0 => Settings { strategy: Some(Strategy::Interpreter), ..Settings::default() },
@@ -499,8 +508,8 @@ fn settings(random: &mut Random) -> Settings {
     }
 }
 
-/// Compares all external32 calls of the engine on `count` elements of `ty` with the naive conversion.
-/// Returns whether the values could be packed.
+/// Compares the results of all external32 calls of the engine, for `count` elements of `ty`, with the
+/// naive conversion. Returns true if external32 can represent all values.
 fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let external = External32::with_settings(ty, &settings(random)).unwrap();
     let (source, origin) = memory(ty, count, random);
@@ -520,7 +529,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let expected = pieces.concat();
     assert_eq!(packed, expected, "{ty:?} x {count}\n{}", external.program().program());
 
-    // The test takes all ranges if there are few of them, else random ranges.
+    // Try all ranges if there are few of them, else some random ranges.
     let ranges: Vec<(u64, u64)> = if bytes <= 40 {
         (0..=bytes).flat_map(|from| (from..=bytes).map(move |to| (from, to))).collect()
     } else {
@@ -533,12 +542,13 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
         assert_eq!(part, expected[from as usize..to as usize], "{ty:?} x {count}: {from}..{to}");
     }
 
-    // The elements are packed by two calls, one after the other in a unit.
+    // Two calls pack the elements into one unit, one after the other.
     for first in 0..=count {
         let (mut unit, mut position) = (vec![0u8; bytes as usize + 3], 3);
         let second = origin as i64 + first as i64 * ty.extent();
         for (start, part) in [(origin as i64, first), (second, count - first)] {
-            // The origin of a type may lie outside its memory.
+            // Skip types whose elements begin before displacement 0, because `source` must begin at
+            // displacement 0.
             let Some(source) = source.get(start as usize..).filter(|_| ty.true_lb() >= 0) else {
                 continue;
             };
@@ -580,7 +590,7 @@ fn every_named_type_at_every_split() {
             let far = Datatype::vector(2, 2, 3, &named(n)).unwrap();
             assert!(agree(&Datatype::resized(0, 512, &far).unwrap(), count, &mut random), "{n}");
         }
-        // These counts fill every register width, and reach all remainders.
+        // These counts use every register width and leave every kind of remainder.
         for count in [31, 64, 129] {
             assert!(agree(&named(n), count, &mut random), "{n}");
             let strided = Datatype::vector(count as i64, 1, 2, &named(n)).unwrap();
@@ -601,8 +611,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Tests types that have plans, because only the byte order of their elements changes: every
-/// instruction set, lists and windows.
+/// Checks types whose elements change only their byte order, so that the engine makes a plan for them.
+/// Covers every instruction set, lists and windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -619,7 +629,7 @@ fn random_trees_that_keep_their_widths() {
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for i in 0..6000 {
-        // The tree contains one named type, two named types, or any named types.
+        // Use one named type, two named types, or all of them in the tree.
         let some = random.below(all.len() as u64 - 1) as usize;
         let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
         let ty = tree_of(&mut random, 4, some);
@@ -629,8 +639,8 @@ fn random_trees_that_keep_their_widths() {
     }
 }
 
-/// Tests loops that are long enough for windows of lines, tiles and joined blocks, with all
-/// remainders.
+/// Checks loops that are long enough for all special paths: windows of whole cache lines, tiles, and
+/// joined blocks. The lengths leave every kind of remainder.
 #[test]
 fn long_regular_layouts() {
     let mut random = Random(17);
@@ -664,7 +674,8 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let program = |ty: &Datatype| External32::new(ty).unwrap().program().program().to_string();
     let dense = Datatype::contiguous(3, &Datatype::contiguous(4, &double).unwrap()).unwrap();
     assert_eq!(program(&dense), "elements 1 x 96\n  block 96 @0\n");
-    // Neighbours of different types stay separate, even if their sizes are equal.
+    // Neighbouring elements of different types stay separate blocks, even if the types have the same
+    // size.
     let mixed = [double.clone(), named(Named::INT64_T), named(Named::INT64_T)];
     let mixed = Datatype::structured(&[1, 1, 2], &[0, 8, 16], &mixed).unwrap();
     assert_eq!(program(&mixed), "elements 1 x 32\n  seq 2 @0\n    block 8 @0\n    block 24 @8\n");
@@ -678,7 +689,7 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let mut packed = [0; 8];
     pack_external(&external, 2, &[1i64, 0, 2], &mut packed, &mut 0).unwrap();
     assert_eq!(packed, [0, 0, 0, 1, 0, 0, 0, 2]);
-    // No level of this tower folds away.
+    // No pass can merge any level of this tower.
     let mut ty = named(Named::BYTE);
     for level in 0..2_000 {
         let types = [ty, named(Named::CHAR)];
@@ -691,7 +702,8 @@ fn doubles_are_one_run_and_deep_towers_work() {
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
 }
 
-/// Tests one run of every length, from any address to any address, by every instruction set.
+/// Checks single runs of every length up to 219 elements, at all alignments, with every instruction
+/// set.
 #[test]
 fn runs_of_any_length_and_alignment() {
     for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {

@@ -1,13 +1,15 @@
 //! Compares the programs of known types after each pass with the text files in `golden/`.
 //!
-//! A golden file contains cases. `== TITLE` begins a case. Each `= TYPE` in it is a type expression,
-//! followed by its loop program after every pass that changed it. All types of one case describe one
-//! layout, so their final programs must be equal, including displacements and extent. `ddtbench.csv`
-//! lists the layouts of DDTBench, and `golden/ddtbench.rs` turns them into expressions; their final
-//! programs are in `ddtbench.programs`.
+//! A golden file consists of cases. The line `== TITLE` begins a case. Each line `= TYPE` in a case
+//! contains a type expression; below it is the type's loop program after every pass that changed the
+//! program. All types of one case describe the same layout, so their final programs must be equal,
+//! including displacements and extent. `ddtbench.csv` lists the layouts of DDTBench, and
+//! `golden/ddtbench.rs` turns them into expressions. The file `ddtbench.programs` contains their final
+//! programs.
 //!
-//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs. It still fails
-//! for types of one case with different programs, for wrong runs and for wrong bytes.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs in these files.
+//! The command still fails if the types of one case have different programs, or if the number of runs
+//! or of bytes of a layout is wrong.
 
 #[path = "../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -27,14 +29,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Returns the program after each step of a commit: the step's name and the text.
+/// Returns the name of each step of a commit, and the text of the program after that step.
 fn steps(ty: &Datatype) -> Vec<(String, String)> {
     let mut steps = Vec::new();
     inspect::steps(ty, |step, program| steps.push((step.to_owned(), program.to_string()))).unwrap();
     steps
 }
 
-/// Returns the program after each pass that changed it.
+/// Returns the text of a golden file for these steps: the program after each step that changed it.
 fn trace(steps: &[(String, String)]) -> String {
     let (mut out, mut last) = (String::new(), "");
     for (step, program) in steps {
@@ -59,7 +61,7 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
     for path in &paths {
         let wanted = fs::read_to_string(path).unwrap();
         let mut found = String::new();
-        // The current case, its first type and the final program of that type.
+        // The first type of the current case, and the final program of that type.
         let mut meeting: Option<(String, String)> = None;
         let mut title = "";
         for line in wanted.lines() {
@@ -105,7 +107,8 @@ fn ddtbench_has_its_runs_its_bytes_and_its_programs() {
         programs.insert(name, program);
     }
     blessed(&folder().join("ddtbench.programs"), &found);
-    // A vector ends with its data, a subarray with its array: only the extents may differ.
+    // The extent of a vector ends with its data, whereas the extent of a subarray is that of its array.
+    // So the two programs may differ only in their extents.
     let data = |program: &str| program.split_once('\n').map(|(_, data)| data.to_owned());
     let mut pairs = 0;
     for (name, program) in &programs {

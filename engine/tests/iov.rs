@@ -1,5 +1,5 @@
-//! Compares run lists with the oracle: from every run, the rest of the list is the rest of the packed
-//! bytes.
+//! Compares run lists with the oracle. The list that begins at any run must describe the rest of
+//! the packed bytes.
 
 mod random;
 #[path = "../../fuzz/support/walk.rs"]
@@ -78,7 +78,8 @@ fn huge_types_answer_at_once() {
     assert_eq!(last, [Run { offset: (1 << 61) - 2, bytes: 1 }]);
     assert!(iov.len(1 << 40).is_err());
 
-    // Shared structs: one list of runs at 2^40 different positions.
+    // Every struct contains its child twice, so the same short list of runs occurs at 2^40
+    // positions.
     let int = Datatype::named(Named::INT);
     let mut ty = Datatype::indexed(&[1, 2, 1], &[5, 0, 3], &int).unwrap();
     let one: Vec<Run> = Iov::new(&ty.commit().unwrap()).runs(1, 0).unwrap().collect();

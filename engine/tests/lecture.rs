@@ -1,6 +1,7 @@
-//! The examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with its numbers. For
-//! an example that sends, the test packs at the sender and unpacks at the receiver. `mpi22.rs` has the
-//! pages of MPI-2.2 among the mission texts; README.md lists all examples.
+//! Tests the examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with the
+//! numbers of the slides. If an example sends data, the test packs at the sender and unpacks at the
+//! receiver. `mpi22.rs` tests the pages of MPI-2.2 among the mission texts. README.md lists all
+//! examples.
 
 use std::mem::offset_of;
 use typepack_engine::analysis::Answer;
@@ -39,8 +40,9 @@ struct Longer {
     d: f32,
 }
 
-/// Tests the slide "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}. The
-/// displacements are illustrative; a C compiler places the int at 4 and the double at 8.
+/// Checks the slide "Type map vs. type signature" with its type {(char, 0), (int, 8), (double, 16)}.
+/// The slide chose these displacements freely; a C compiler would place the int at 4 and the double at
+/// 8.
 #[test]
 fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE];
@@ -53,7 +55,7 @@ fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     }
 }
 
-/// Tests the slide "Our previous example looks like follows": displacements are differences of
+/// Checks the slide "Our previous example looks like follows": the displacements are differences of
 /// addresses.
 #[test]
 fn displacements_by_address() {
@@ -65,16 +67,16 @@ fn displacements_by_address() {
     assert_eq!(ty.extent() as usize, size_of::<MyStruct>());
     let plan = ty.commit().unwrap();
     let mut packed = [0; 13];
-    // SAFETY: `data` has the layout of the plan's one element and is readable; `packed` has room for
-    // the 13 packed bytes and is another variable, so the two do not overlap.
+    // SAFETY: `data` has the layout of one element of the plan, and all its data is readable. `packed`
+    // has room for the 13 packed bytes; it is another variable, so the two do not overlap.
     unsafe { pack_raw(&plan, 1, (&raw const data).cast(), 0..13, packed.as_mut_ptr()) };
     assert_eq!(packed[0], data.a);
     assert_eq!(packed[1..5], data.b.to_ne_bytes());
     assert_eq!(packed[5..], data.c.to_ne_bytes());
 }
 
-/// Tests the slides on contiguous, vector (count 3, block length 2, stride 3), hvector and indexed
-/// (blocks of 2, 1 and 4 at 0, 3 and 5).
+/// Checks the slides on contiguous, vector (count 3, block length 2, stride 3), hvector and indexed
+/// (blocks of 2, 1 and 4 elements at 0, 3 and 5).
 #[test]
 fn constructors_of_the_slides() {
     let int = named(Named::INT);
@@ -90,8 +92,8 @@ fn constructors_of_the_slides() {
     assert_eq!(elements(&bytes), elements(&indexed));
 }
 
-/// Tests the slide "Example using MPI_Type_vector": a column of an 8 x 8 matrix; the pointer
-/// selects the column.
+/// Checks the slide "Example using MPI_Type_vector": the type is a column of an 8 x 8 matrix, and the
+/// buffer address selects which column.
 #[test]
 fn any_column_of_a_matrix() {
     let column = Datatype::vector(8, 1, 8, &named(Named::DOUBLE)).unwrap().commit().unwrap();
@@ -104,7 +106,7 @@ fn any_column_of_a_matrix() {
     }
 }
 
-/// Tests the slide on subarrays: sizes 8 x 8, subsizes 4 x 2, starts 2, 4.
+/// Checks the slide on subarrays: sizes 8 x 8, subsizes 4 x 2, starts 2 and 4.
 #[test]
 fn the_subarray_of_the_slide() {
     let double = named(Named::DOUBLE);
@@ -114,8 +116,9 @@ fn the_subarray_of_the_slide() {
     assert_eq!((ty.lb(), ty.extent(), ty.size()), (0, 512, 64));
 }
 
-/// Tests the slides "A problem with the specification up to now" to "Correct description of the
-/// structure would be": two members of a struct of four, several elements of it.
+/// Checks the slides from "A problem with the specification up to now" to "Correct description of the
+/// structure would be". A type describes two of the four members of a struct, and several elements of
+/// the type are sent.
 #[test]
 fn two_members_of_many_structs_need_the_markers() {
     let (b, c) = (offset_of!(Longer, b) as i64, offset_of!(Longer, c) as i64);
@@ -123,28 +126,29 @@ fn two_members_of_many_structs_need_the_markers() {
     let simple =
         Datatype::type_struct(&[1, 1], &[b, c], &[int.clone(), double.clone()], Binding::C)
             .unwrap();
-    // The next element begins in the middle of a struct, so only the first element is right.
+    // With this extent, the second element begins in the middle of a struct, so only the first element
+    // is correct.
     assert_eq!((simple.lb(), simple.extent()), (4, 16));
     assert_ne!(simple.extent() as usize, size_of::<Longer>());
 
     let types = [named(Named::LB), int, double, named(Named::UB)];
     let places = [0, b, c, size_of::<Longer>() as i64];
     let ty = Datatype::type_struct(&[1; 4], &places, &types, Binding::C).unwrap();
-    // "extent := upper bound - lower bound", "size = amount of bytes really transferred".
+    // The slide: "extent := upper bound - lower bound", "size = amount of bytes really transferred".
     assert_eq!((ty.lb(), ty.ub(), ty.extent(), ty.size()), (0, 24, 24, 12));
-    // "The true extent: gaps at the beginning and at the end are removed."
+    // The slide: "The true extent: gaps at the beginning and at the end are removed."
     assert_eq!((ty.true_lb(), ty.true_extent()), (4, 12));
 
     let data: Vec<Longer> =
         (0..5).map(|i| Longer { a: 7, b: i, c: f64::from(i) / 4.0, d: 1.0 }).collect();
     let plan = ty.commit().unwrap();
     let mut packed = vec![0; 60];
-    // SAFETY: the five elements are one struct apart, and `data` holds all of them; `packed` has room
-    // for the 60 packed bytes and is another allocation.
+    // SAFETY: the distance of the five elements is the size of one struct, and `data` holds five
+    // structs. `packed` has room for the 60 packed bytes and is a separate allocation.
     unsafe { pack_raw(&plan, 5, data.as_ptr().cast(), 0..60, packed.as_mut_ptr()) };
     let mut back = [Longer::default(); 5];
-    // SAFETY: the five elements are one struct apart, and `back` holds all of them and is writable;
-    // `packed` holds the 60 packed bytes and is another allocation.
+    // SAFETY: the distance of the five elements is the size of one struct, and `back` holds five
+    // structs and is writable. `packed` holds the 60 packed bytes and is a separate allocation.
     unsafe { unpack_raw(&plan, 5, back.as_mut_ptr().cast(), 0..60, packed.as_ptr()) };
     for (i, (from, to)) in data.iter().zip(&back).enumerate() {
         assert_eq!(packed[12 * i..12 * i + 4], from.b.to_ne_bytes());
@@ -152,8 +156,9 @@ fn two_members_of_many_structs_need_the_markers() {
     }
 }
 
-/// Tests that the markers are sticky (slides "The MPI-2 view of the same problem"): they act from
-/// inside other types, the extreme markers win, and only `resized` erases them.
+/// Checks that bound markers are sticky (slides "The MPI-2 view of the same problem"). A marker inside
+/// another type still has its effect, the lowest `lb` and the highest `ub` win, and only `resized`
+/// removes markers.
 #[test]
 fn markers_are_sticky() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -165,7 +170,7 @@ fn markers_are_sticky() {
     let two = Datatype::contiguous(2, &first).unwrap();
     assert_eq!((bounds(&two), offsets(&two)), ((-3, 15, 18, 8), vec![0, 9]));
 
-    // Data outside the markers does not move them; only a marker further out does.
+    // Data outside the markers does not move the bounds; only a marker further out does.
     let types = [int.clone(), first.clone(), int.clone()];
     let wide = Datatype::structured(&[1; 3], &[-100, 0, 100], &types).unwrap();
     assert_eq!((bounds(&wide), wide.true_lb(), wide.true_ub()), ((-3, 6, 9, 12), -100, 104));
@@ -184,8 +189,8 @@ fn markers_are_sticky() {
     assert_eq!(bounds(&Datatype::contiguous(3, &erased).unwrap()), (0, 12, 12, 12));
 }
 
-/// Tests a single marker: the data determine the other bound, with the padding of a struct. Without
-/// data, the other bound is at the position of the marker.
+/// Checks types with only one marker. The data determines the other bound, with the padding of a
+/// struct. If there is no data, the other bound is at the position of the marker.
 #[test]
 fn one_marker() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -210,8 +215,8 @@ fn one_marker() {
     }
 }
 
-/// Tests the slide "Examples using MPI_Type_get_contents": the positions of the arguments of struct
-/// and contiguous.
+/// Checks the slide "Examples using MPI_Type_get_contents": the positions of the arguments of struct
+/// and contiguous in the contents.
 #[test]
 fn contents_of_the_slides() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -229,8 +234,8 @@ fn contents_of_the_slides() {
     assert_eq!((contents.integers[0], contents.datatypes[0].as_named()), (4, Some(Named::INT)));
 }
 
-/// Tests the slide "Derived Datatype examples": a column and a row of a matrix, in C and in
-/// Fortran. The column of the C matrix is a row of the Fortran matrix, and vice versa.
+/// Checks the slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran.
+/// In the same memory, the column of the C matrix is a row of the Fortran matrix, and vice versa.
 #[test]
 fn columns_and_rows_in_c_and_in_fortran() {
     let double = named(Named::DOUBLE);
@@ -242,8 +247,8 @@ fn columns_and_rows_in_c_and_in_fortran() {
         pack(plan, 1, &matrix[at..], &mut packed).unwrap();
         packed.chunks(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap())).collect::<Vec<_>>()
     };
-    // The matrix has 4 rows of 5 in C: this is row 2 and column 3. In Fortran the same memory has 5
-    // rows and 4 columns, and these are column 2 and row 3.
+    // In C, the matrix has 4 rows and 5 columns, and the types select row 2 and column 3. In Fortran,
+    // the same memory has 5 rows and 4 columns, and the types select column 2 and row 3.
     assert_eq!(values(&line, 5 * 2), [10.0, 11.0, 12.0, 13.0, 14.0]);
     assert_eq!(values(&across, 3), [3.0, 8.0, 13.0, 18.0]);
     let box_of = |sizes: [i64; 2], subsizes: [i64; 2], starts: [i64; 2], order| {
@@ -256,8 +261,8 @@ fn columns_and_rows_in_c_and_in_fortran() {
     assert_eq!(box_of([5, 4], [1, 4], [3, 0], Order::Fortran), values(&across, 3));
 }
 
-/// Tests the slide "How to describe noncontiguous data structures": the list of `<address, size>`
-/// for a list-I/O interface, with the gaps between the members.
+/// Checks the slide "How to describe noncontiguous data structures": the list of `<address, size>`
+/// pairs that a list-I/O interface needs. The gaps lie between the members.
 #[test]
 fn a_struct_as_a_list_of_addresses_and_sizes() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -265,15 +270,15 @@ fn a_struct_as_a_list_of_addresses_and_sizes() {
         let ty = Datatype::structured(&[1; 3], &[0, gap1, gap2], &types).unwrap();
         let iov = Iov::new(&ty.commit().unwrap());
         let runs: Vec<_> = iov.runs(1, 0).unwrap().map(|run| (run.offset, run.bytes)).collect();
-        // <baseaddr + gap1, sizeof(int)> and <baseaddr + gap2, sizeof(double)> touch if they are at 4
-        // and 8. Then the passes join them into one run.
+        // The runs <baseaddr + gap1, sizeof(int)> and <baseaddr + gap2, sizeof(double)> touch if the
+        // members are at 4 and 8. In that case, the passes join them into one run.
         let apart = vec![(0, 1), (gap1, 4), (gap2, 8)];
         assert_eq!(runs, if gap1 == 4 { vec![(0, 1), (4, 12)] } else { apart });
     }
 }
 
-/// Tests the slide "...or in MPI terminology...": `MPI_Type_struct` and `MPI_Type_create_struct`
-/// take equal lists and make equal types.
+/// Checks the slide "...or in MPI terminology...": with equal lists, `MPI_Type_struct` and
+/// `MPI_Type_create_struct` make equal types.
 #[test]
 fn the_two_struct_calls_are_one() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -283,7 +288,7 @@ fn the_two_struct_calls_are_one() {
     assert_eq!((old.lb(), old.extent(), old.combiner()), (new.lb(), new.extent(), new.combiner()));
 }
 
-/// Tests the slide "MPI_Type_struct/MPI_Type_create_struct": "displacements are not required to be
+/// Checks the slide "MPI_Type_struct/MPI_Type_create_struct": "displacements are not required to be
 /// positive, distinct or in increasing order".
 #[test]
 fn displacements_of_any_kind() {
@@ -299,12 +304,13 @@ fn displacements_of_any_kind() {
     let words: Vec<u32> =
         packed.chunks(4).map(|b| u32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(words, [5, 1, 2, 4, 5]);
-    // The int at 8 occurs twice: the type may be sent, but must not be received.
+    // The int at displacement 8 occurs twice, so the type may be sent, but must not be received.
     assert_eq!(plan.overlaps(1), Answer::Yes);
 }
 
-/// Tests the slide "Type map vs. Type signature": signatures must match after the counts are
-/// unrolled; a receive buffer must not overlap itself; a message need not fill the receive buffer.
+/// Checks the slide "Type map vs. Type signature". Signatures match if they are equal after the counts
+/// are multiplied out, a receive buffer must not overlap itself, and a message need not fill the
+/// receive buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -335,8 +341,9 @@ fn matching_by_the_signature_with_the_counts_unrolled() {
     assert_eq!(ints.commit().unwrap().overlaps(2), Answer::No);
 }
 
-/// Tests the slide on contiguous: `int myvec[4]` is sent as one element. An element of a derived
-/// type begins exactly at the end of the element before, including gaps at that end.
+/// Checks the slide on contiguous: `int myvec[4]` is sent as one element. In a contiguous type, an
+/// element begins exactly where the extent of the previous element ends, even if that element has gaps
+/// at its end.
 #[test]
 fn contiguous_of_a_named_and_of_a_derived_type() {
     let (int, mut packed, mut back) = (named(Named::INT), [0; 16], [0i32; 4]);
@@ -354,15 +361,15 @@ fn contiguous_of_a_named_and_of_a_derived_type() {
     assert_eq!((padded.extent(), three.extent()), (16, 48));
 }
 
-/// Tests the slide "...simple description..." and the next slide: with the simple type only the
-/// first of five elements is right.
+/// Checks the slide "...simple description..." and the slide after it: with the simple type, only the
+/// first of five elements is correct.
 #[test]
 fn without_markers_only_the_first_element_is_right() {
     let (b, c) = (offset_of!(Longer, b) as i64, offset_of!(Longer, c) as i64);
     let types = [Named::INT, Named::DOUBLE].map(named);
     let simple = Datatype::structured(&[1, 1], &[b, c], &types).unwrap().commit().unwrap();
-    // The test stores five structs as bytes: the wrong elements reach into padding, which is
-    // uninitialized in a `Longer`.
+    // The test keeps the five structs as bytes, because the wrong elements also read padding, and the
+    // padding of a `Longer` is uninitialized.
     let mut data = [[0u64; 3]; 5];
     for (i, one) in data.iter_mut().enumerate() {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(one);
@@ -378,8 +385,8 @@ fn without_markers_only_the_first_element_is_right() {
     assert_eq!([0, 1, 2, 3, 4].map(right), [true, false, false, false, false]);
 }
 
-/// Tests the slide "Duplicating a datatype": the duplicate is a separate type with equal
-/// properties, and it commits to an equal plan.
+/// Checks the slide "Duplicating a datatype": the duplicate is a separate type with equal properties,
+/// and its commit gives an equal plan.
 #[test]
 fn a_duplicate_commits_to_the_same() {
     let ty = Datatype::vector(3, 2, 3, &named(Named::INT)).unwrap();
@@ -394,8 +401,8 @@ fn a_duplicate_commits_to_the_same() {
     assert_eq!(copy.commit().unwrap().packed_bytes(1).unwrap(), 24);
 }
 
-/// Tests the slide "More datatype constructors": indexed_block is "a further simplification of
-/// MPI_Type_indexed"; darray describes HPF distributions (all of them: `darray.rs`).
+/// Checks the slide "More datatype constructors": indexed_block is "a further simplification of
+/// MPI_Type_indexed", and darray describes HPF distributions. `darray.rs` tests all distributions.
 #[test]
 fn indexed_block_and_darray() {
     let int = named(Named::INT);
@@ -412,8 +419,8 @@ fn indexed_block_and_darray() {
     assert_eq!([share(0), share(1), share(2)], [vec![0, 1, 6, 7], vec![2, 3], vec![4, 5]]);
 }
 
-/// Tests the slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners with the
-/// sizes of the arrays; and that returned derived types are equivalent copies.
+/// Checks the slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners and the sizes
+/// of the arrays. Also checks that the returned derived types are equivalent copies.
 #[test]
 fn envelopes_of_the_slides() {
     let int = named(Named::INT);

@@ -1,7 +1,8 @@
-//! The examples of the pages of MPI-2.2 among the mission texts, with their numbers: sections 4.1.12
-//! and 4.1.13 (addresses, decoding), 4.2 (pack and unpack), 13.4 (data access) and 16.3.6 (types of
-//! other languages). For an example that sends, the test packs at the sender and unpacks at the
-//! receiver. `decode.rs` tests the table of section 4.1.13; README.md lists all examples.
+//! Tests the examples of the MPI-2.2 pages among the mission texts, with the numbers of the text:
+//! sections 4.1.12 and 4.1.13 (addresses, decoding), 4.2 (pack and unpack), 13.4 (data access) and
+//! 16.3.6 (types of other languages). If an example sends data, the test packs at the sender and
+//! unpacks at the receiver. `decode.rs` tests the table of section 4.1.13. README.md lists all
+//! examples.
 
 use typepack_engine::analysis::Answer;
 use typepack_engine::signature::Signature;
@@ -22,8 +23,8 @@ fn address<T>(of: &T) -> i64 {
     (&raw const *of).addr() as i64
 }
 
-/// Tests MPI-2.2 section 4.1.13: a program that prints a type by decoding it must know every
-/// combiner. (The mission text on packing contains the end of that program.)
+/// Checks that a program can print any type by decoding it (MPI-2.2 section 4.1.13). Such a program
+/// must know every combiner. (The mission text on packing contains the end of that program.)
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
@@ -47,8 +48,7 @@ fn a_printing_program_decodes_to_the_leaves() {
     assert_eq!(text, "struct[2, 1, 2][0, 64](dup[][](vector[8, 1, 8][](MPI_DOUBLE)), MPI_INT)");
 }
 
-/// Tests MPI-2.2 section 4.1.12 and example 4.22: a type of absolute addresses, used with
-/// `MPI_BOTTOM`.
+/// Checks a type of absolute addresses with `MPI_BOTTOM` (MPI-2.2 section 4.1.12 and example 4.22).
 #[test]
 fn absolute_addresses_from_bottom() {
     let i = 3i32;
@@ -61,20 +61,21 @@ fn absolute_addresses_from_bottom() {
     let size = plan.packed_bytes(1).unwrap();
     assert_eq!(size, 4 + 4 * 3);
     let bottom = std::ptr::with_exposed_provenance(0);
-    // Memory that is accessed by an absolute address must have exposed provenance.
+    // The provenance of memory must be exposed before the memory is accessed by an absolute address.
     let _ = ((&raw const i).expose_provenance(), a.as_ptr().expose_provenance());
-    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..3]`, which are alive and
-    // readable; `buffer` has room for `size` bytes and is another variable.
+    // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..3]`, which are alive and
+    // readable. `buffer` has room for `size` bytes and is another variable.
     unsafe { pack_raw(&plan, 1, bottom, 0..size, buffer.as_mut_ptr()) };
-    // "Unpack i", "unpack a[0]...a[i-1]".
+    // The text says: "Unpack i", "unpack a[0]...a[i-1]".
     assert_eq!(buffer[..4], i.to_ne_bytes());
     for (n, bytes) in buffer[4..16].chunks(4).enumerate() {
         assert_eq!(bytes, a[n].to_ne_bytes());
     }
 }
 
-/// Tests MPI-2.2 example 16.16: the absolute type of a Fortran array `REAL R(5)`, in a struct after
-/// a count: "the message sent contains an int count of 5, followed by the 5 REAL entries".
+/// Checks MPI-2.2 example 16.16. A type with the absolute address of the Fortran array `REAL R(5)`
+/// follows a count in a struct: "the message sent contains an int count of 5, followed by the 5 REAL
+/// entries".
 #[test]
 fn a_type_from_another_language() {
     let (count, r) = (5i32, [1.0f32, 2.0, 3.0, 4.0, 5.0]);
@@ -85,15 +86,15 @@ fn a_type_from_another_language() {
     let plan = ty.commit().unwrap();
     let _ = ((&raw const count).expose_provenance(), r.as_ptr().expose_provenance());
     let mut packed = [0; 24];
-    // SAFETY: with the origin at address 0 the type covers `count` and `r`, which are alive and
-    // readable; `packed` has room for 24 bytes and is another variable.
+    // SAFETY: the origin is address 0, so the type's data is `count` and `r`, which are alive and
+    // readable. `packed` has room for 24 bytes and is another variable.
     unsafe { pack_raw(&plan, 1, std::ptr::with_exposed_provenance(0), 0..24, packed.as_mut_ptr()) };
     assert_eq!(packed[..4], count.to_ne_bytes());
     assert_eq!(packed[4..], *r.map(f32::to_ne_bytes).as_flattened());
 }
 
-/// Tests MPI-2.2 section 13.4.1: `elements(X)` is the number of predefined datatypes in the typemap
-/// of X, and a file pointer moves by `elements(datatype) * count / elements(etype)`.
+/// Checks the formulas of MPI-2.2 section 13.4.1: `elements(X)` is the number of predefined datatypes
+/// in the typemap of X, and a file pointer advances by `elements(datatype) * count / elements(etype)`.
 #[test]
 fn elements_move_a_file_pointer() {
     let etype = Datatype::contiguous(2, &named(Named::INT)).unwrap();
@@ -102,8 +103,9 @@ fn elements_move_a_file_pointer() {
     assert_eq!(old + datatype.elements() * count / etype.elements(), 7 + 6 * 4 / 2);
 }
 
-/// Tests section 4.1.12, rule 3: `v + i` is a valid address in the same storage. Displacements from
-/// `MPI_BOTTOM` and displacements from a variable reach equal bytes.
+/// Checks section 4.1.12, rule 3: if `v` is the address of a variable, `v + i` is a valid address
+/// within that variable. So displacements relative to `MPI_BOTTOM` and displacements relative to the
+/// variable must select the same bytes.
 #[test]
 fn absolute_and_relative_displacements_agree() {
     let array = [1.5f64, 2.5, 3.5, 4.5, 5.5];
@@ -112,9 +114,9 @@ fn absolute_and_relative_displacements_agree() {
     let relative = Datatype::hindexed(&[2, 1], &[24, 0], &named(Named::DOUBLE)).unwrap();
     let (mut one, mut other) = ([0; 24], [0; 24]);
     let _ = array.as_ptr().expose_provenance();
-    // SAFETY: with the origin at address 0, or at `array`, the types cover members 3, 4 and 0 of
-    // `array`, which is alive and readable; the two destinations have room for 24 bytes and are other
-    // variables.
+    // SAFETY: with the origin at address 0, or at `array`, the types' data is members 3, 4 and 0 of
+    // `array`, which is alive and readable. Each of the two destinations has room for 24 bytes and is
+    // another variable.
     unsafe {
         let bottom = std::ptr::with_exposed_provenance(0);
         pack_raw(&absolute.commit().unwrap(), 1, bottom, 0..24, one.as_mut_ptr());
@@ -125,8 +127,9 @@ fn absolute_and_relative_displacements_agree() {
     assert_eq!(one, *[4.5f64, 5.5, 1.5].map(f64::to_ne_bytes).as_flattened());
 }
 
-/// Tests section 4.1.13, the program with `LARGE` = 1000, for a type of every combiner in the
-/// section: the envelope states the sizes of the arrays, and the contents fill exactly these sizes.
+/// Checks the program of section 4.1.13 with `LARGE` = 1000, for a type of every combiner in the
+/// section. The envelope must state the lengths of the arrays, and the contents must fill exactly
+/// these lengths.
 #[test]
 fn arrays_of_1000_are_large_enough() {
     const LARGE: usize = 1000;
@@ -138,7 +141,7 @@ fn arrays_of_1000_are_large_enough() {
         Datatype::darray(6, 1, &[8, 9], &how, &arguments, &[2, 3], Order::Fortran, &int)
     };
     let fortran = Binding::Fortran;
-    // The sizes by the formulas of the text: ni, na, nd.
+    // The expected lengths, from the formulas of the text: ni, na, nd.
     let made = [
         (Ok(int.dup()), (0, 0, 1)),
         (Datatype::contiguous(7, &int), (1, 0, 1)),
@@ -171,8 +174,8 @@ fn arrays_of_1000_are_large_enough() {
     assert!(int.contents().is_err(), "a named type returned contents");
 }
 
-/// Tests section 4.1.13, rationale: a duplicate differs from the predefined type it copies, and a
-/// returned predefined type compares equal.
+/// Checks the rationale of section 4.1.13: a duplicate of a predefined type differs from that type,
+/// but a predefined type that decoding returns compares equal to it.
 #[test]
 fn predefined_types_come_back_as_themselves() {
     let (int, dup) = (named(Named::INT), named(Named::INT).dup());
@@ -180,11 +183,12 @@ fn predefined_types_come_back_as_themselves() {
     assert!(dup.contents().unwrap().datatypes[0].is_same(&int));
 }
 
-/// Tests section 4.2: "a message can be received in several parts, where the receive operation done
+/// Checks section 4.2: "a message can be received in several parts, where the receive operation done
 /// on a later part may depend on the content of a former part".
 #[test]
 fn a_later_part_depends_on_a_former_one() {
-    // The unit has messages of two numbers (a kind and a count), and then that many ints or doubles.
+    // The packing unit contains messages. Each begins with two numbers, a kind and a count, followed
+    // by that many ints or doubles.
     let (int, double) = (plan(Named::INT), plan(Named::DOUBLE));
     let (mut unit, mut end) = (vec![0; 64], 0);
     pack_at(&int, 2, &[2i32, 3], &mut unit, &mut end).unwrap();
@@ -208,8 +212,8 @@ fn a_later_part_depends_on_a_former_one() {
     assert_eq!((seen.as_str(), position, end), ("[0.5, 1.5, 2.5] [70, 80] ", 48, 48));
 }
 
-/// Tests section 4.2: the columns of a matrix, unpacked one by one, equal the data that one call
-/// packs.
+/// Checks section 4.2: one call packs two columns of a matrix, and two calls unpack them, one column
+/// each.
 #[test]
 fn a_message_in_parts() {
     let column = Datatype::vector(4, 1, 3, &named(Named::INT)).unwrap().commit().unwrap();
@@ -229,10 +233,10 @@ fn a_message_in_parts() {
     assert_eq!((position, back), (32, [0, 1, -1, 3, 4, -1, 6, 7, -1, 9, 10, -1]));
 }
 
-/// Tests section 4.2: a packing unit holds "the equivalent information that would have been stored
-/// in a message by one send call with a send buffer that is the concatenation of the individual
-/// send buffers". A packing unit can be received with any datatype, and any message can be received
-/// as `MPI_PACKED`.
+/// Checks section 4.2: a packing unit holds "the equivalent information that would have been stored in
+/// a message by one send call with a send buffer that is the concatenation of the individual send
+/// buffers". So a packing unit can be received with any datatype, and any message can be received as
+/// `MPI_PACKED`.
 #[test]
 fn a_unit_is_the_message_of_the_concatenation() {
     let (ints, doubles) = ([1i32, 2, 3, 4], [0.25f64, 0.5]);
@@ -246,8 +250,8 @@ fn a_unit_is_the_message_of_the_concatenation() {
     let mut message = [0; 24];
     let _ = (ints.as_ptr().expose_provenance(), doubles.as_ptr().expose_provenance());
     let bottom = std::ptr::with_exposed_provenance(0);
-    // SAFETY: with the origin at address 0 the type covers parts of `ints` and all of `doubles`, which
-    // are alive and readable; `message` has room for 24 bytes and is another variable.
+    // SAFETY: the origin is address 0, so the type's data is parts of `ints` and all of `doubles`,
+    // which are alive and readable. `message` has room for 24 bytes and is another variable.
     unsafe { pack_raw(&all.commit().unwrap(), 1, bottom, 0..24, message.as_mut_ptr()) };
     assert_eq!((position, unit), (24, message));
 
@@ -264,9 +268,9 @@ fn a_unit_is_the_message_of_the_concatenation() {
     assert!(sent.matches(1, &packed, 23).unwrap().is_err());
 }
 
-/// Tests section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and
-/// the size of the message is the increment of the position. `MPI_PACK_SIZE` bounds the increment
-/// (here the two are equal).
+/// Checks section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and the
+/// position advances by the size of the message. `MPI_PACK_SIZE` returns an upper bound of that
+/// advance; here the two are equal.
 #[test]
 fn positions_grow_by_the_pack_size() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -284,7 +288,7 @@ fn positions_grow_by_the_pack_size() {
     }
 }
 
-/// Tests example 4.21: `i` and `j` are packed one after the other into 1000 bytes, sent as
+/// Checks example 4.21: two calls pack `i` and `j` into a buffer of 1000 bytes. The data is sent as
 /// `MPI_PACKED` and received as two ints.
 #[test]
 fn example_4_21() {
@@ -299,9 +303,9 @@ fn example_4_21() {
     assert_eq!(a, [5, -6]);
 }
 
-/// Tests example 4.22: `i` followed by `a[0] ... a[i-1]`, packed with one type of absolute
-/// addresses from `MPI_BOTTOM` and unpacked by two calls. A send with the type itself carries equal
-/// bytes.
+/// Checks example 4.22: one call packs `i` and then `a[0] ... a[i-1]`, with a type of absolute
+/// addresses from `MPI_BOTTOM`, and two calls unpack them. A send with the same type must carry the
+/// same bytes.
 #[test]
 fn example_4_22() {
     let i = 4i32;
@@ -313,13 +317,13 @@ fn example_4_22() {
     let _ = ((&raw const i).expose_provenance(), a.as_ptr().expose_provenance());
     let bottom = std::ptr::with_exposed_provenance(0);
     let (mut buff, mut position) = ([0u8; 1000], 0);
-    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..4]`, which are alive and
-    // readable; `buff` has 1000 bytes, as stated, and is another variable.
+    // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..4]`, which are alive and
+    // readable. `buff` has 1000 bytes, as the call states, and is another variable.
     unsafe { pack_at_raw(&newtype, 1, bottom, buff.as_mut_ptr(), 1000, &mut position).unwrap() };
     assert_eq!(position, 20);
     let mut message = [0; 20];
-    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..4]`, which are alive and
-    // readable; `message` has room for the 20 packed bytes and is another variable.
+    // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..4]`, which are alive and
+    // readable. `message` has room for the 20 packed bytes and is another variable.
     unsafe { pack_raw(&newtype, 1, bottom, 0..20, message.as_mut_ptr()) };
     assert_eq!(buff[..20], message);
 
@@ -330,8 +334,9 @@ fn example_4_22() {
     assert_eq!((&b[..4], b[4]), (&a[..4], 0.0));
 }
 
-/// Tests example 4.23: each process packs a count and count characters into a buffer of exactly the
-/// pack sizes. The root gathers the units one after another and concatenates the characters.
+/// Checks example 4.23: each process packs a count, and then that many characters, into a buffer whose
+/// length is exactly the sum of the pack sizes. The root gathers the packing units one after another
+/// and concatenates the characters.
 #[test]
 fn example_4_23() {
     let (int, char) = (plan(Named::INT), plan(Named::CHAR));
@@ -368,9 +373,9 @@ fn example_4_23() {
     assert_eq!(cbuf[..concat_pos], *strings.concat().as_bytes());
 }
 
-/// Tests section 13.4.1, data access conventions: the signature of the datatype equals that of some
-/// number of copies of the etype; an overlapping datatype is not used for reading; `MPI_GET_COUNT`
-/// and `MPI_GET_ELEMENTS` return how much was accessed.
+/// Checks section 13.4.1, data access conventions. The signature of the datatype must equal that of
+/// some number of copies of the etype. A datatype that overlaps itself must not be used for reading.
+/// `MPI_GET_COUNT` and `MPI_GET_ELEMENTS` return how much was accessed.
 #[test]
 fn what_a_file_access_asks_of_its_datatype() {
     let (int, double) = (named(Named::INT), named(Named::DOUBLE));
@@ -384,13 +389,14 @@ fn what_a_file_access_asks_of_its_datatype() {
     assert_eq!(copies(&Datatype::structured(&[1, 1], &[0, 8], &[double, int]).unwrap()), None);
     let twice = Datatype::hvector(2, 1, 0, &etype).unwrap().commit().unwrap();
     assert_eq!((twice.overlaps(1), etype.commit().unwrap().overlaps(3)), (Answer::Yes, Answer::No));
-    // A read reaches the end of the file after one and a half elements.
+    // A read reaches the end of the file after one and a half elements, so the number of whole
+    // elements is undefined.
     assert_eq!((etype.get_count(16), etype.get_elements(16)), (None, Some(3)));
     assert_eq!((etype.get_count(24), etype.get_elements(24)), (Some(2), Some(4)));
 }
 
-/// Tests section 13.4, first page: a copy of a datatype (such as `MPI_FILE_GET_VIEW` returns) has
-/// an equal typemap.
+/// Checks section 13.4, first page: a copy of a datatype, such as the one that `MPI_FILE_GET_VIEW`
+/// returns, has the same typemap as the original.
 #[test]
 fn a_view_returns_types_with_equal_typemaps() {
     let filetype = Datatype::vector(3, 2, 5, &named(Named::FLOAT)).unwrap();
@@ -399,8 +405,9 @@ fn a_view_returns_types_with_equal_typemaps() {
     assert_eq!((returned.lb(), returned.extent()), (filetype.lb(), filetype.extent()));
 }
 
-/// Tests section 16.3.6, "Datatypes": an accessor returns the same value, whatever language made
-/// the type. The MPI-1 call from Fortran differs from the call from C only in its combiner.
+/// Checks section 16.3.6, "Datatypes": an accessor returns the same value, whichever language made the
+/// type. A type that the MPI-1 call from Fortran made differs from the type of the C call only in its
+/// combiner.
 #[test]
 fn types_are_the_same_in_all_languages() {
     let int = named(Named::INTEGER);

@@ -1,5 +1,5 @@
-//! Tests the programs of descriptions after the passes: equal layouts have one program, and no program
-//! is larger than its description.
+//! Tests the programs of types after the passes. Types with equal layouts must have equal programs,
+//! and no program may be larger than the description of its type.
 
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Order};
@@ -60,8 +60,8 @@ fn a_short_loop_beside_a_block_is_a_window() {
     let plan = ty.commit().unwrap();
     assert_eq!(plan.program().to_string().matches("block 4 @").collect::<String>(), runs);
     assert_eq!(plan.nests().len(), 1);
-    // A run that continues at the end of the loop is joined with the loop. An earlier version walked
-    // this type part by part.
+    // The single run at the end continues the steps of the loop before it, so a pass makes it one more
+    // iteration of that loop. An earlier version executed this type part by part.
     let char = Datatype::named(Named::CHAR);
     let two = Datatype::vector(2, 1, 4, &char).unwrap();
     let three = Datatype::structured(&[1, 1], &[0, 5], &[two, char]).unwrap();
@@ -88,7 +88,8 @@ fn a_list_of_unequal_rows_is_a_table_while_that_is_short() {
     assert!(listed(&[1, 15]) && !listed(&[1, 16]));
     let long: Vec<i64> = (0..5461).map(|i| i % 3 + 1).collect();
     assert!(listed(&long[..4000]) && !listed(&long));
-    // The distance between copies is not a multiple of the unit of the positions.
+    // The positions are not multiples of the extent of 3 bytes, so the entries of the table count
+    // single bytes.
     let three = Datatype::resized(0, 3, &Datatype::named(Named::CHAR)).unwrap();
     let odd = Datatype::hindexed(&[1, 3, 2], &[1, 10, 40], &three).unwrap();
     assert!(program(&odd).contains("table i32 x 1 [1 10 13 16 40 43]"), "{}", program(&odd));
@@ -116,7 +117,8 @@ fn a_type_of_2_to_the_60_elements_is_a_handful_of_nodes() {
     }
     assert_eq!(ty.size(), 1 << 60);
     assert_eq!(program(&ty).lines().count(), 2);
-    // The structs here use their child twice: the nodes are shared, not expanded.
+    // Each of these structs uses its child twice. The program must share the nodes and not expand
+    // them.
     let mut ty = Datatype::named(Named::BYTE);
     for level in 0..50 {
         let far = 3i64 << level;

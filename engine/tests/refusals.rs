@@ -1,5 +1,5 @@
-//! Tests every rule that makes a call erroneous. Each row contains the call, the error's kind, its
-//! MPI class and its text, which names the argument and the value.
+//! Tests every rule that makes a constructor call erroneous. Each row contains a call and the
+//! expected error: its kind, its MPI class, and its text, which names the argument and the value.
 
 use typepack_engine::Distribution::{Block, Cyclic, None as Whole};
 use typepack_engine::{
@@ -51,7 +51,8 @@ fn counts_and_lengths() {
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     let text = format!("count: {} is negative", i64::MIN);
     refused(Datatype::contiguous(i64::MIN, &t), COUNT, &text);
-    // The error is found even if no other check would look at the value.
+    // The constructor must report these arguments even though the type would be empty and no other
+    // check looks at them.
     refused(Datatype::vector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::hvector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::indexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
@@ -64,8 +65,8 @@ fn counts_and_lengths() {
     refused(Datatype::structured(&[1], &[0], &[t.clone(), t.clone()]), COUNT, text);
 }
 
-/// Tests calls that look erroneous but are not (MPI-5.0 section 5.1): zero counts and lengths, any
-/// stride and displacement, negative and zero extents.
+/// Checks that calls which look erroneous, but are not, succeed (MPI-5.0 section 5.1): zero counts
+/// and lengths, any stride and displacement, negative and zero extents.
 #[test]
 fn what_is_not_refused() {
     let t = int();
@@ -117,8 +118,8 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// Tests that the error names the largest number of a regular call, or the entry that lies too far
-/// away.
+/// Checks the text of overflow errors. For a call with one stride, the error must name the largest
+/// number; for a call with a list, it must name the entry that lies too far away.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;
@@ -201,7 +202,8 @@ fn subarrays() {
     refuse(&[4], &[2], &[-1], text);
     let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
     refuse(&[4], &[2], &[3], text);
-    // Every dimension is checked, and the error uses the caller's numbering in both orders.
+    // Checks that every dimension is checked, and that the error numbers the dimensions like the
+    // caller does, in both orders.
     refuse(&[4, 4, -1], &[1, 1, 1], &[0, 0, 0], "sizes: dimension 2: -1 is less than 1");
     let text = "subsizes: dimension 1: -2 is not between 1 and the size 4";
     refuse(&[4, 4, 4], &[1, -2, 1], &[0, 0, 0], text);
@@ -293,7 +295,8 @@ fn distributed_arrays() {
     refuse(Call { size: 7, ..good() }, text);
     let text = "distributions: 3 entries, but sizes has 2 dimensions";
     refuse(Call { distributions: &[Block, Block, Block], ..good() }, text);
-    // The argument of a dimension that is not distributed is ignored (MPI-5.0 section 5.1.4).
+    // The argument of a dimension that is not distributed is ignored (MPI-5.0 section 5.1.4), so
+    // all these values are allowed.
     for argument in [i32::MIN, -1, 0, 1, DEFAULT_ARGUMENT] {
         let whole = Call {
             distributions: &[Whole, Cyclic],
@@ -303,7 +306,8 @@ fn distributed_arrays() {
         };
         assert!(make(whole, &old).is_ok());
     }
-    // Neither a process with an empty share nor a block larger than its dimension is an error.
+    // A process with an empty share is allowed, and so is a block that is larger than its
+    // dimension.
     let last = Call { rank: 5, arguments: &[9, 100], ..good() };
     assert_eq!(make(last, &old).unwrap().size(), 0);
     for value in [-1, 0, 12, 15, 19, i32::MAX] {

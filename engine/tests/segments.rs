@@ -1,5 +1,5 @@
-//! Tests that the segments which a plan proposes make the packed form, for every kind of program, and
-//! that packing units equal the packed form at any position.
+//! Checks, for every kind of program, that the segments which a plan proposes make up the packed
+//! form. Also checks that packing units equal the packed form at any position.
 
 mod layouts;
 
@@ -41,8 +41,8 @@ fn proposed_pieces_make_the_packed_form_both_ways() {
     }
 }
 
-/// Tests that no segment ends inside a basic element: nodes of at most 64 bytes stay whole, and
-/// long runs are cut every 64 bytes.
+/// Checks that no segment ends inside a basic element. The plan keeps nodes of at most 64 bytes
+/// whole, and cuts long runs only at multiples of 64 bytes.
 #[test]
 fn basic_elements_are_not_cut() {
     for (name, ty) in layouts::small() {
@@ -71,8 +71,8 @@ fn every_layout_packs_into_a_unit_at_any_position() {
         for count in [0, 1, 3] {
             let (memory, origin) = memory(ty, count, 1);
             let address = memory.as_ptr().wrapping_add(origin);
-            // SAFETY: `memory` holds all elements around `origin` and is readable; `unit` has `size`
-            // bytes and is another allocation.
+            // SAFETY: `memory` holds all elements around `origin` and is readable. `unit` has
+            // `size` bytes and is a separate allocation.
             unsafe {
                 let (to, size) = (unit.as_mut_ptr(), unit.len());
                 pack_at_raw(&plan, count, address, to, size, &mut position).unwrap();
@@ -92,8 +92,8 @@ fn every_layout_packs_into_a_unit_at_any_position() {
             let from = &packed[position..position + bytes as usize];
             unpack_range(&plan, count, from, 0..bytes, &mut one, origin).unwrap();
             let address = other.as_mut_ptr().wrapping_add(origin);
-            // SAFETY: `other` holds all elements around `origin` and is writable; `unit` has at least
-            // `end` bytes and is another allocation.
+            // SAFETY: `other` holds all elements around `origin` and is writable. `unit` has at
+            // least `end` bytes and is a separate allocation.
             unsafe {
                 unpack_at_raw(&plan, count, unit.as_ptr(), end, &mut position, address).unwrap();
             }
@@ -103,7 +103,8 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     assert_eq!(position, end);
 }
 
-/// Tests tiles of gigantic columns. A review found that the bytes of such a tile overflowed.
+/// Checks that no tiles are proposed for gigantic columns. In an earlier version, the number of
+/// bytes of such a tile overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [

@@ -1,5 +1,5 @@
-//! Compares signatures with the typemap: runs, hashes of every prefix, matching. Also tests types too
-//! large to expand.
+//! Compares signatures with the typemap: the runs, the hashes of every prefix, and matching. Also
+//! tests types that are too large to expand.
 
 mod random;
 
@@ -18,7 +18,8 @@ fn basics(ty: &Datatype, count: u64, sameness: Sameness) -> Vec<Basic> {
     one.repeat(count as usize)
 }
 
-/// Computes `a * base + token`, one bit of the base at a time.
+/// Computes one step of the hash, `value * BASE + token` modulo `MODULUS`. The function multiplies bit
+/// by bit.
 fn horner(value: u128, token: u32) -> u128 {
     let (p, mut answer, mut a) = (SignatureHash::MODULUS, 0, value);
     for bit in 0..127 {
@@ -156,8 +157,8 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(mixed.matches(1, &mixed, 1).unwrap().is_ok());
 }
 
-/// Tests the rule of the lecture: signatures match after the counts are multiplied out, and a
-/// message need not fill the receive buffer.
+/// Checks the rules of the lecture: signatures match if they are equal after the counts are multiplied
+/// out, and a message need not fill the receive buffer.
 #[test]
 fn a_message_may_be_shorter() {
     let members = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];
@@ -192,8 +193,8 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert!(bytes.hash(8).is_err(), "2^63 bytes were hashed");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
-    // Each struct uses its child twice, with an `MPI_SHORT` between the two uses. So there are 2^50
-    // runs, but few nodes.
+    // Each struct contains its child twice, with an `MPI_SHORT` between the two. So the type has 2^50
+    // runs, but its tree has few nodes.
     let (mut ty, mut other) = (named(Named::BYTE), named(Named::BYTE));
     let short = named(Named::SHORT);
     for level in 0..50 {
@@ -214,7 +215,7 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     let list = a.run_list(1, 1000).unwrap();
     assert_eq!((list.runs.len(), list.truncated), (1000, true));
     let mismatch = a.matches(1, &b, 1).unwrap().unwrap_err();
-    // This position is the middle of the first struct of level 21.
+    // The first difference is the element in the middle of the first struct of level 21.
     assert_eq!(mismatch.element, (1 << 21) - 1);
     assert_eq!(mismatch.expected.map(|basic| basic.to_string()), Some("character 1".into()));
     for n in [0, 1, 2, (1 << 40) + 12345, 1 << 50] {
@@ -222,13 +223,13 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
         assert!(n < 1 << 21 || front != b.prefix_hash(1, n).unwrap());
         assert_eq!(front.elements, n);
     }
-    // Every struct begins and ends with its child. So the first 2^k - 1 elements are those of a struct
-    // with 2^k bytes and the shorts between them.
+    // Every struct begins with its child. So the first 2^(k+1) - 1 elements of the type are those of a
+    // struct of level k, which has 2^k bytes and a short between every two of them.
     for k in [1, 7, 20, 50] {
         let (elements, bytes) = ((1 << (k + 1)) - 1, (1 << k) + 2 * ((1 << k) - 1));
         let front = a.prefix_hash(1, elements).unwrap();
         assert_eq!(a.hash_of_bytes(1, bytes).unwrap(), Some(front));
-        // The next element is a short.
+        // The element after these is a short, so no prefix has exactly one byte more.
         if k < 50 {
             assert_eq!(a.hash_of_bytes(1, bytes + 1).unwrap(), None);
         }

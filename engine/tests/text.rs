@@ -1,10 +1,10 @@
-//! Tests the text form: accepted texts, refused texts and their errors, printing and parsing back, and
-//! that no text makes the parser panic.
+//! Tests the text form: accepted texts, refused texts and their errors, and that printed types can be
+//! parsed again. Also checks that no text makes the parser panic.
 
 use typepack_engine::text::{abridge, parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Accepted texts, each with its printed form.
+/// Accepted texts, each with the text that `print` returns for the parsed type.
 const ACCEPTED: &[(&str, &str)] = &[
     ("double", "double"),
     ("MPI_DOUBLE", "double"),
@@ -206,7 +206,7 @@ fn long_arrays_are_abridged_for_people_only() {
     assert!(abridge(&wide).ends_with("… 7 in all])"), "{}", abridge(&wide));
 }
 
-/// Tests mutations of accepted texts: every text gets an answer, and none causes a panic.
+/// Checks that mutations of accepted texts give a type or an error, and never a panic.
 #[test]
 fn no_text_makes_the_parser_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

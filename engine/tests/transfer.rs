@@ -1,5 +1,5 @@
-//! Compares fused copies with pack and unpack by the oracle, for pairs of layouts that reach every
-//! executor, over many ranges.
+//! Compares fused copies with a pack and an unpack by the oracle, for many ranges. The pairs of
+//! layouts reach every executor.
 
 mod layouts;
 #[path = "../../fuzz/support/walk.rs"]
@@ -10,7 +10,8 @@ use std::ops::Range;
 use typepack_engine::{Datatype, Named, Side, copy, copy_range, stats, typemap, unpack_range};
 use walk::places;
 
-/// Copies `range` and compares the whole destination, including gaps and surroundings.
+/// Copies `range` and compares the whole destination with the expected bytes, including gaps and
+/// the memory around the elements.
 fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), range: Range<u64>) {
     let (src, origin) = memory(from, n, 1);
     let (mut dst, place) = memory(to, m, 90);
@@ -20,7 +21,7 @@ fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), ran
     if range.start == 0 && range.end == into.packed_bytes(m).unwrap() {
         typemap::unpack(to, m, &packed[..range.end as usize], &mut expected, place);
     } else {
-        // The oracle unpacks only whole elements, so this function uses `unpack_range`, which
+        // The oracle unpacks only whole elements. For this range, use `unpack_range`, which
         // `agree.rs` compares with the oracle.
         let part = &packed[range.start as usize..range.end as usize];
         unpack_range(&into, m, part, range.clone(), &mut expected, place).unwrap();
@@ -85,7 +86,7 @@ fn every_range_of_a_few_pairs() {
     }
 }
 
-/// Tests the block lengths that have separate loops, over one row and over two levels.
+/// Checks every block length that has a copy loop of its own, in one row and in two levels.
 #[test]
 fn every_block_length() {
     let byte = Datatype::named(Named::BYTE);
@@ -105,7 +106,8 @@ fn every_block_length() {
     }
 }
 
-/// Tests ranges longer than the buffer, with runs on both sides of each threshold.
+/// Checks ranges that are longer than the buffer, for runs just below and just above each
+/// threshold.
 #[test]
 fn large_layouts_through_every_rule() {
     let byte = Datatype::named(Named::BYTE);
@@ -141,9 +143,9 @@ fn large_layouts_through_every_rule() {
     assert!(stats::bytes().fused > before);
 }
 
-/// Tests transposes and other copies in which the orders of the two sides differ: dense and with
-/// gaps, forwards and backwards, in two and three dimensions. Also tests destinations that overlap
-/// themselves, where the order matters.
+/// Checks transposes and other copies in which the two sides have different orders: dense and with
+/// gaps, forwards and backwards, in two and three dimensions. Also checks destinations that overlap
+/// themselves, for which the order of the writes matters.
 #[test]
 fn layouts_across_each_other() {
     let byte = Datatype::named(Named::BYTE);
@@ -160,12 +162,12 @@ fn layouts_across_each_other() {
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
-            // Both sides have the same order, which is not the order of memory.
+            // Both sides are packed in the same order, which is not the order of memory.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
             // Layouts with gaps between neighbours, and with negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
             ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
-            // The destination overlaps itself.
+            // The runs of the destination overlap.
             ([(m, bytes), pages], [(m, n * bytes), (n, bytes - 1)]),
             ([(m, bytes), pages], [(m, bytes), (n, bytes)]),
             ([(m, bytes), pages], [(m, 0), (n, bytes)]),
@@ -213,7 +215,8 @@ fn lengths_may_differ_only_for_ranges() {
     assert_eq!(copy(&int, 0, &src, &vector, 0, &mut dst).unwrap(), 0);
 }
 
-/// Tests that the runs of a cursor, taken one by one, are the typemap.
+/// Checks that the runs which a cursor returns one by one, from any position, equal the rest of the
+/// typemap.
 #[test]
 fn cursors_from_every_position() {
     for (name, ty) in small() {

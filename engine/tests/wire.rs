@@ -1,5 +1,5 @@
-//! Tests the wire form: a decoded layout equals the encoded one. Bytes that `encode` did not make are
-//! refused, or describe a layout that stays within its stated bounds.
+//! Tests the wire form. A decoded layout must equal the encoded one. The decoder must refuse bytes that
+//! `encode` did not make, or the decoded layout must stay within the bounds that its header states.
 
 mod handmade;
 mod layouts;
@@ -51,7 +51,8 @@ fn round_trips() {
         let bytes = wire::encode(&plan);
         assert_eq!(wire::encode_within(&plan, bytes.len()).as_ref(), Some(&bytes));
         assert_eq!(wire::encode_within(&plan, bytes.len() - 1), None);
-        // Decoding computes the footprint from the program; the original footprint came from the calls.
+        // The decoder computes the footprint from the program, whereas the footprint of the original
+        // plan comes from the constructor calls. The two must be equal.
         let back = wire::decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(back.footprint(), plan.footprint(), "{name}");
         assert_eq!(back.element_bytes(), plan.element_bytes(), "{name}");
@@ -91,7 +92,8 @@ fn equal_layouts_have_one_identity() {
     assert_ne!(identity(&vector), identity(&other));
 }
 
-/// Tests the bytes of each kind of node, and their identity. Both change only with `wire::VERSION`.
+/// Checks the exact bytes of each kind of node, and the hash of the encoding. A change of either
+/// requires a new `wire::VERSION`.
 #[test]
 fn the_format_is_fixed() {
     let mut table = node(3, 0, &[3, 4, 0, 0x2_0000_0001, 0]);
@@ -147,7 +149,7 @@ fn every_truncation_is_refused() {
         let bytes = wire::encode(&ty.commit().unwrap());
         for end in 0..bytes.len() {
             assert!(wire::decode(&bytes[..end]).is_err(), "{name} cut at {end}");
-            // The test corrects the stated length, so that the decoder does not stop at the header.
+            // Correct the length in the header, so that the decoder reads past the header.
             let mut cut = bytes[..end].to_vec();
             if end >= 16 {
                 cut[8..16].copy_from_slice(&(end as u64).to_le_bytes());
@@ -162,7 +164,7 @@ fn every_changed_byte() {
     let mut decoded = 0;
     for (name, ty) in small() {
         let bytes = wire::encode(&ty.commit().unwrap());
-        // The test tries all values for some types, and a few values for the others.
+        // Try all changes of each byte for some types, and a few changes for the others.
         let values: Vec<u8> = match name {
             "ragged of ragged" | "table of windows" | "struct of nests" => (1..=255).collect(),
             _ => vec![1, 2, 3, 16, 64, 128, 255],
@@ -175,13 +177,13 @@ fn every_changed_byte() {
             }
         }
     }
-    // A changed displacement inside a layout may leave the bounds unchanged. The decoder must accept
-    // some such changes, or this test tests nothing.
+    // A change of a displacement inside a layout may leave the bounds as they are, and the decoder must
+    // accept such a change. If it accepted none, this test would not have executed any changed program.
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Tests extreme numbers. The test corrects the header where possible, so that the decoder gets past
-/// the header's checks and computes with these numbers.
+/// Checks extreme numbers in every word. The test corrects the header where possible, so that the
+/// decoder does not stop at the header's checks but computes with the extreme numbers.
 #[test]
 fn extreme_words() {
     let extremes = [
@@ -206,9 +208,9 @@ fn extreme_words() {
                 let end = bytes.len().min(at + 8);
                 bytes[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
                 decoded += u32::from(survives(&bytes));
-                // Some header words follow from other words. The decoder's error states their right
-                // values, and the test reads these values from the error's text. That is the shortest
-                // way to a consistent header.
+                // Some words of the header follow from other words. If they are wrong, the text of the
+                // decoder's error states the right values. `repaired` reads these values from the text,
+                // which is the shortest way to a consistent header.
                 decoded += u32::from(repaired(bytes).is_some_and(|bytes| survives(&bytes)));
             }
         }
@@ -216,7 +218,8 @@ fn extreme_words() {
     assert!(decoded > 1000, "{decoded}");
 }
 
-/// Replaces the stated bounds by those that the decoder found.
+/// Replaces the element size and the bounds in the header by the values that the decoder's error
+/// states.
 fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     for _ in 0..2 {
         let Err(error) = wire::decode(&bytes) else { return Some(bytes) };
@@ -238,7 +241,8 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes the bytes; a decoded plan is executed in guarded memory of exactly the size that it states.
+/// Decodes the bytes. If that succeeds, executes the plan in memory of exactly the size that the plan
+/// states, next to a page without access. Returns true if the bytes were accepted.
 fn survives(bytes: &[u8]) -> bool {
     let Ok(plan) = wire::decode(bytes) else { return false };
     assert_eq!(wire::encode(&plan), bytes, "one program has two encodings");
@@ -255,14 +259,14 @@ fn execute(plan: &Plan, count: u64) {
     let low = last.min(0) + i128::from(place.true_lb);
     let high = last.max(0) + i128::from(place.true_ub);
     let mut walk = Cursor::at(plan, count, bytes / 2).unwrap().take(100);
-    // Displacements beyond the range of addresses wrap. No memory holds such elements.
+    // Displacements that exceed 64 bits wrap around. No memory can hold such elements, so the check is
+    // skipped for them.
     let addressable = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
     assert!(walk.all(|run| {
         let (first, end) = (i128::from(run.offset), i128::from(run.offset) + i128::from(run.bytes));
         !addressable || low <= first && end <= high
     }));
-    // An origin is a position in memory, so a type that begins after its origin still needs the origin
-    // inside.
+    // The memory must contain displacement 0, even if all data of the type lies after it.
     let low = low.min(0);
     let length = high.max(0) - low;
     if length > 1 << 16 {
@@ -288,8 +292,8 @@ fn execute(plan: &Plan, count: u64) {
     }
 }
 
-/// A buffer that lies against a page without access: its end before the page, or its beginning after
-/// the page.
+/// A buffer next to a page without access. Either the end of the buffer is at the start of such a page,
+/// or its beginning is at the end of one.
 struct Guarded {
     pages: region::Allocation,
     start: usize,
@@ -302,8 +306,8 @@ impl Guarded {
         let inner = length.next_multiple_of(page).max(page);
         let pages = region::alloc(inner + 2 * page, region::Protection::READ_WRITE).unwrap();
         let base = pages.as_ptr::<u8>();
-        // SAFETY: these are the first and the last page of the allocation above, and nothing refers to
-        // them.
+        // SAFETY: these are the first and the last page of the allocation above. Nothing refers to
+        // these pages.
         unsafe {
             region::protect(base, page, region::Protection::NONE).unwrap();
             region::protect(base.add(page + inner), page, region::Protection::NONE).unwrap();
@@ -313,8 +317,8 @@ impl Guarded {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation was zeroed, and its pages between the two guards are readable and
-        // writable; `self` is borrowed mutably, so this is the only reference.
+        // SAFETY: the allocation was zeroed, and its pages between the two guard pages are readable and
+        // writable. `self` is borrowed mutably, so no other reference to them exists.
         unsafe {
             let start = self.pages.as_mut_ptr::<u8>().add(self.start);
             std::slice::from_raw_parts_mut(start, self.length)
@@ -328,7 +332,7 @@ fn programs_100_000_levels_deep() {
     let mut parts = vec![node(1, 0, &[1])];
     for i in 0..100_000 {
         loops.push(node(2, i, &[1, 8, 0]));
-        // A part is the node before, followed by the block one byte further on.
+        // Each sequence has two parts: the previous node, and the block of one byte directly after it.
         parts.push(node(5, 0, &[2, 0, u64::from(i), u64::from(i) + 1, 0]));
     }
     assert!(survives(&handmade(4, 4, 8, &loops)));
@@ -340,8 +344,8 @@ fn programs_100_000_levels_deep() {
     assert!(packed == memory[50_000..51_000]);
 }
 
-/// Tests programs that use one child twice at every level: 60 nodes describe 2^60 bytes. The work
-/// depends only on the range.
+/// Checks programs that use one child twice at every level, so that 60 nodes describe 2^60 bytes. The
+/// work of a call must depend only on its range.
 #[test]
 fn exponential_programs() {
     let mut nodes = vec![node(1, 0, &[1])];

@@ -1,5 +1,6 @@
-//! Tests that decoding allocates at most four times its input plus 64 KiB. This test has a separate
-//! binary, because the counting allocator serves the whole process.
+//! Checks that the decoder allocates at most four times the size of its input, plus 64 KiB. This
+//! test has a test binary of its own, because the counting allocator counts all allocations of the
+//! process.
 
 #[path = "../../fuzz/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -9,7 +10,8 @@ use counting_allocator::most_allocated;
 use handmade::{handmade, node};
 use typepack_engine::{Datatype, Named, wire};
 
-/// Decodes and returns whether that succeeded; panics if it took too much memory.
+/// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than
+/// the bound.
 fn decode(name: &str, bytes: &[u8]) -> bool {
     let (plan, peak) = most_allocated(|| wire::decode(bytes));
     let bound = 4 * bytes.len() + (64 << 10);
@@ -20,7 +22,7 @@ fn decode(name: &str, bytes: &[u8]) -> bool {
     plan.is_ok()
 }
 
-/// A sequence of `parts`, given as (node, offset).
+/// Returns the encoding of a sequence. Each part is given by its node and its offset.
 fn sequence(parts: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<u8> {
     let mut words = vec![parts.len() as u64];
     words.extend(parts.flat_map(|(node, offset)| [offset, u64::from(node)]));
@@ -29,7 +31,7 @@ fn sequence(parts: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<u8> {
 
 #[test]
 fn at_most_four_times_the_input() {
-    // Encodings of real layouts.
+    // These are encodings of real layouts.
     let int = Datatype::named(Named::INT);
     let places: Vec<i64> = (0..100_000).map(|i| i * 3 + i % 2).collect();
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 5).collect();
@@ -45,7 +47,7 @@ fn at_most_four_times_the_input() {
     ] {
         let bytes = wire::encode(&ty.commit().unwrap());
         assert!(decode(name, &bytes), "{name}");
-        // The counts state more items than the bytes contain.
+        // Change the counts so that they state more items than the bytes contain.
         for word in [72, 80, 88, 96, 104, 112] {
             for value in [u64::MAX, 1 << 28, 1 << 40, bytes.len() as u64] {
                 let mut bytes = bytes.clone();
@@ -57,7 +59,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // Programs whose decoded form needs much memory for few encoded bytes.
+    // These programs need much memory for few encoded bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)
@@ -78,7 +80,7 @@ fn at_most_four_times_the_input() {
         std::iter::once(node(1, 0, &[1])).chain((0..n).map(|i| node(2, i, &[1, 0, 0]))).collect();
     assert!(decode("loops of one", &handmade(1, 1, 1, &loops)));
 
-    // A program of many different nests of eight levels over a window of 32 runs.
+    // This program has many nests of eight levels over a window of 32 runs.
     let window = sequence((0..32u32).map(|i| (0, 2 * u64::from(i))));
     let mut sites = vec![node(1, 0, &[1]), window];
     sites.extend((1..8).map(|i| node(2, i, &[1, 64, 0])));
@@ -87,7 +89,8 @@ fn at_most_four_times_the_input() {
     sites.push(sequence((0..n).map(|i| (9 + i, 64 * u64::from(i)))));
     assert!(decode("nests", &handmade(32 * size, ub, ub, &sites)));
 
-    // A program of many nests below lists. Each list needs a loop of its own.
+    // This program has many nests inside lists. Each list is a node of its own and repeats its
+    // nest.
     let mut sites = sites[..8].to_vec();
     let lists = (0..n).map(|_| {
         let mut bytes = node(4, 7, &[1, 1, 0, 64, 0, 1]);
@@ -98,7 +101,7 @@ fn at_most_four_times_the_input() {
     sites.push(sequence((0..n).map(|i| (8 + i, 64 * u64::from(i)))));
     assert!(decode("nests in lists", &handmade(32 * size, ub, ub, &sites)));
 
-    // Tables and lists of one entry.
+    // This program consists of tables and lists with a single entry.
     let table = |body: u32| {
         let mut bytes = node(3, body, &[1, 1, 0, 0]);
         bytes[1] = 4;

@@ -1,4 +1,4 @@
-//! Explains a datatype, or writes the gallery of the guide:
+//! Explains a datatype (first command), or writes the gallery of the user guide (second command):
 //!
 //! `cargo run -p typepack-explain --example explain -- 'vector(4, 1, 4, double)' [COUNT] [--colour]`
 //! `cargo run -p typepack-explain --example explain -- --gallery runtime/guide/explain`
@@ -11,7 +11,8 @@ use std::process::ExitCode;
 use typepack_engine::Datatype;
 use typepack_explain as explain;
 
-/// File name, title, expression, count, and a hint for the reader.
+/// The datatypes of the gallery: file name, title, expression, number of elements, and a hint for
+/// the reader.
 const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
     (
         "vector",

@@ -1,7 +1,8 @@
 //! Advice for a person who sends this type.
 //!
-//! Each piece of advice states a fact about the type and a better description. The facts come from the
-//! tree's bounds, the program and small windows of memory; no function here expands a layout.
+//! Each piece of advice states a fact about the type and, if there is one, a better description of the
+//! same memory. The facts come from the bounds in the tree, from the program, and from the elements in
+//! small windows of memory. No function here expands a whole layout.
 
 use crate::blocks::Blocks;
 use crate::pieces::{Counts, Piece, pieces};
@@ -10,16 +11,17 @@ use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Plan, Table, text};
 
-/// Maximum number of pieces that are compared in the search for overlaps.
+/// Maximum number of pieces of memory in which the search for overlaps looks.
 const COMPARED: usize = 1 << 16;
-/// Runs of at most this many bytes share their cache line with bytes that are not sent.
+/// A run of at most this many bytes counts as small. A small run shares its cache line with bytes that
+/// are not sent.
 const SMALL: u64 = 32;
-/// Minimum number of small runs for which the report gives advice.
+/// Minimum number of small runs for which the report advises on small runs.
 const MANY: i128 = 32;
 
-/// Returns advice for sending `count` elements of the plan's type, one or two sentences each. For a
-/// plan without a datatype (a decoded plan) there is no advice, because no code in this process
-/// described the type.
+/// Returns advice for sending `count` elements of the plan's type; each item has one or two sentences.
+/// A decoded plan has no datatype and gets no advice, because no code in this process described the
+/// type.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
     let Some(ty) = plan.datatype() else { return advice };
@@ -38,7 +40,7 @@ pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     advice
 }
 
-/// Advises on elements that do not follow each other.
+/// Advises on elements that overlap, interleave, or follow each other downwards in memory.
 fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     let (extent, reach) = (ty.extent(), ty.true_extent());
     if overlap(ty, 1) {
@@ -69,14 +71,16 @@ fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     });
 }
 
-/// Returns whether two of the first elements use one byte; false if that is unknown.
+/// Returns true if two basic elements among the first 64 elements of the type share a byte; false if
+/// none do, or if the search would take too long.
 fn overlap(ty: &Datatype, count: u64) -> bool {
     let count = count.min(64);
     if i128::from(ty.size()) > i128::from(ty.true_extent()) {
         return true;
     }
     let counts = Counts::new(ty);
-    // Lists are only walked if they are short enough for a walk per element.
+    // `pieces` may visit every block of every list once per element, so types with too many basic
+    // elements are not searched.
     if counts.of(ty).saturating_mul(i128::from(count)) > 1 << 20 {
         return false;
     }
@@ -92,7 +96,7 @@ fn overlap(ty: &Datatype, count: u64) -> bool {
         })
 }
 
-/// Returns the type below duplicates and resized types.
+/// Returns the innermost type below the duplicates and resized types that wrap it.
 fn essence(mut ty: &Datatype) -> &Datatype {
     while let Constructor::Dup { old } | Constructor::Resized { old, .. } = inspect::constructor(ty)
     {
@@ -101,8 +105,8 @@ fn essence(mut ty: &Datatype) -> &Datatype {
     ty
 }
 
-/// Advises on structs whose members interleave in memory: the outermost struct, or the struct
-/// in an array.
+/// Advises on a struct whose members interleave in memory. The function looks at one struct: the
+/// outermost one on the path from `ty` through first children.
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
     let mut at = ty;
     let (blocklengths, displacements, types) = loop {
@@ -110,7 +114,8 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
             Constructor::Struct { blocklengths, displacements, types } => {
                 break (blocklengths, displacements, types);
             }
-            // The structs inside a composite were not written by the user.
+            // A composite (darray, for example) contains structs that the user did not write, so there
+            // is no advice about them.
             Constructor::Composite { .. } => return,
             _ => match inspect::children(at).first() {
                 Some(old) => old,
@@ -141,7 +146,8 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
     }
 }
 
-/// Advises on contiguous types that are described by other constructors.
+/// Advises on a contiguous type that the user described with constructors other than `contiguous` and
+/// `dup`.
 fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     let mut described = ty;
     let mut long = false;
@@ -177,7 +183,8 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     }
 }
 
-/// Advises on index lists that are regular, or that no kernel executes.
+/// Advises on index lists with a constant step, for which a vector suffices, and on lists of unequal
+/// blocks, which no kernel copies.
 fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     let regular = |table: &Table| {
         let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
@@ -196,7 +203,8 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         _ => None,
     };
     if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
-        // The first block of a vector is at displacement 0.
+        // A vector always has its first block at displacement 0. A list that begins elsewhere needs
+        // the hint.
         let place =
             if listed.get(0) == 0 { "" } else { ", if the buffer begins at the first block" };
         advice.push(format!(
@@ -217,7 +225,7 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     }
 }
 
-/// Advises on many small runs, each of which costs a cache line.
+/// Advises on many small runs. Copying each of them touches a whole cache line.
 fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>) {
     let Some(blocks) = Blocks::of(program) else { return };
     let sparse = ty.size() < ty.true_extent() / 4;
@@ -245,7 +253,8 @@ fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>)
     });
 }
 
-/// Returns an expression that is short enough for a sentence.
+/// Returns the expression that describes the type, or `…` if the expression is too long for a
+/// sentence.
 fn short(ty: &Datatype) -> String {
     let expression = text::abridge(ty);
     if expression.len() > 60 { "…".to_owned() } else { expression }

@@ -1,22 +1,23 @@
-//! The runs of memory that a committed type copies: their number, their lengths, their density.
+//! The runs of memory that a committed type copies: their number, their lengths, and the fraction
+//! of the memory that they cover.
 //!
-//! The numbers are read from the program after the passes, node by node. So the cost depends on the
-//! program and its tables, not on the layout. Runs that touch across iterations count as two runs,
-//! because they are copied as two.
+//! This file computes the numbers from the program after the passes, node by node. So the cost
+//! depends on the size of the program and of its tables, not on the number of runs. Two runs of
+//! different iterations count as two even if they touch, because the kernels copy them separately.
 
 use std::fmt::Write;
 use typepack_engine::Plan;
 use typepack_engine::inspect::{index, is_dense};
 use typepack_engine::ir::{Op, Program};
 
-/// Runs of memory of one element.
+/// The runs of memory in one element: how many there are, and the bounds of their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     /// Number of runs.
     pub(crate) runs: i128,
-    /// Bytes of the shortest run.
+    /// Length of the shortest run, in bytes.
     pub(crate) least: u64,
-    /// Bytes of the longest run.
+    /// Length of the longest run, in bytes.
     pub(crate) most: u64,
 }
 
@@ -35,12 +36,14 @@ impl Blocks {
         }
     }
 
-    /// Returns the runs of one element; `None` for a type without data.
+    /// Returns the number and the lengths of the runs of one element; `None` for a type without
+    /// data.
     pub(crate) fn of(program: &Program) -> Option<Self> {
         let body = program.body?;
         let mut done: Vec<Self> = Vec::with_capacity(program.nodes().len());
         for node in program.nodes() {
-            // Operands come before their users.
+            // A node stands after its operands in the list, so `done` already holds the operands'
+            // runs.
             done.push(match &node.op {
                 Op::Block => Self { runs: 1, least: node.bytes, most: node.bytes },
                 Op::Loop { count, body, .. } => done[index(body.node)].times(i128::from(*count)),
@@ -70,7 +73,8 @@ impl Blocks {
     }
 }
 
-/// Prints the number of runs, their lengths, density and holes.
+/// Returns text that shows the number of runs, their lengths, the density of the data and the
+/// fraction of holes.
 pub fn blocks(plan: &Plan) -> String {
     let place = plan.footprint();
     let (size, reach) = (plan.element_bytes(), place.true_ub - place.true_lb);

@@ -1,15 +1,18 @@
 //! Reports and drawings of a datatype, as strings, for people.
 //!
-//! The tools call this crate. It reads the engine's tree, program and plan, and changes nothing.
-//! The engine's private parts come from its hidden module `inspect`. Every section is a function of
-//! its own; [`report`] joins the sections. The cost is that of a commit, for any size of the
-//! layout: large types are abridged, never expanded.
+//! The command-line tools call this crate. It reads the tree, the program and the plan of a
+//! datatype, and changes none of them. It reads the engine's private parts through the engine's
+//! hidden module `inspect`. One function prints each section of the report; [`report`] joins the
+//! sections. A report costs about as much as a commit, even for a type with very much data, because
+//! the functions abridge large types instead of expanding them.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
-//! - `blocks.rs`: runs of memory; `summary.rs`: what each pass did; `passes.rs`: programs and
-//!   kernels; `advice.rs`
-//! - `pieces.rs`: the elements in a window of memory; `picture.rs`: which of them are drawn
-//! - `terminal.rs`, `svg.rs`: the drawings
+//! - `blocks.rs`: runs of memory
+//! - `summary.rs`: what each pass did; `passes.rs`: programs and kernels
+//! - `advice.rs`: better descriptions of the same memory
+//! - `pieces.rs`: the basic elements in a window of memory; `picture.rs`: the rows and columns of a
+//!   drawing
+//! - `terminal.rs`, `svg.rs`: drawings for a terminal and for a browser
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -54,11 +57,12 @@ use typepack_engine::{Datatype, Result, Settings, text};
 /// The options of a report.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Number of elements that the drawing shows and the advice is about.
+    /// Number of elements that the drawing shows and that the advice assumes.
     pub count: u64,
     /// True if the drawing uses ANSI colours.
     pub colour: bool,
-    /// The settings of the commit; with a compiler, the report names its kernels.
+    /// The settings of the commit. If they contain a compiler, the report names the kernels that it
+    /// compiled.
     pub settings: Settings,
 }
 
@@ -68,7 +72,7 @@ impl Default for Options {
     }
 }
 
-/// Returns the whole report about `ty`, in sections.
+/// Returns the whole report about `ty`, section after section.
 ///
 /// # Errors
 ///

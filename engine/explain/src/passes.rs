@@ -1,15 +1,16 @@
-//! The loop program before and after each pass, and the executors of its nests.
+//! Prints the loop program after each pass that changed it, and the executors of a plan's nests.
 
 use std::fmt::{self, Write};
 use typepack_engine::ir::Program;
 use typepack_engine::{Datatype, Direction, Plan, Result, inspect};
 
-/// Maximum number of characters of one program's text; the rest is left out.
+/// Maximum number of characters of one program's text; longer texts are cut.
 const SHOWN: usize = 4000;
-/// Maximum number of nests that are listed.
+/// Maximum number of nests whose executors are listed.
 const NESTS: usize = 8;
 
-/// A string that refuses to grow beyond a limit, so that printing stops there.
+/// A string with a maximum length. A write that would exceed it fails, which also ends the printing of
+/// a huge program early.
 struct Limited(String);
 
 impl Write for Limited {
@@ -22,8 +23,8 @@ impl Write for Limited {
     }
 }
 
-/// Prints a program, cut after a few thousand characters: the nodes of a program are shared, but its
-/// text repeats them.
+/// Returns the text of a program, cut after a few thousand characters. The text can be far larger than
+/// the program: it repeats a node at every use, while the program stores the node once.
 fn limited(program: &Program) -> String {
     let mut text = Limited(String::new());
     if write!(text, "{program}").is_err() {
@@ -34,10 +35,10 @@ fn limited(program: &Program) -> String {
     text.0
 }
 
-/// Returns the program after each step of a commit: the step's name and the program's text.
+/// Returns the name of each step of a commit and the text of the program after that step.
 ///
-/// The first step is the lowering of the tree. A step that changed nothing has the text of the step
-/// before.
+/// The first step is the lowering of the tree. If a step changed nothing, its text equals the text of
+/// the previous step.
 ///
 /// # Errors
 ///
@@ -48,7 +49,7 @@ pub fn explain_passes(ty: &Datatype) -> Result<Vec<(String, String)>> {
     Ok(steps)
 }
 
-/// Prints the steps of a commit that changed the program.
+/// Returns text that shows the program after each step of the commit that changed it.
 ///
 /// # Errors
 ///
@@ -71,8 +72,8 @@ pub fn passes(ty: &Datatype) -> Result<String> {
     Ok(out)
 }
 
-/// Prints the current executors of a plan: for each nest its shape, its strategy, and the executors for
-/// packing and unpacking.
+/// Returns text that shows, for each nest of a plan, its shape, its strategy, and the current executors
+/// for packing and for unpacking.
 pub fn kernels(plan: &Plan) -> String {
     if plan.element_bytes() == 0 {
         return "nothing to execute\n".to_owned();

@@ -1,93 +1,98 @@
-//! Chooses the content of a drawing: rows of memory, the columns to draw, and the elements in each
-//! cell.
+//! Chooses the content of a drawing: the rows of memory, the columns, and the elements in each cell.
 //!
-//! The input comes from `pieces.rs` (which elements lie where); `terminal.rs` and `svg.rs` draw the
-//! result. Rows are wrapped at a stride of the type. Rows and columns are chosen so that a drawing
-//! stays small: if there are many rows, only the first and the last are drawn, and a long uniform
-//! stretch shows only its ends.
+//! `pieces.rs` finds the elements and their positions; `terminal.rs` and `svg.rs` draw the picture.
+//! Each row shows the memory of one stride of the type, so that repeated parts stand below each other.
+//! Two rules keep a drawing small. If there are many rows, only the first and the last ones are drawn.
+//! If many adjacent columns look alike, only those at the two ends are drawn.
 
 use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use std::ops::Range;
 use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::{Datatype, Named, Order};
 
-/// Maximum number of cells of a row that is drawn in full, and of any row after cutting.
+/// Maximum number of cells in a row. A longer row is drawn with parts left out, and cut if it is still
+/// too long.
 const WIDTH: i128 = 64;
 /// Maximum number of rows of a drawing that is not abridged.
 const ROWS: i128 = 20;
-/// Number of rows that an abridged drawing shows at the start of the data, and at the end.
+/// Number of rows that an abridged drawing shows at the start of the data (`FIRST`) and at its end
+/// (`LAST`).
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
-/// Number of cells that are drawn at each end of a stretch that is cut.
+/// Number of cells that are drawn at each end of a stretch whose middle is left out.
 const ENDS: i128 = 3;
-/// Maximum number of pieces of memory in one drawing.
+/// Maximum number of pieces (see [`Piece`]) in one drawing.
 const PIECES: usize = 1 << 14;
-/// Maximum number of elements that are numbered.
+/// Maximum number of basic elements for which the drawing shows their numbers in packed order.
 const NUMBERED: i128 = 400;
-/// Maximum width of a row, in characters, that has room for the numbers.
+/// Maximum width of a row with numbers, in characters. Numbers need wider cells; beyond this width the
+/// numbers are left out.
 pub(crate) const NUMBERS: i128 = 120;
-/// Maximum number of elements of the type for which each end of extent is marked.
+/// Maximum count for which the drawing marks the end of every element's extent. Beyond it, only the end
+/// of the first extent is marked.
 const MARKED: u64 = 8;
 
 /// One line of a drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Line {
-    /// Memory that begins at this byte.
+    /// A row of memory that begins at this byte.
     Row(i128),
-    /// This many rows are left out.
+    /// Stands for this number of rows that are left out.
     Skipped(i128),
-    /// A plane of a subarray ends here.
+    /// Separates two planes of a subarray.
     Plane,
 }
 
 /// One column of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Slot {
-    /// The cell at this byte of the row.
+    /// A cell that begins at this byte of the row.
     Cell(i128),
-    /// Cells are left out; the first of them is at this byte of the row.
+    /// Stands for cells that are left out. The first of them begins at this byte of the row.
     Skip(i128),
-    /// An extent may end at this byte of the row.
+    /// A place for the mark of an extent that ends at this byte of the row. Only some rows have a mark
+    /// there.
     Mark(i128),
 }
 
-/// A basic element in a cell.
+/// A basic element that has bytes in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cover {
     pub(crate) named: Named,
-    /// Its number in packed order.
+    /// The element's number in packed order.
     pub(crate) order: i128,
-    /// Its first byte.
+    /// The position of the element's first byte.
     pub(crate) at: i128,
 }
 
 /// A layout, ready to be drawn.
 pub(crate) struct Picture {
-    /// Bytes of a cell.
+    /// Number of bytes that a cell stands for.
     pub(crate) cell: i128,
     pub(crate) lines: Vec<Line>,
     pub(crate) slots: Vec<Slot>,
-    /// The basic types, in the order of their colours.
+    /// The basic types of the drawing. The index of a type selects its colour.
     pub(crate) types: Vec<Named>,
     /// True if there are few enough elements to number them.
     pub(crate) numbered: bool,
-    /// True if all data in the rows is drawn.
+    /// True if the drawing contains all data of the rows that it shows.
     pub(crate) complete: bool,
     pub(crate) overlaps: bool,
     pub(crate) gaps: bool,
-    /// True if the rows have more cells than a line has room for.
+    /// True if the rows need more cells than `WIDTH`, even with parts left out.
     crowded: bool,
-    /// Bytes of a row.
+    /// Number of bytes that a row stands for.
     pitch: i128,
-    /// The range from the first to the last byte of data and extents.
+    /// The range from the first byte of data or extents to the last.
     memory: Range<i128>,
-    /// Ends of extents: start of the row, and byte within the row.
+    /// The ends of extents: the first byte of the row, and the byte within the row at which the extent
+    /// ends.
     marks: Vec<(i128, i128)>,
     pieces: Vec<Piece>,
 }
 
 impl Picture {
-    /// Makes the drawing of `count` elements; `None` if there is no data.
+    /// Returns the picture of `count` elements, or `None` if there is no data.
     pub(crate) fn new(ty: &Datatype, count: u64) -> Option<Self> {
         if ty.size() == 0 || count == 0 {
             return None;
@@ -100,9 +105,10 @@ impl Picture {
         {
             return Some(picture);
         }
-        // Without a stride there is one row if it is short enough, else rows of a round length. If
-        // the elements are numbered, a few more rows are drawn: without a stride only the numbers
-        // show the order.
+        // Without a suitable stride, the drawing has a single row if that is short enough. Otherwise
+        // each row covers 32 of the smallest elements. If the elements are numbered but a single row
+        // has no room for the numbers, the drawing gets several rows instead, because without a stride
+        // only the numbers show the packed order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);
@@ -117,8 +123,8 @@ impl Picture {
         one.or_else(|| memory.wrapped(32 * unit, None)).or_else(|| memory.cut(32 * unit, None))
     }
 
-    /// Returns the elements that have bytes in the cell at `at` bytes of the row that begins at `row`,
-    /// in packed order.
+    /// Returns the basic elements that have bytes in a cell, in packed order. The cell begins at byte
+    /// `at` of the row that begins at `row`.
     pub(crate) fn covers(&self, row: i128, at: i128) -> Vec<Cover> {
         let cell = row + at..row + at + self.cell;
         let mut covers = Vec::new();
@@ -134,8 +140,8 @@ impl Picture {
         covers
     }
 
-    /// Returns true if the cell belongs to data or an extent. The first row may begin before them, and
-    /// the last row may end after them.
+    /// Returns true if the cell lies between the first and the last byte of data and extents. The first
+    /// row may begin before that range, and the last row may end after it.
     pub(crate) fn within(&self, row: i128, at: i128) -> bool {
         self.memory.contains(&(row + at))
     }
@@ -145,34 +151,34 @@ impl Picture {
         self.marks.contains(&(row, at))
     }
 
-    /// Returns the index of a basic type among the colours.
+    /// Returns the index of the colour of a basic type.
     pub(crate) fn colour(&self, named: Named) -> usize {
         self.types.iter().position(|&t| t == named).unwrap_or(0)
     }
 
-    /// Returns the bytes of a row.
+    /// Returns the number of bytes that a row stands for.
     pub(crate) fn pitch(&self) -> i128 {
         self.pitch
     }
 
-    /// Returns the least number of cells of an element.
+    /// Returns the number of cells of the smallest basic element.
     pub(crate) fn narrowest(&self) -> i128 {
         let cells = self.types.iter().map(|t| i128::from(t.size()) / self.cell);
         cells.min().unwrap_or(1).max(1)
     }
 
-    /// Returns the number of characters per cell that numbers need.
+    /// Returns the number of characters that each cell needs to show the numbers.
     pub(crate) fn digits(&self) -> i128 {
         let digits = self.largest_number().to_string().len() as i128;
         ((digits + self.narrowest()) / self.narrowest()).max(1)
     }
 
-    /// Returns the number of characters of a row with numbers.
+    /// Returns the width of a row with numbers, in characters.
     pub(crate) fn width(&self) -> i128 {
         self.slots.len() as i128 * self.digits()
     }
 
-    /// Returns the largest number that is drawn.
+    /// Returns the largest number of an element in the drawing.
     pub(crate) fn largest_number(&self) -> i128 {
         self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
     }
@@ -183,12 +189,13 @@ struct Memory<'a> {
     ty: &'a Datatype,
     count: u64,
     counts: Counts,
-    /// The lower bound or the first byte of data, whichever is lower; and the corresponding upper end.
+    /// `low` is the lower of the lower bound and the first byte of data; `high` is the higher of the
+    /// upper bound and the end of the data.
     low: i128,
     high: i128,
-    /// The range of the data alone.
+    /// The range of the data alone, without bounds.
     data: Range<i128>,
-    /// The ends of the extents.
+    /// The ends of the extents that are marked.
     ends: Vec<i128>,
 }
 
@@ -199,8 +206,8 @@ impl<'a> Memory<'a> {
         let (before, after) = (last.min(0), last.max(0));
         let data = wide(ty.true_lb()) + before..wide(ty.true_ub()) + after;
         let (lb, ub) = (wide(ty.lb()), wide(ty.ub()));
-        // An element may have a bound far away from its data (absolute addresses, huge strides).
-        // Such a bound does not justify drawing the memory between the data and the bound.
+        // A bound may lie far away from the data (absolute addresses, huge strides). `rows` does not
+        // draw the memory between them.
         let low = data.start.min(lb.min(ub) + before);
         let high = data.end.max(lb.max(ub) + after);
         let marked = if count <= MARKED { count } else { 1 };
@@ -212,7 +219,8 @@ impl<'a> Memory<'a> {
         self.cut(pitch, plane).filter(|picture| !picture.crowded)
     }
 
-    /// Makes the picture with rows of `pitch` bytes.
+    /// Makes the picture with rows of `pitch` bytes. If the rows have too many cells, the rows are cut
+    /// and the picture is marked as crowded.
     fn cut(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
         let base = if plane.is_some() { 0 } else { self.low };
         let row_of = |at: i128| (at - base).div_euclid(pitch);
@@ -224,7 +232,7 @@ impl<'a> Memory<'a> {
             let room = PIECES / rows.len();
             let window = start..start + pitch;
             let (mut more, all) = pieces(self.ty, self.count, &self.counts, &window, room);
-            // A piece that spans several rows is found in each of them.
+            // A piece that spans several rows is found in each of these rows; keep it once.
             if previous == Some(row - 1) {
                 more.retain(|piece| piece.at >= start || !found.contains(piece));
             }
@@ -233,7 +241,7 @@ impl<'a> Memory<'a> {
             found.extend(more);
         }
         if rows.len() as i128 > ROWS / 2 {
-            // If the drawing is abridged, rows without data are removed first.
+            // If rows are left out anyway, leave out the rows without data as well.
             let (first, last) = (rows[0], rows[rows.len() - 1]);
             let abridged = last - first + 1 > rows.len() as i128;
             rows.retain(|&row| {
@@ -258,7 +266,8 @@ impl<'a> Memory<'a> {
             .ends
             .iter()
             .map(|&end| {
-                // An end between two rows belongs to the upper row.
+                // An extent that ends exactly between two rows gets its mark at the end of the upper
+                // row.
                 let row = base + row_of(end - 1) * pitch;
                 (row, end - row)
             })
@@ -305,7 +314,8 @@ impl<'a> Memory<'a> {
         Some(picture)
     }
 
-    /// Chooses the rows to draw among `rows`.
+    /// Chooses which of `rows` to draw: all of them if they are few, else those at the start and the
+    /// end of the data, and those in which an extent ends.
     fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
         if rows.end - rows.start <= ROWS {
             return rows.collect();
@@ -330,7 +340,7 @@ fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the lines for the chosen rows, with marks for the rows that are left out.
+/// Returns the lines of the chosen rows, with a line for each group of rows that are left out.
 fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Line> {
     let mut lines = Vec::new();
     for (i, &row) in rows.iter().enumerate() {
@@ -348,8 +358,9 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
     lines
 }
 
-/// Returns the columns. Between two cuts all rows look alike, so the middle may be left out. The second
-/// result is true if there are still too many columns for one line; then they are cut.
+/// Returns the columns, and whether the rows are crowded. `cuts` are the bytes of a row at which any
+/// row's content changes. Between two of them every row looks uniform, so the middle may be left out.
+/// If there are still too many columns, the rows are cut and the second result is true.
 fn slots(
     cuts: &[i128],
     marks: &[i128],
@@ -383,7 +394,7 @@ fn slots(
     (slots, false)
 }
 
-/// Returns the bytes of the smallest basic type inside.
+/// Returns the size of the smallest basic type in `ty`, in bytes.
 fn smallest(ty: &Datatype) -> u32 {
     let mut seen = std::collections::HashSet::new();
     let (mut pending, mut size) = (vec![ty], u32::MAX);
@@ -401,10 +412,11 @@ fn smallest(ty: &Datatype) -> u32 {
     size
 }
 
-/// Returns the byte count at which rows wrap, and the byte count at which planes end.
+/// Returns the length of a row and the length of a plane, in bytes.
 ///
-/// A subarray wraps at its rows. For other types, the function follows the parts with most data and
-/// takes the longest stride that fits a row; if no stride fits, it takes the shortest.
+/// The rows of a subarray are the rows of its array. For other types, the function follows the parts
+/// with most data and takes the longest stride that fits in `WIDTH` of the smallest elements; if no
+/// stride fits, it takes the shortest stride.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
     if count > 1 {
@@ -415,14 +427,16 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
         if let Constructor::Subarray { sizes, order, old, .. } = inspect::constructor(at)
             && sizes.len() > 1
         {
-            // `length(d)` is the size of dimension `d`, counted from the fastest varying dimension.
+            // `length(d)` is the size of dimension `d`, where dimension 0 varies fastest in memory.
             let length = |d: usize| {
                 i128::from(sizes[if order == Order::C { sizes.len() - 1 - d } else { d }])
             };
             let row = length(0) * i128::from(old.extent());
             if row > 0 {
                 let plane = (sizes.len() > 2).then(|| row * length(1));
-                // Elements at deeper strides would lie in the wrong rows.
+                // Planes are marked only if the steps outside the subarray are multiples of its rows
+                // and the subarray begins at the start of the type. Otherwise the marks would stand
+                // between wrong rows.
                 let plain = candidates.iter().all(|c| c % row == 0) && at.lb() == ty.lb();
                 return (Some(row), plane.filter(|_| plain && ty.true_lb() >= 0));
             }
@@ -455,7 +469,8 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     (fitting.or_else(|| candidates.iter().copied().min()), None)
 }
 
-/// Returns a stride at which rows can wrap: a stride that leaves a gap after the repeated part.
+/// Returns `step` (without its sign) if it leaves a gap after a part of `span` bytes. Only at such a
+/// stride do wrapped rows show the repetition.
 fn stride(step: i128, span: i128) -> Option<i128> {
     (step.abs() > span).then_some(step.abs())
 }

@@ -1,9 +1,10 @@
 //! Finds the basic elements in a window of memory, without expanding the rest of the type.
 //!
-//! `picture.rs` uses this file. A type has one of three shapes: a leaf, a grid of copies of one type,
-//! or a list of blocks. Iterations that cannot reach the window are skipped by a division. So a window
-//! of a type with 2^60 elements costs as much as the elements in the window and the depth. The walk
-//! keeps its state on the heap and stops after [`STEPS`] steps.
+//! `picture.rs` and `advice.rs` use this file. A type has one of three shapes: a leaf, a grid of copies
+//! of one type, or a list of blocks. For a grid, a division finds the iterations that reach into the
+//! window, and the walk skips the others. So even for a type with 2^60 elements, the cost depends only
+//! on the number of elements in the window, the lengths of the lists and the depth. The walk keeps its
+//! state on the heap and stops after [`STEPS`] steps.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use typepack_engine::inspect::{self, Constructor, strides};
 use typepack_engine::{Datatype, Named};
 
-/// Maximum number of steps; after that the window stays incomplete.
+/// Maximum number of steps. A walk that needs more returns an incomplete result.
 const STEPS: usize = 1 << 22;
 
 /// Adjacent elements of one basic type, consecutive in memory and in packed order.
@@ -22,7 +23,7 @@ pub(crate) struct Piece {
     pub(crate) named: Named,
     /// Number of elements.
     pub(crate) count: i128,
-    /// Number of the first element in packed order.
+    /// The first element's number in packed order.
     pub(crate) first: i128,
 }
 
@@ -35,17 +36,19 @@ impl Piece {
 /// The way in which a type places its parts.
 pub(crate) enum Shape<'a> {
     Leaf(Named),
-    /// Copies of `child`: levels of (count, step in bytes), outermost first; the first copy is at `at`.
+    /// Copies of `child`. Each level is a count and a step in bytes, outermost first. The first copy is
+    /// at byte `at`.
     Grid {
         at: i128,
         levels: Rc<[(i128, i128)]>,
         child: &'a Datatype,
     },
-    /// This many blocks; [`block`] returns each of them.
+    /// A list with this number of blocks; [`block`] returns each of them.
     List(usize),
 }
 
-/// Returns the shape of a type. Sizes fit, because the type exists.
+/// Returns the shape of a type. The products below cannot overflow, because the constructors have
+/// checked them for every existing type.
 pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
     let grid =
         |at, levels: &[(i128, i128)], child| Shape::Grid { at, levels: levels.into(), child };
@@ -109,7 +112,7 @@ pub(crate) fn block(ty: &Datatype, index: usize) -> Option<(i128, i128, &Datatyp
     Some((i128::from(length), i128::from(at) * i128::from(unit), old))
 }
 
-/// The number of basic elements of a type and of all its parts.
+/// The number of basic elements of a type, and of each type inside it.
 pub(crate) struct Counts(HashMap<*const (), i128>);
 
 impl Counts {
@@ -126,8 +129,9 @@ impl Counts {
                 pending.extend(distinct.map(|copies| (&copies[0], false)));
                 continue;
             }
-            // There is at most one element per byte, so the sum fits. A type without bytes is a special
-            // case.
+            // A type has at most one basic element per byte, so the products and sums fit in `i128`.
+            // Types without bytes are treated separately, because their counts of copies are not
+            // limited by a size.
             let count = match shape(ty) {
                 _ if ty.size() == 0 => 0,
                 Shape::Leaf(named) => 1 + i128::from(named.members().is_some()),
@@ -144,7 +148,8 @@ impl Counts {
         counts
     }
 
-    /// Returns the number of basic elements of `ty`, which is a part of the counted type.
+    /// Returns the number of basic elements of `ty`. `ty` is the type given to `new` or a type inside
+    /// it.
     pub(crate) fn of(&self, ty: &Datatype) -> i128 {
         self.0.get(&inspect::address(ty)).copied().unwrap_or(0)
     }
@@ -157,13 +162,13 @@ enum Task<'a> {
         first: i128,
     },
     Grid(Grid<'a>),
-    /// Iterations `next..end` of the grid's outermost level.
+    /// Iterations `next..end` of level `depth` of the grid still need a visit.
     Level {
         grid: Grid<'a>,
         next: i128,
         end: i128,
     },
-    /// The blocks that begin at index `next`.
+    /// The blocks `next..length` of the list still need a visit.
     List {
         ty: &'a Datatype,
         at: i128,
@@ -176,7 +181,7 @@ enum Task<'a> {
 #[derive(Clone)]
 struct Grid<'a> {
     levels: Rc<[(i128, i128)]>,
-    /// Number of levels whose iteration is already chosen.
+    /// Number of outer levels whose iteration is already chosen.
     depth: usize,
     child: &'a Datatype,
     at: i128,
@@ -184,7 +189,7 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Returns the lowest byte, and one past the highest byte, of the levels from `depth`, relative to
+    /// Returns the first and the end byte of all iterations of the levels from `depth` on, relative to
     /// `at`.
     fn span(&self, depth: usize) -> (i128, i128) {
         let (mut low, mut high) =
@@ -198,8 +203,8 @@ impl Grid<'_> {
     }
 }
 
-/// Returns the pieces of `count` elements of `ty` that reach into `window`, in packed order, but at
-/// most `most` pieces; and whether these are all pieces.
+/// Returns the pieces of `count` elements of `ty` that reach into `window`, in packed order, at most
+/// `most` of them. The second result is true if these are all such pieces.
 pub(crate) fn pieces(
     ty: &Datatype,
     count: u64,
@@ -280,7 +285,8 @@ pub(crate) fn pieces(
                 pending.push(Task::Grid(inner));
             }
             Task::List { ty, at, mut first, next, length } => {
-                // Most lists have blocks of one type, so the type is looked up once.
+                // In most lists all blocks have one type. Its count is looked up once, not once per
+                // block.
                 let mut known: Option<(&Datatype, i128)> = None;
                 for index in next..length {
                     steps += 1;
@@ -310,7 +316,7 @@ pub(crate) fn pieces(
     (out, true)
 }
 
-/// Appends a piece, or joins it with the last piece if it continues that piece.
+/// Appends a piece. If the piece continues the last one, extends the last one instead.
 fn push(out: &mut Vec<Piece>, piece: Piece) {
     match out.last_mut() {
         Some(last)
@@ -324,14 +330,15 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// Returns the iterations `i` of `0..count` for which `low + i * step .. high + i * step` meets
-/// `window`.
+/// Returns the start and the end of the range of iterations `i` within `0..count` for which `low + i *
+/// step..high + i * step` overlaps `window`.
 fn reaching(count: i128, step: i128, low: i128, high: i128, window: &Range<i128>) -> (i128, i128) {
     let meets = |i: i128| low + i * step < window.end && high + i * step > window.start;
     if step == 0 {
         return if meets(0) { (0, count) } else { (0, 0) };
     }
-    // The range goes from the first i past one edge to the first i past the other edge.
+    // The range begins at the first `i` whose bytes reach past one edge of the window, and ends at the
+    // first `i` whose bytes lie wholly past the other edge.
     let size = step.abs();
     let (from, to) = if step > 0 {
         ((window.start - high).div_euclid(size) + 1, (window.end - low - 1).div_euclid(size) + 1)
@@ -346,7 +353,7 @@ mod tests {
     use super::*;
     use typepack_engine::typemap::typemap;
 
-    /// Returns the elements one by one: position, type, packed number.
+    /// Returns the basic elements of the pieces one by one: position, type, number in packed order.
     fn expanded(pieces: &[Piece]) -> Vec<(i128, Named, i128)> {
         pieces
             .iter()

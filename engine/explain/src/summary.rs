@@ -1,7 +1,8 @@
-//! Describes the effect of each pass in one line: numbers of the program before and after the pass.
+//! Describes the effect of each pass in one line, by the counts of nodes and entries before and after
+//! the pass.
 //!
-//! `passes.rs` prints the programs themselves. The numbers count only nodes in use: passes leave unused
-//! nodes behind.
+//! `passes.rs` prints the programs themselves. Passes leave unused nodes behind, and the numbers here
+//! do not count those.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -9,34 +10,34 @@ use typepack_engine::inspect::{self, edges, index};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Result, Table};
 
-/// A loop program in numbers. Shared nodes and tables count once.
+/// The size of a loop program. A node or table that is used several times counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measures {
-    /// Nodes in use.
+    /// Number of nodes in use.
     pub nodes: u64,
-    /// Nodes that are blocks of bytes.
+    /// Number of nodes that are blocks of bytes.
     pub blocks: u64,
-    /// Nodes that are loops; the loop over elements is not a node.
+    /// Number of nodes that are loops. The loop over the elements is not a node.
     pub loops: u64,
-    /// Nodes that are tables: one position per repetition.
+    /// Number of nodes that are tables, which hold one position per repetition.
     pub tables: u64,
-    /// Nodes that are lists: positions and lengths.
+    /// Number of nodes that are lists, which hold a position and a length per repetition.
     pub lists: u64,
-    /// Nodes that are sequences.
+    /// Number of nodes that are sequences.
     pub sequences: u64,
-    /// Repetitions and sequences on the deepest path from the element to a block.
+    /// Number of repetitions and sequences on the deepest path from the element to a block.
     pub levels: u64,
-    /// Entries of tables and lists.
+    /// Number of entries of all tables and lists.
     pub entries: u64,
-    /// Bytes of the entries.
+    /// Length of these entries, in bytes.
     pub entry_bytes: u64,
-    /// Iterations of the loop over elements that make one element.
+    /// Number of iterations of the program's outermost loop that make up one element.
     pub factor: u64,
 }
 
 impl Measures {
-    /// Measures `program`, in O(nodes).
+    /// Measures `program`. The cost is proportional to the number of nodes.
     pub fn of(program: &Program) -> Self {
         let mut measures = Self { factor: program.factor, ..Self::default() };
         let Some(body) = program.body else { return measures };
@@ -49,7 +50,8 @@ impl Measures {
                 measures.entry_bytes += (table.len() * table.width()) as u64;
             }
         };
-        // Operands come before their users.
+        // A node stands after its operands, so the reverse order reaches every user before its
+        // operands.
         for (at, node) in nodes.iter().enumerate().rev() {
             if !used[at] {
                 continue;
@@ -84,7 +86,7 @@ impl Measures {
         measures
     }
 
-    /// Returns the numbers with their names, the most interesting first.
+    /// Returns the numbers with their names, the most interesting number first.
     fn rows(&self) -> [(&'static str, u64); 10] {
         [
             ("nodes", self.nodes),
@@ -102,7 +104,7 @@ impl Measures {
 }
 
 impl fmt::Display for Measures {
-    /// Prints the numbers that are not 0: `3 nodes, 2 levels, 2 loops, 1 block`.
+    /// Prints those numbers that are not 0, for example `3 nodes, 2 levels, 2 loops, 1 block`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let told = rows.iter().take(9).filter(|(_, number)| *number > 0);
@@ -122,19 +124,19 @@ impl fmt::Display for Measures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassSummary {
-    /// The pass; `lower` for the first step.
+    /// The name of the pass; `lower` for the first step.
     pub pass: String,
-    /// The program before the pass; `None` for the first step.
+    /// The size of the program before the pass; `None` for the first step.
     pub before: Option<Measures>,
-    /// The program after the pass.
+    /// The size of the program after the pass.
     pub after: Measures,
-    /// True if the pass changed anything, including offsets, strides and lengths, which are not
-    /// measured.
+    /// True if the pass changed anything in the program. Changes of offsets, strides and lengths count
+    /// here, although `before` and `after` do not show them.
     pub changed: bool,
 }
 
 impl fmt::Display for PassSummary {
-    /// Prints the differences in one line.
+    /// Prints in one line what the pass changed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.pass)?;
         let Some(before) = self.before else { return write!(f, "{}", self.after) };
@@ -182,7 +184,7 @@ pub fn pass_summaries(ty: &Datatype) -> Result<Vec<PassSummary>> {
     Ok(steps)
 }
 
-/// Prints the steps of a commit that changed the program, one per line.
+/// Returns text with one line for each step of the commit that changed the program.
 ///
 /// # Errors
 ///

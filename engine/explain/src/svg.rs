@@ -1,6 +1,6 @@
-//! Draws as SVG: the result is a string, no library is needed.
+//! Draws a type as an SVG document. The document is built as a string, without a library.
 //!
-//! `picture.rs` chooses the content, as for `terminal.rs`. Lengths are in pixels.
+//! `picture.rs` chooses the content, as it does for `terminal.rs`. All lengths are in pixels.
 
 use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
@@ -17,9 +17,9 @@ const END: &str = "#c0392b";
 const ROW: f64 = 24.0;
 const BETWEEN: f64 = 5.0;
 const MARGIN: f64 = 16.0;
-/// Maximum width of all cells that a drawing tries to keep.
+/// Width of all cells of a row that a drawing tries not to exceed.
 const WIDEST: f64 = 900.0;
-/// Width of a digit of a number, and of a character of the small text.
+/// Width of a digit of a packed number (`DIGIT`), and of a character of the small text (`SMALL`).
 const DIGIT: f64 = 7.0;
 const SMALL: f64 = 6.7;
 const SKIP: f64 = 22.0;
@@ -191,7 +191,8 @@ fn figure(picture: &Picture, covers: &[Cover], x: f64, width: f64, canvas: &mut 
         canvas.rect(x, width, HOLE, 0.0);
         return;
     };
-    // A thin white line separates neighbours.
+    // Make the figure 1 pixel narrower than its cells, so that a thin white line separates
+    // neighbours.
     let (x, width) = (x + 0.5, width - 1.0);
     let fill = COLOURS[picture.colour(first.named) % COLOURS.len()];
     canvas.rect(x, width, fill, 2.0);

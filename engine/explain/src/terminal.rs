@@ -1,4 +1,4 @@
-//! Draws as text for a terminal, with or without colours.
+//! Draws a type as text for a terminal, with or without colours.
 //!
 //! `picture.rs` chooses the content. Without colours, basic types differ by shade, and the packed
 //! numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the cells.
@@ -15,7 +15,7 @@ const GAP: char = '·';
 const OVERLAP: char = '▞';
 const END: char = '┊';
 
-/// A character of the drawing: its meaning, which determines its colour.
+/// What a character of the drawing shows. This determines the character's colour.
 #[derive(Clone, Copy, PartialEq)]
 enum Ink {
     Plain,
@@ -66,7 +66,8 @@ fn labels(picture: &Picture) -> usize {
     starts.max().unwrap_or(1).max(4)
 }
 
-/// Draws one row: its characters, and the line of numbers below.
+/// Draws one row. Returns the characters of the cells, and the characters of the line of numbers
+/// below.
 fn row(
     picture: &Picture,
     start: i128,
@@ -123,7 +124,8 @@ fn row(
     (cells, numbers)
 }
 
-/// Returns the number of the element that begins at `at`, with `+` if there are several.
+/// Returns the packed numbers of the elements that begin at `at`, separated by commas. If the text
+/// does not fit in `room`, returns only the first number, with a `+` if there are others.
 fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
     let first = starting.next()?.order.to_string();
@@ -146,7 +148,7 @@ fn figure(
     cells: &mut Vec<(char, Ink)>,
 ) {
     let Some(first) = covers.first() else {
-        // A gap has one dot per cell, whatever the width of the cell.
+        // A gap shows one dot per cell, even if a cell is several characters wide.
         for i in 0..length {
             cells.push((if i % width == 0 { GAP } else { ' ' }, Ink::Faint));
         }
@@ -158,13 +160,14 @@ fn figure(
         1 => (SHADES[index % SHADES.len()], Ink::Type(index)),
         _ => (OVERLAP, Ink::Overlap(index)),
     };
-    // Wide cells end with a space, which separates neighbours.
+    // If cells are wider than one character, a figure ends with a space, which separates it from
+    // its neighbour.
     let space = usize::from(width > 1);
     cells.extend(std::iter::repeat_n((glyph, ink), length - space));
     cells.extend(std::iter::repeat_n((' ', Ink::Plain), space));
 }
 
-/// Writes one line of cells.
+/// Appends one line of cells, with the colours if `colour` is set.
 fn ink(cells: &[(char, Ink)], colour: bool, out: &mut String) {
     let end = cells.iter().rposition(|(c, ink)| *c != ' ' || matches!(ink, Ink::Type(_)));
     let cells = &cells[..end.map_or(0, |end| end + 1)];

@@ -1,7 +1,7 @@
 //! The constructor tree, the bounds and the signature of a type, as lines of text.
 //!
-//! This file needs only `datatype/`. Deep and wide trees are cut. A part that is used in several places
-//! is shown in each, up to the limit.
+//! Of the engine, this file needs only `datatype/`. Deep and wide trees are cut. A type that is used in
+//! several places is printed at each place, until the tree reaches its maximum number of lines.
 
 use crate::pieces::{Shape, block, shape};
 use std::collections::HashMap;
@@ -20,7 +20,8 @@ const CHILDREN: usize = 8;
 /// Maximum number of bytes of a signature.
 const SIGNATURE: usize = 160;
 
-/// Prints the constructor calls, one per line, with parts indented below wholes.
+/// Returns text with one line per constructor call. Each type stands indented below the type that
+/// contains it.
 pub fn tree(ty: &Datatype) -> String {
     let mut out = String::new();
     let (mut lines, mut pending) = (0, vec![(ty, 0, 1)]);
@@ -68,7 +69,7 @@ pub fn tree(ty: &Datatype) -> String {
     out
 }
 
-/// Prints size, bounds, true bounds and alignment, in bytes.
+/// Returns text that shows the size, bounds, true bounds and alignment, in bytes.
 pub fn bounds(ty: &Datatype) -> String {
     let rows = [
         ("size", ty.size()),
@@ -82,8 +83,8 @@ pub fn bounds(ty: &Datatype) -> String {
     ];
     let width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(1);
     let mut out = String::new();
-    // Prints two columns, which are read downwards. They take half as many lines, and the numbers are
-    // easier to compare.
+    // Print two columns that are read downwards. Two columns need half as many lines as one, and
+    // corresponding numbers stand next to each other.
     for i in 0..rows.len() / 2 {
         let ((a, x), (b, y)) = (rows[i], rows[i + rows.len() / 2]);
         let _ = writeln!(out, "{a:<10} {x:>width$}    {b:<11} {y:>width$}");
@@ -100,7 +101,7 @@ enum Sequence {
     Mixed(String),
 }
 
-/// Returns `copies` copies of a sequence.
+/// Returns the sequence that consists of `copies` copies of `inner`.
 fn times(copies: i128, inner: &Sequence) -> Sequence {
     match inner {
         _ if copies == 0 => Sequence::Empty,
@@ -111,8 +112,9 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
-/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: if every
-/// level contains its child twice, the text would double at every level.
+/// Cuts a text to [`SIGNATURE`] bytes. A signature is built from the inside outwards, and each level is
+/// cut again. Without that, the text of a type whose every level contains its child twice would double
+/// at every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;
@@ -130,8 +132,8 @@ fn written(sequence: &Sequence) -> String {
     }
 }
 
-/// Prints the basic types in packed order. Run lengths are written as `3 x double`; a long signature is
-/// cut.
+/// Returns the basic types in packed order. A run of one basic type is written as `3 x double`; a long
+/// signature is cut.
 pub fn signature(ty: &Datatype) -> String {
     let mut done: HashMap<*const (), Sequence> = HashMap::new();
     let mut pending = vec![(ty, false)];
@@ -165,7 +167,8 @@ pub fn signature(ty: &Datatype) -> String {
     written(&done[&address(ty)])
 }
 
-/// Joins sequences; adjacent runs of one basic type become one run.
+/// Returns the sequence of all parts, each repeated `copies` times. Adjacent runs of one basic type
+/// become one run.
 fn join<'a>(parts: impl Iterator<Item = (i128, &'a Sequence)>) -> Sequence {
     let mut text = String::new();
     let mut last = Sequence::Empty;

@@ -1,5 +1,5 @@
-//! Compares reports and drawings of small types with their expected texts. Checks for hostile types
-//! that their reports end soon and fit a screen.
+//! Compares reports and drawings of small types with expected texts. Also checks that the reports
+//! of hostile types take little time and fit on a screen.
 //!
 //! A person has checked the drawings in `golden/drawings.txt`; `TYPEPACK_BLESS=1 cargo test -p
 //! typepack-explain` rewrites the file.
@@ -85,7 +85,8 @@ fn blocks_are_counted_without_expanding() {
     );
 }
 
-/// Tests that a report states the number of runs that the list of DDTBench's layouts states.
+/// Checks that the report of every DDTBench layout states the number of runs that `ddtbench.csv`
+/// gives for that layout.
 #[test]
 fn runs_of_ddtbench_are_told() {
     let csv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ddtbench.csv");
@@ -217,7 +218,7 @@ fn advice_fits_the_type() {
         "double",
         "contiguous(7, double)",
         "struct([1, 1], [0, 8], [int, double])",
-        // The programs of these types contain no table, but no vector describes the types either.
+        // No vector describes these types, and a kernel executes them, so there is no advice.
         "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
         "indexed_block(2, [0..60 step 3, 100], int)",
     ] {
@@ -241,7 +242,7 @@ fn an_svg_has_every_element_and_balances() {
     assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
 }
 
-/// Tests types with far more data than a drawing or a text can show.
+/// Checks that types with far more data than a drawing or a text can show get short reports.
 #[test]
 fn hostile_types_are_explained_in_little_space() {
     let mut gapped = parse("resized(0, 2, byte)").unwrap();
@@ -253,7 +254,7 @@ fn hostile_types_are_explained_in_little_space() {
         let far = 3i64 << level;
         doubling = Datatype::structured(&[1, 1], &[0, far], &[doubling.clone(), doubling]).unwrap();
     }
-    // The signature is too long for the report, and at every level twice as long as the level below.
+    // The signature of this type doubles at every level, so it is far too long for a report.
     let mut unlike = Datatype::named(Named::CHAR);
     for level in 0..50 {
         let between = [Named::INT, Named::SHORT][level % 2];
@@ -305,8 +306,8 @@ fn a_report_has_its_sections_in_order() {
     );
 }
 
-/// Tests a list without a stride: only the numbers show its order, so the drawing has rows for
-/// them.
+/// Checks the drawing of a list without a stride. Only the numbers show the order of such a list,
+/// so the drawing must use several rows, which leave room for the numbers.
 #[test]
 fn an_unordered_list_is_numbered() {
     let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");

@@ -1,24 +1,25 @@
-//! Executes a plan over any byte range of its packed form.
+//! Executes a plan for any byte range of the packed form.
 //!
-//! `plan/` makes the plans. Callers enter through `pack/`; `transfer/` and `external32/` call this
-//! module too. Each case has a file:
+//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. Each kind of
+//! program and range has a file:
 //!
-//! - `whole.rs` executes all bytes of a nest with one call of its kernel. It also executes elements
-//!   whose body is a short sequence of nests and blocks, part by part.
-//! - `range.rs` executes a part of a nest. The range is cut into whole leaves and at most two
-//!   broken leaves. The whole leaves form *boxes* of iterations, at most two per level and one in
-//!   the middle. Each box is one call of the kernel (or of the interpreter, which takes the
-//!   kernel's parameters).
-//! - `walk.rs` executes any other program. It walks the program from the root (`ir/walk.rs`),
-//!   enters only what the range touches, executes the nests inside and copies single blocks.
-//!   `ragged.rs` executes lists of unequal runs and of nests.
+//! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also whole elements whose body
+//!   is a short sequence of nests and blocks, part by part.
+//! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
+//!   broken leaves. The whole leaves form *boxes*: a box is a number of consecutive iterations of
+//!   one level. There are at most two boxes per level, and one more between them. The kernel
+//!   executes each box in one call (or the interpreter does, which takes the same parameters).
+//! - `walk.rs`: any other program. The walk begins at the root (`ir/walk.rs`) and enters only the
+//!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
+//!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
 //!
-//! `call.rs` picks the executor of a nest, `verified.rs` compares the executor's result with the
-//! result of the interpreter (`kernel/interpreter.rs`), and `stats.rs` counts the bytes that each
-//! executor moves.
+//! `call.rs` picks the executor of a nest. If `Settings::verify` is set, `verified.rs` compares the
+//! executor's result with the result of the interpreter (`kernel/interpreter.rs`). `stats.rs`
+//! counts the bytes that each executor moves.
 //!
-//! Every call finds its position by division (`seek`); no position is kept between calls. So any
-//! range can be executed at any time, in O(depth + log list) plus the bytes moved.
+//! Every call finds its position in the program by divisions and, in lists, by a binary search
+//! (`seek`). Nothing remembers a position between calls. So any range can be executed at any time;
+//! besides moving the bytes, this takes O(depth + log list length) steps.
 
 mod call;
 mod ragged;
@@ -42,17 +43,17 @@ const fn direction(pack: bool) -> Direction {
     if pack { Direction::Pack } else { Direction::Unpack }
 }
 
-/// Moves the bytes `range` of the packed form of `count` elements. `packed` is the address of byte
-/// `range.start`.
+/// Packs (if `PACK`) or unpacks the bytes `range` of the packed form of `count` elements. `packed`
+/// is the address of packed byte `range.start`.
 ///
 /// # Safety
 ///
-/// - `range.end` is at most `count` times the plan's element bytes, which fits `i64`.
+/// - `range.end` is at most `count` times the plan's element bytes, and that product fits in `i64`.
 /// - With `origin` as the address of displacement 0, every byte of the type map that belongs to the
-///   range is valid: for reads if `PACK`, for writes otherwise (and for reads under
+///   range is valid: for reads if `PACK`, for writes otherwise (and also for reads under
 ///   `Settings::verify`).
 /// - `packed` is valid for the range's length: for writes when `PACK`, for reads otherwise.
-/// - The two sides do not overlap.
+/// - The bytes in memory and the bytes at `packed` do not overlap.
 /// - If the plan byte-swaps elements, the plan is not contiguous and the range covers whole
 ///   elements.
 #[inline]
@@ -69,33 +70,35 @@ pub(crate) unsafe fn run<const PACK: bool>(
     if let Some(offset) = plan.contiguous() {
         let bytes = range.end - range.start;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
-        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`; the caller guarantees
-        // the range on both sides.
+        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` is the address
+        // of byte `range.start` in memory. The caller guarantees the range there and at `packed`.
         unsafe { copy::<PACK>(at, packed, bytes as usize) };
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(planned) = plan.whole_nest() {
         let iterations = count * plan.factor();
         let bytes = range.end - range.start;
         if bytes == count * plan.element_bytes() {
-            // SAFETY: the nest with `iterations` on its outermost level is the whole program, and
-            // the range is all of its bytes.
+            // SAFETY: the nest with `iterations` on its outermost level is the whole program for
+            // `count` elements, and the range is all of its bytes.
             return unsafe { whole::<PACK>(plan, planned, iterations, origin, bytes, packed) };
         }
-        // SAFETY: the nest with `iterations` on its outermost level is the whole program, and the
-        // caller guarantees `range` of it.
+        // SAFETY: the nest with `iterations` on its outermost level is the whole program for
+        // `count` elements, and the caller guarantees the bytes `range` of it.
         unsafe { nest::<PACK>(plan, planned, iterations, origin, range, packed) };
     } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
-        // SAFETY: the range is all of `count` elements, so the caller guarantees all of them on
-        // both sides.
+        // SAFETY: the range is all packed bytes of `count` elements, so the caller guarantees all
+        // their bytes at `origin` and at `packed`.
         unsafe { list::<PACK>(plan, count, origin, packed) };
     } else {
-        // SAFETY: `walk` has the conditions of this function and gets its arguments.
+        // SAFETY: the caller guarantees the conditions of this function, and `walk` has the same
+        // conditions and arguments.
         unsafe { walk::<PACK>(plan, count, origin, range, packed) };
     }
 }
 
-/// Does what [`run`] does, for all `bytes` packed bytes of `count` elements. Calls that pack or
-/// unpack whole buffers use this function, which is short enough to inline.
+/// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
+/// `0..bytes`. Functions that pack or unpack whole buffers call this function, because it is short
+/// enough to inline.
 ///
 /// # Safety
 ///
@@ -114,8 +117,8 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
         && let Some(planned) = plan.whole_nest()
     {
         let outer = count * plan.factor();
-        // SAFETY: the nest with `outer` on its outermost level is the whole program, and `bytes` is
-        // its packed size.
+        // SAFETY: the nest with `outer` iterations on its outermost level is the whole program for
+        // `count` elements, and `bytes` is its packed size.
         return unsafe { whole::<PACK>(plan, planned, outer, origin, bytes, packed) };
     }
     // SAFETY: the caller guarantees the conditions of `run` for the range `0..bytes`.
@@ -123,14 +126,14 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
 }
 
 /// Packs the bytes `range` of the packed form of `count` elements, without checks. `origin` is the
-/// address of displacement 0 (it need not be inside an allocation itself).
+/// address of displacement 0; it need not lie inside an allocation.
 ///
 /// # Safety
 ///
-/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
+/// - `range.end` is at most the result of [`Plan::packed_bytes`] for `count`.
 /// - Every byte of the type map that belongs to the range is valid for reads.
 /// - `dst` is valid for writes of the range's length.
-/// - The two sides do not overlap.
+/// - The elements and the bytes at `dst` do not overlap.
 #[inline]
 pub unsafe fn pack_raw(
     plan: &Plan,
@@ -139,21 +142,21 @@ pub unsafe fn pack_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) {
-    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads from
-    // `origin`. A plan that byte-swaps is never passed to this function.
+    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the
+    // memory at `origin`. No plan that byte-swaps reaches this function.
     unsafe { run::<true>(plan, count, origin.cast_mut(), range, dst) }
 }
 
-/// Unpacks `src` into the bytes `range` of `count` elements, without checks. `origin` is the
-/// address of displacement 0 (it need not be inside an allocation itself).
+/// Unpacks `src`, which holds the bytes `range` of the packed form of `count` elements, without
+/// checks. `origin` is the address of displacement 0; it need not lie inside an allocation.
 ///
 /// # Safety
 ///
-/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
+/// - `range.end` is at most the result of [`Plan::packed_bytes`] for `count`.
 /// - Every byte of the type map that belongs to the range is valid for writes (and for reads under
 ///   `Settings::verify`).
 /// - `src` is valid for reads of the range's length.
-/// - The two sides do not overlap.
+/// - The elements and the bytes at `src` do not overlap.
 #[inline]
 pub unsafe fn unpack_raw(
     plan: &Plan,
@@ -162,7 +165,7 @@ pub unsafe fn unpack_raw(
     range: Range<u64>,
     src: *const u8,
 ) {
-    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads from
-    // `src`. A plan that byte-swaps is never passed to this function.
+    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads the
+    // bytes at `src`. No plan that byte-swaps reaches this function.
     unsafe { run::<false>(plan, count, origin, range, src.cast_mut()) }
 }

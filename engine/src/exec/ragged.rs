@@ -1,6 +1,7 @@
-//! Executes lists of unequal runs, and of nests of unequal length.
+//! Executes ragged lists: lists of runs of unequal length, and lists of nests of unequal length.
 //!
-//! `walk.rs` calls [`ragged`]. `leaf/lists.rs` moves whole entries of runs.
+//! `walk.rs` calls [`ragged`]. If the entries are runs, `leaf/lists.rs` moves the entries that lie
+//! wholly in the range.
 
 use super::direction;
 use super::range::nest;
@@ -16,18 +17,20 @@ pub(super) struct Ragged<'a> {
     pub(super) list: &'a RaggedList,
     pub(super) scale: i64,
     pub(super) body: Edge,
-    /// Packed bytes of all entries.
+    /// Number of packed bytes of all entries together.
     pub(super) bytes: u64,
 }
 
-/// Executes a ragged list of runs, or of nests if `planned` is their plan. The function searches
-/// for the first entry once, and then executes entry by entry.
+/// Executes packed bytes `range` of a ragged list. The entries are nests if `planned` contains
+/// their plan, else runs. The function searches for the first entry once; it executes that entry
+/// and the following ones in order.
 ///
 /// # Safety
 ///
-/// - The conditions of [`run`](super::run) hold, for packed bytes `range` of the list. `mem` is the
-///   address of the list's displacement 0, `packed` that of the range's first byte.
-/// - Without `planned`, the list is a list of runs.
+/// - The conditions of [`run`](super::run) hold for packed bytes `range` of the list. `mem` is the
+///   address of the list's displacement 0, and `packed` is the address of packed byte
+///   `range.start`.
+/// - If `planned` is `None`, the entries are runs.
 pub(super) unsafe fn ragged<const PACK: bool>(
     plan: &Plan,
     planned: Option<&NestPlan>,
@@ -43,7 +46,7 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     if planned.is_none() {
         stats::add(Executor::Interpreter, left);
     }
-    // Verification checks each call separately.
+    // Verification compares the results of single calls, so the entries are executed one by one.
     let one_by_one = planned.is_some() && plan.settings().verify;
     while left > 0 {
         if !one_by_one && from == 0 {
@@ -55,8 +58,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                 }
             };
             packed = match planned {
-                // SAFETY: entries `entry..last` lie in the range as a whole, and `left - rest` is
-                // their packed size.
+                // SAFETY: all bytes of the entries `entry..last` are in the range, and `left -
+                // rest` is their packed size.
                 Some(planned) if entry < last => unsafe {
                     rows::<PACK>(plan, planned, place, entry..last, mem, left - rest, packed)
                 },
@@ -66,8 +69,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                     let (list, scale) = (place.list, place.scale);
                     let width = plan.width(place.body.node);
                     let runs = lists::Runs { list, scale, unit: bytes, mem, width };
-                    // SAFETY: entries `entry..last` lie in the range as a whole; the plan was made
-                    // for this machine's `isa`.
+                    // SAFETY: all bytes of the entries `entry..last` are in the range, and this
+                    // machine has the instructions of the plan's `isa`.
                     unsafe { lists::run::<PACK>(plan.isa(), runs, entry..last, packed) }
                 }
             };
@@ -81,16 +84,16 @@ pub(super) unsafe fn ragged<const PACK: bool>(
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = mem.wrapping_offset(shift as isize);
         match planned {
-            // SAFETY: the nest with `length` on its outermost level is this entry, and `from..to`
-            // are its bytes in the range.
+            // SAFETY: the nest with `length` iterations on its outermost level is this entry, and
+            // its packed bytes `from..to` are in the range.
             Some(planned) => unsafe { nest::<PACK>(plan, planned, length, mem, from..to, packed) },
             None => {
                 let mem =
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
-                // The entry is one run.
+                // The entry is one run, so a single copy moves its bytes.
                 let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
-                // SAFETY: bytes `from..to` of this run are in the range; with a swap they are whole
-                // elements.
+                // SAFETY: bytes `from..to` of this run are in the range. If the plan swaps bytes,
+                // the range cuts no element, so these are whole elements.
                 unsafe { copy_swapped::<PACK>(plan.isa(), width, mem, packed, bytes) };
             }
         }
@@ -101,14 +104,14 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     }
 }
 
-/// Executes whole entries of a ragged list of nests. The executor is chosen once, for an entry of
-/// average length, because a choice per entry took 25 to 50 ns for a short row. Returns the packed
-/// address after the last entry.
+/// Executes whole entries of a ragged list of nests. Returns the packed address after the last
+/// entry. The function chooses the executor once, for an entry of average length, because choosing
+/// an executor for every entry would add 25 to 50 ns even to a short entry.
 ///
 /// # Safety
 ///
-/// - The conditions of [`ragged`] hold, for the entries `range`, which is not empty. `bytes` is
-///   their packed size, and `packed` is the address of their first packed byte.
+/// - The conditions of [`ragged`] hold for the entries `range`. `range` is not empty. `bytes` is
+///   the packed size of these entries, and `packed` is the address of their first packed byte.
 /// - `mem` is the address of the list's displacement 0.
 unsafe fn rows<const PACK: bool>(
     plan: &Plan,
@@ -130,8 +133,8 @@ unsafe fn rows<const PACK: bool>(
         words[0] = place.list.lengths.get(entry) as u64;
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = base.wrapping_offset(shift as isize);
-        // SAFETY: the nest with the entry's length on its outermost level is the entry, which the
-        // caller guarantees; the kernel and the routine were made for this nest and direction.
+        // SAFETY: `words` and `mem` describe one entry of `range`, all of which the caller
+        // guarantees. The kernel and the routine were made for this nest and direction.
         unsafe {
             match (kernel, &selected.routine) {
                 (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),

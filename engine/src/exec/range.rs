@@ -1,6 +1,7 @@
 //! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them.
 //!
-//! `mod.rs` calls [`nest`], and `walk.rs` and `ragged.rs` call it for the nests that they reach.
+//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call it for
+//! the nests that they reach.
 
 use super::call::call;
 use super::stats::{self, Executor};
@@ -15,7 +16,7 @@ use std::ops::Range;
 ///
 /// # Safety
 ///
-/// The conditions of [`run`](super::run) hold, for this nest.
+/// The conditions of [`run`](super::run) hold for packed bytes `range` of this nest.
 #[inline]
 pub(super) unsafe fn nest<const PACK: bool>(
     plan: &Plan,
@@ -28,16 +29,17 @@ pub(super) unsafe fn nest<const PACK: bool>(
     let base = mem.wrapping_offset(planned.nest.base as isize);
     let bytes = range.end - range.start;
     if bytes == outer * planned.below[0].get() * planned.leaf_bytes.get() {
-        // SAFETY: the range has all bytes of the nest with `outer` iterations, which the caller
-        // guarantees.
+        // SAFETY: the range is all bytes of the nest with `outer` iterations, and the caller
+        // guarantees the range.
         return unsafe { whole::<PACK>(plan, planned, outer, mem, bytes, packed) };
     }
     let inner = planned.nest.levels.len() - 1;
     if let Level::Loop { stride, .. } = planned.nest.levels[inner]
         && (inner == 0 || inner == 1 && outer == 1)
     {
-        // Whole leaves of one loop are one box. `plan/segments.rs` proposes such ranges for such a
-        // nest.
+        // If all levels but the innermost have one iteration and the range consists of whole
+        // leaves, one call of the kernel executes the range. `plan/segments.rs` proposes such
+        // ranges for such nests.
         let (first, skip) = planned.leaf_bytes.divide(range.start);
         let (count, rest) = planned.leaf_bytes.divide(bytes);
         if skip == 0 && rest == 0 {
@@ -45,21 +47,21 @@ pub(super) unsafe fn nest<const PACK: bool>(
             words[0] = outer;
             words[3 * inner] = count;
             let at = base.wrapping_offset((first as i64).wrapping_mul(stride) as isize);
-            // SAFETY: the parameters describe `count` leaves from leaf `first` on, which are
-            // exactly the range.
+            // SAFETY: `words` and `at` describe `count` leaves, beginning with leaf `first`. These
+            // leaves are exactly the range.
             return unsafe { call::<PACK>(plan, planned, &words, at, packed, bytes) };
         }
     }
-    // SAFETY: `base` is the address of the nest's base; the other conditions are those of this
-    // function, for the same arguments.
+    // SAFETY: `base` is the address of the nest's base. The caller guarantees the conditions of
+    // this function, and `partial` gets the same arguments.
     unsafe { partial::<PACK>(plan, planned, outer, base, range, packed) }
 }
 
-/// Executes the general case of [`nest`]: broken leaves at the ends, boxes between them.
+/// Executes any range of a nest: the broken leaves at the ends, and the boxes between them.
 ///
 /// # Safety
 ///
-/// The conditions of [`nest`] hold, with `base` as the address of the nest's base.
+/// The conditions of [`nest`] hold, and `base` is the address of the nest's base.
 unsafe fn partial<const PACK: bool>(
     plan: &Plan,
     planned: &NestPlan,
@@ -74,8 +76,9 @@ unsafe fn partial<const PACK: bool>(
     let (mut left, mut packed) = (range.end - range.start, packed);
     let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
         let at = base.wrapping_offset(place.displacement() as isize);
-        // SAFETY: `at` is a leaf of the nest, and bytes `skip..skip + bytes` of the leaf are in the
-        // range that the caller guarantees. With a swap they are whole elements, as the range is.
+        // SAFETY: `at` is the address of a leaf of the nest. Bytes `skip..skip + bytes` of the leaf
+        // are in the range, which the caller guarantees. If the plan swaps bytes, these are whole
+        // elements, because the range cuts no element.
         unsafe {
             match &planned.swap {
                 None => {
@@ -106,8 +109,8 @@ unsafe fn partial<const PACK: bool>(
         let (shift, level) = place.next_box(items, &mut words);
         let moved = words[3 * level] * planned.below[level].get();
         let at = base.wrapping_offset(shift as isize);
-        // SAFETY: the parameters describe the next `moved` leaves, which are whole and in the
-        // range; `moved * leaf` is their packed size.
+        // SAFETY: `words` and `at` describe the next `moved` leaves. All their bytes are in the
+        // range, and their packed size is `moved * leaf`.
         unsafe { call::<PACK>(plan, planned, &words, at, packed, moved * leaf) };
         packed = packed.wrapping_add((moved * leaf) as usize);
         items -= moved;
@@ -118,10 +121,10 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// The position of a leaf in a nest: one index per level. The first box finds the indices by
-/// division, and later boxes increment them. With divisions for every box, packing four nested
-/// loops in pieces of 8 KiB took longer; the difference was 8 % of the time of packing them in one
-/// call (`typepack-bench commit`, "nest of 4 loops").
+/// The position of a leaf in a nest: one index per level. A range computes the indices by division
+/// once, for its first leaf, and increments them after each box. With divisions for every box,
+/// packing four nested loops in pieces of 8 KiB took longer. The difference was 8 % of the time
+/// that packing the same loops in one call takes (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.
@@ -137,7 +140,7 @@ impl<'a> Place<'a> {
         for (index, &below) in indices.iter_mut().zip(&planned.below[..inner]) {
             (*index, rest) = below.divide(rest);
         }
-        // An iteration of the innermost level is one leaf.
+        // One iteration of the innermost level is one leaf, so the rest is the innermost index.
         indices[inner] = rest;
         Self { planned, outer, indices }
     }
@@ -158,14 +161,16 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Finds the largest box of whole iterations that begins here and has at most `items` leaves;
-    /// `items` is not 0. Changes `words` from the parameters of the whole nest to those of the box.
-    /// Returns the displacement of the box's base and the level whose iterations the box counts.
+    /// Finds the largest box of whole iterations that begins at this place and has at most `items`
+    /// leaves. `items` is not 0. Changes `words` from the parameters of the whole nest to those of
+    /// the box. Returns the displacement of the box's base, and the level whose iterations make up
+    /// the box.
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // Find the outermost level of which a whole iteration begins here and fits. The innermost
-        // level always qualifies: its iterations are single leaves.
+        // Find the outermost level that has a whole iteration which begins at this place and has at
+        // most `items` leaves. The innermost level always has one, because each of its iterations
+        // is a single leaf.
         let mut level = planned.nest.levels.len() - 1;
         while level > 0 && self.indices[level] == 0 && planned.below[level - 1].get() <= items {
             level -= 1;
@@ -183,12 +188,13 @@ impl<'a> Place<'a> {
             words[3 * l] = 1;
         }
         let (left, below) = (self.count(level) - self.indices[level], planned.below[level]);
-        // The product is at most the nest's leaves, so it cannot overflow.
+        // The product is at most the number of leaves of the nest, so it cannot overflow.
         words[3 * level] = if left * below.get() <= items { left } else { below.divide(items).0 };
         (shift, level)
     }
 
-    /// Advances by `count` iterations of `level`, which has at least that many left.
+    /// Advances the place by `count` iterations of `level`. The level has at least `count`
+    /// iterations left.
     fn advance(&mut self, level: usize, count: u64) {
         let mut level = level;
         self.indices[level] += count;

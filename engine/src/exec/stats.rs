@@ -1,8 +1,8 @@
-//! Counters: packed bytes by executor, for the whole process.
+//! Counts the packed bytes that each executor has moved, for the whole process.
 //!
-//! `exec/` counts every call, so counting must cost next to nothing. Each thread owns a block of
-//! atomics that only this thread writes (a load and a store, no locked instruction). A reader adds
-//! up all blocks.
+//! `exec/` counts the bytes of every call, so counting must cost next to nothing. Each thread owns
+//! a block of atomic counters that no other thread writes. So the thread can add with a plain load
+//! and store instead of a locked instruction. A reader adds up the blocks of all threads.
 
 use crate::thread::{self, SLOTS, slot};
 use std::cell::Cell;
@@ -21,7 +21,7 @@ pub(crate) enum Executor {
     FusedKernel,
 }
 
-/// Packed bytes moved, by executor, by all threads since the process began.
+/// The packed bytes that each executor has moved, in all threads, since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bytes {
@@ -35,21 +35,21 @@ pub struct Bytes {
     pub leaf: u64,
     /// Bytes moved by compiled kernels.
     pub kernel: u64,
-    /// Bytes moved by the interpreter of fused copies, which go straight from one layout to another
-    /// (`copy`). Bytes that a fused copy moves through a buffer, or by one pack or unpack, count
-    /// for the executors of those moves.
+    /// Bytes that the interpreter of fused copies (`copy`) moved straight from one layout to
+    /// another. If a fused copy goes through a buffer, or is a single pack or unpack, its bytes
+    /// count for the executors of that pack or unpack instead.
     pub fused: u64,
-    /// Bytes of fused copies, moved by a compiled kernel of the transfer.
+    /// Bytes of fused copies that a compiled kernel of the transfer moved.
     pub fused_kernel: u64,
-    /// Kernel calls whose result differed from the interpreter's (`Settings::verify`). This is a
-    /// number of calls, not of bytes.
+    /// Number of kernel calls (not of bytes) whose result differed from the interpreter's result.
+    /// Counted under `Settings::verify`.
     pub disagreements: u64,
 }
 
-/// The counters of a thread, in a separate cache line.
+/// The counters of one thread, in a cache line of their own.
 #[repr(C, align(64))]
 struct Block {
-    /// The thread's key; 0 if the block has no owner.
+    /// The key of the thread that owns the block; 0 if the block has no owner.
     owner: AtomicUsize,
     moved: [AtomicU64; 7],
 }
@@ -62,31 +62,35 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The blocks, indexed by the slot of a thread. A block keeps its owner's key after the thread has
-/// ended. The next thread with this key takes over the block.
+/// The first blocks, one per slot. A slot can belong to several threads; the first of them owns the
+/// block. The block keeps that thread's key after the thread has ended. The next thread with this
+/// key becomes the owner.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
-/// The blocks of threads whose slot belongs to another thread. Blocks outlive their threads, so no
-/// count is lost. The list grows by 64 bytes for each such thread.
+/// The blocks of the threads that do not own the block of their slot. The process never frees these
+/// blocks, so no count is lost. The list grows by 64 bytes for each such thread.
 static MORE: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
 fn more() -> MutexGuard<'static, Vec<&'static Block>> {
-    // The list is only pushed to, so it is valid even if a thread panicked while holding the lock.
+    // Ignore poisoning. Threads only push to the list, so the list is valid even if a thread
+    // panicked while it held the lock.
     MORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the block of a thread that does not own the block in its slot.
+/// Claims the block of the thread's slot if the block has no owner. Otherwise returns the thread's
+/// block in `MORE`, and creates it at the first call.
 #[cold]
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {
     thread_local! {
-        /// The variable has no destructor, so a thread can use the reference until the thread ends.
+        /// A thread can use this variable until the thread ends, because the variable has no
+        /// destructor.
         static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
     }
     let block = &BLOCKS[slot(key)];
-    // Relaxed suffices: this thread reads nothing that another thread wrote before. A former thread
-    // with this key has ended.
+    // Relaxed ordering suffices, because this thread reads only counters that it writes itself, or
+    // that an ended thread with the same key wrote.
     if block.owner.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         return block;
     }
@@ -107,7 +111,7 @@ pub(crate) fn add(executor: Executor, bytes: u64) {
         block = elsewhere(key);
     }
     let counter = &block.moved[executor as usize];
-    // This thread is the only writer.
+    // Only this thread writes the counter, so a load and a store cannot lose a count.
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
@@ -117,7 +121,7 @@ pub(crate) fn disagreement() {
     DISAGREEMENTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Returns the counts so far.
+/// Returns the counts since the process began.
 pub fn bytes() -> Bytes {
     let mut sum = [0u64; 7];
     for block in BLOCKS.iter().chain(more().iter().copied()) {
@@ -136,8 +140,8 @@ mod tests {
 
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
-        // The test runs more threads at once than there are slots, and then as many threads again. No
-        // other test counts bytes of this magnitude.
+        // Each round runs more threads at once than there are slots, and there are two rounds. The
+        // counts are in units that are far larger than the byte counts of any other test.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

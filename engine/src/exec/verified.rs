@@ -1,6 +1,7 @@
-//! Compares kernels and leaf kernels with the interpreter (`Settings::verify`).
+//! Compares the results of compiled kernels and leaf kernels with those of the interpreter
+//! (`Settings::verify`).
 //!
-//! `call.rs` calls [`call_verified`] in place of the plain call.
+//! Under `Settings::verify`, `call.rs` calls [`call_verified`] instead of the kernel.
 
 use super::direction;
 use super::stats::{self, Executor};
@@ -8,19 +9,20 @@ use crate::kernel::Kernel;
 use crate::kernel::interpreter::{self, copy};
 use crate::plan::{NestPlan, Selected};
 
-/// Does what [`call`](super::call::call) does and compares the result of the kernel or the routine
-/// with the interpreter's (`Settings::verify`). The interpreter's result stays. After a
-/// disagreement, the interpreter executes this nest.
+/// Executes a nest like [`call`](super::call::call), but runs both the interpreter and the kernel
+/// (or the leaf kernel's routine), and compares their results. The buffers receive the
+/// interpreter's result. After the first disagreement, only the interpreter executes this nest in
+/// this direction.
 ///
-/// Before the kernel runs, the bytes that it must write hold the complement of the right result, so
-/// that a byte it leaves out is detected. This function does not check the bytes between the runs;
-/// tests do.
+/// Before the kernel runs, the bytes that it must write hold the complement of the right result. So
+/// the comparison detects a byte that the kernel does not write. This function does not check
+/// whether the kernel writes bytes between the runs; tests check that.
 ///
 /// # Safety
 ///
-/// - The conditions of [`call`](super::call::call) hold. When unpacking, the runs are also valid
-///   for reads.
-/// - `kernel` and `selected` are those of `planned` in this direction.
+/// - The conditions of [`call`](super::call::call) hold. If this call unpacks, the runs are also
+///   valid for reads.
+/// - `kernel` and `selected` belong to `planned` and to this direction.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn call_verified<const PACK: bool>(
@@ -36,8 +38,9 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
     stats::add(Executor::Interpreter, bytes);
     stats::add(if kernel.is_some() { Executor::Kernel } else { Executor::Leaf }, bytes);
     let run = |mem, packed| {
-        // SAFETY: the calls below pass `mem` and a buffer of `bytes` packed bytes, which meet the
-        // conditions of `Entry`; the kernel and the routine were made for this nest and direction.
+        // SAFETY: each caller of this closure passes the nest's `mem` and a buffer of `bytes`
+        // packed bytes, which meet the conditions of `Entry`. The kernel and the routine belong to
+        // this nest and direction.
         unsafe {
             match (kernel, &selected.routine) {
                 (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),
@@ -47,8 +50,8 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
         }
     };
     if !planned.trusted(dir) {
-        // SAFETY: the caller guarantees that `words`, `mem` and `packed` meet the conditions of
-        // `Entry` for this nest.
+        // SAFETY: `words`, `mem` and `packed` meet the conditions of `Entry` for this nest, as the
+        // caller of `call_verified` guarantees.
         return unsafe { interpreter::run::<PACK>(&planned.nest, words, mem, packed) };
     }
     let mut expected = vec![0u8; bytes as usize];
@@ -58,9 +61,10 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
             *to = !from;
         }
     };
-    // SAFETY: the caller guarantees the parameters, which every run uses with `mem`. The buffers
-    // that replace `packed` have `bytes` bytes. When unpacking, the runs are also readable (first
-    // condition of `# Safety`), so the interpreter can pack what each executor wrote.
+    // SAFETY: every call gets the `words` and `mem` of the caller, who guarantees them. `expected`
+    // and `answer`, which replace `packed` in some calls, have `bytes` bytes. If this call unpacks,
+    // the runs are also readable (first condition of `# Safety`), so the interpreter may pack what
+    // each executor wrote.
     unsafe {
         if PACK {
             interpreter::run::<true>(&planned.nest, words, mem, expected.as_mut_ptr());

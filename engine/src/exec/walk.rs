@@ -1,7 +1,8 @@
 //! Executes any range of a program that is not one nest.
 //!
-//! `mod.rs` calls [`walk()`]. `ir/walk.rs` walks the program and stops at every nest for which the
-//! plan has a kernel, at lists (`ragged.rs`) and at blocks.
+//! `mod.rs` calls [`walk()`]. The walk itself is in `ir/walk.rs`. It stops at every nest for which
+//! the plan has an executor, at every ragged list of runs (`ragged.rs`), and at every block; this
+//! file executes these nodes.
 
 use super::ragged::{Ragged, ragged};
 use super::range::nest;
@@ -12,7 +13,7 @@ use crate::leaf::copy_swapped;
 use crate::plan::Plan;
 use std::ops::Range;
 
-/// Executes a program that is not one nest.
+/// Executes the packed bytes `range` of a program that is not one nest.
 ///
 /// # Safety
 ///
@@ -38,23 +39,24 @@ pub(super) unsafe fn walk<const PACK: bool>(
         match (&node.op, plan.nest_of_node(stop.node)) {
             (Op::Ragged { list, scale, body, .. }, planned) => {
                 let place = Ragged { list, scale: *scale, body: *body, bytes: node.bytes };
-                // SAFETY: packed bytes `stop.from..stop.to` of the list are a part of the range that
-                // the caller guarantees. Stops come in packed order, so `packed` is the address of
-                // byte `stop.from`. `planned` is the plan of the list's nests.
+                // SAFETY: packed bytes `stop.from..stop.to` of the list are a part of the range,
+                // which the caller guarantees. The walk visits its stops in packed order, so
+                // `packed` is the address of byte `stop.from` of the list. `planned` is the plan of
+                // the list's nests.
                 unsafe { ragged::<PACK>(plan, planned, &place, mem, stop.from..stop.to, packed) };
             }
             (_, Some(planned)) => {
                 let outer = planned.words[0];
-                // SAFETY: packed bytes `stop.from..stop.to` of the nest are a part of the range that
-                // the caller guarantees. `packed` is the address of byte `stop.from`, and `mem` is
-                // the address of displacement 0 of the nest.
+                // SAFETY: packed bytes `stop.from..stop.to` of the nest are a part of the range,
+                // which the caller guarantees. `packed` is the address of byte `stop.from` of the
+                // nest, and `mem` is the address of the nest's displacement 0.
                 unsafe { nest::<PACK>(plan, planned, outer, mem, stop.from..stop.to, packed) };
             }
             (_, None) => {
                 let (isa, width) = (plan.isa(), plan.width(stop.node));
                 let mem = mem.wrapping_add(stop.from as usize);
-                // SAFETY: the stop is a block or a part of a block. Its `bytes` bytes lie in the
-                // range, which the caller guarantees at `mem` and at `packed`.
+                // SAFETY: the stop is a block or a part of a block. All its `bytes` bytes are in
+                // the range, so the caller guarantees them at `mem` and at `packed`.
                 unsafe { copy_swapped::<PACK>(isa, width, mem, packed, bytes as usize) };
                 stats::add(Executor::Interpreter, bytes);
             }

@@ -1,6 +1,6 @@
 //! Executes all bytes of a nest, or whole elements whose body is a list of nests and blocks.
 //!
-//! `mod.rs` and `range.rs` call this file; `call.rs` picks the kernel.
+//! `mod.rs` and `range.rs` call these functions. `call.rs` picks the executor of each nest.
 
 use super::call::call;
 use super::stats::{self, Executor};
@@ -8,14 +8,14 @@ use crate::kernel::Nest;
 use crate::leaf::copy_swapped;
 use crate::plan::{NestPlan, Plan};
 
-/// Executes a whole nest of `bytes` packed bytes, with `outer` iterations of the outermost level.
-/// This function inlines two cases into its caller: the usual call with one element, and nests of
-/// one level.
+/// Executes a whole nest that has `bytes` packed bytes and makes `outer` iterations of the
+/// outermost level. Two cases are inlined into the caller: the usual call with one element, and
+/// nests of one level.
 ///
 /// # Safety
 ///
-/// The conditions of [`run`](super::run) hold, for this nest. `mem` is the address of displacement
-/// 0 of the nest.
+/// The conditions of [`run`](super::run) hold for all bytes of this nest. `mem` is the address of
+/// displacement 0 of the nest.
 #[inline(always)]
 pub(super) unsafe fn whole<const PACK: bool>(
     plan: &Plan,
@@ -26,28 +26,29 @@ pub(super) unsafe fn whole<const PACK: bool>(
     packed: *mut u8,
 ) {
     let base = mem.wrapping_offset(planned.nest.base as isize);
-    // The plan holds the parameter block for one element.
+    // The plan stores the parameter block for one element, so one element needs no copy of the
+    // block.
     if outer == planned.words[0] {
-        // SAFETY: `outer` is the count in `planned.words`, so these words describe the whole nest,
-        // and `base` is its base.
+        // SAFETY: `planned.words` has `outer` as its first count, so it describes the whole nest.
+        // `base` is the address of the nest's base.
         return unsafe { call::<PACK>(plan, planned, &planned.words, base, packed, bytes) };
     }
     if planned.nest.levels.len() == 1 {
-        // SAFETY: a nest of one level has at most 4 words; the caller guarantees the whole nest,
-        // whose base is `base`.
+        // SAFETY: a nest of one level has at most 4 words. The caller guarantees the whole nest,
+        // and `base` is the address of its base.
         return unsafe { with_outer::<PACK, 4>(plan, planned, outer, base, packed, bytes) };
     }
-    // SAFETY: `base` is the base of the nest, all of which the caller guarantees.
+    // SAFETY: the caller guarantees the whole nest, and `base` is the address of the nest's base.
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// Executes the remaining cases of [`whole`]: several levels and several elements. This function
-/// copies only as many words of the parameter block as the nest may have, because copying all 25
-/// words of the largest block would take as long as a small call.
+/// Executes the remaining case of [`whole`]: a nest of several levels, for several elements. For a
+/// nest of two or three levels, the function copies only 10 words of the parameter block, because
+/// copying all 25 words would take as long as a short call of the kernel.
 ///
 /// # Safety
 ///
-/// The conditions of [`whole`] hold, with `base` as the address of the nest's base.
+/// The conditions of [`whole`] hold, and `base` is the address of the nest's base.
 #[inline(never)]
 unsafe fn deep<const PACK: bool>(
     plan: &Plan,
@@ -57,8 +58,8 @@ unsafe fn deep<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    // SAFETY: the caller guarantees the nest at `base`; up to three levels have at most 10 words,
-    // any nest has at most `Nest::WORDS`.
+    // SAFETY: the caller guarantees the nest at `base`. The block of a nest with at most three
+    // levels has at most 10 words, and that of any nest has at most `Nest::WORDS`.
     unsafe {
         match planned.nest.levels.len() {
             ..=3 => with_outer::<PACK, 10>(plan, planned, outer, base, packed, bytes),
@@ -67,11 +68,12 @@ unsafe fn deep<const PACK: bool>(
     }
 }
 
-/// Calls a nest with `outer` iterations of the outermost level, using a copy of `WORDS` words.
+/// Calls the executor of a nest with `outer` iterations of the outermost level. The parameters are
+/// a copy of the first `WORDS` words of the nest's parameter block.
 ///
 /// # Safety
 ///
-/// - The conditions of [`whole`] hold, with `base` as the address of the nest's base.
+/// - The conditions of [`whole`] hold. `base` is the address of the nest's base.
 /// - The nest's parameter block has at most `WORDS` words.
 #[inline(always)]
 unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
@@ -85,16 +87,17 @@ unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
     let mut words = [0; WORDS];
     words.copy_from_slice(&planned.words[..WORDS]);
     words[0] = outer;
-    // SAFETY: `words` are the nest's parameters with `outer` iterations, so they describe the whole
-    // nest at `base`.
+    // SAFETY: `words` are the nest's parameters with `outer` iterations on the outermost level. So
+    // they describe the whole nest at `base`, which the caller guarantees.
     unsafe { call::<PACK>(plan, planned, &words, base, packed, bytes) }
 }
 
-/// Executes whole elements whose body is a list of parts.
+/// Executes `count` whole elements. The body of the program is a list of parts, each a nest or a
+/// block.
 ///
 /// # Safety
 ///
-/// The conditions of [`run`](super::run) hold, for all of `count` elements.
+/// The conditions of [`run`](super::run) hold for all packed bytes of `count` elements.
 pub(super) unsafe fn list<const PACK: bool>(
     plan: &Plan,
     count: u64,
@@ -111,16 +114,17 @@ pub(super) unsafe fn list<const PACK: bool>(
             match plan.nest_of_part(part) {
                 Some(planned) => {
                     let base = mem.wrapping_offset(planned.nest.base as isize);
-                    // SAFETY: this part of the element is the whole nest that `planned.words`
-                    // describes, with its base at `base`.
+                    // SAFETY: the caller guarantees all parts of all elements. This part is the
+                    // whole nest that `planned.words` describes, and `base` is the address of the
+                    // nest's base.
                     unsafe {
                         call::<PACK>(plan, planned, &planned.words, base, packed, part.bytes)
                     };
                 }
                 None => {
                     let (isa, bytes) = (plan.isa(), part.bytes as usize);
-                    // SAFETY: this part of the element is a block of `bytes` bytes at `mem`, and
-                    // `packed` has advanced by the parts before.
+                    // SAFETY: the caller guarantees all parts of all elements. This part is a block
+                    // of `bytes` bytes at `mem`; `packed` has advanced past the previous parts.
                     unsafe { copy_swapped::<PACK>(isa, part.width, mem, packed, bytes) };
                     stats::add(Executor::Interpreter, part.bytes);
                 }

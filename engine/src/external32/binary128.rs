@@ -1,42 +1,44 @@
-//! Converts x87's 80-bit floating point to and from IEEE 754 binary128, on bit patterns. `kind.rs`
+//! Converts bit patterns of x87's 80-bit floating point to and from IEEE 754 binary128. `kind.rs`
 //! uses this file.
 //!
 //! external32 stores `MPI_LONG_DOUBLE` in 16 bytes with 15 bits of exponent and 112 bits of
 //! fraction (MPI-5.0 section 14.5.2). The `long double` of a C compiler on x86 has the x87 format:
-//! also 15 bits of exponent, but only 63 bits of fraction, below an explicit integer bit. Widening
-//! is exact. Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic
-//! does.
+//! also 15 bits of exponent, but only 63 bits of fraction, and above them an explicit integer bit.
+//! Widening from x87 to binary128 is exact. Narrowing from binary128 to x87 rounds to nearest, ties
+//! to even; a number that is too large becomes infinity, as in floating-point arithmetic.
 
 /// The exponent of infinities and NaNs in both formats.
 const SPECIAL: u16 = 0x7fff;
-/// Bits of fraction that only binary128 has.
+/// Number of fraction bits that binary128 has and the x87 format does not.
 const EXTRA: u32 = 49;
-/// x87's explicit integer bit.
+/// The explicit integer bit of an x87 significand.
 const INTEGER: u64 = 1 << 63;
-/// x87's bit that makes a NaN quiet.
+/// The bit of an x87 significand that makes a NaN quiet.
 const QUIET: u64 = 1 << 62;
 const FRACTION: u128 = (1 << 112) - 1;
 
-/// An x87 number: sign and exponent as stored in its upper two bytes, and the significand.
+/// An x87 number. `head` holds the sign and the exponent, which are stored in the upper two bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extended {
-    /// Bit 15: sign; below it the exponent, biased by 16383.
+    /// Bit 15 is the sign. The 15 bits below it are the exponent, biased by 16383.
     pub(crate) head: u16,
-    /// Bit 63: the integer bit.
+    /// Bit 63 is the integer bit. The 63 bits below it are the fraction.
     pub(crate) significand: u64,
 }
 
-/// Returns the binary128 of an x87 number. Patterns that the x87 refuses (without the integer bit
-/// where it must be set) become quiet NaNs.
+/// Returns the binary128 of an x87 number. Patterns that the x87 rejects, because the integer bit
+/// is clear where it must be set, become quiet NaNs.
 #[inline]
 pub(crate) fn from_extended(number: Extended) -> u128 {
     let Extended { head, significand } = number;
     let (sign, exponent) = (u128::from(head >> 15) << 127, head & SPECIAL);
     let fraction = u128::from(significand & !INTEGER) << EXTRA;
     let exponent = match (exponent, significand & INTEGER != 0) {
-        // Zero and the numbers below the normal range have one scale in both formats.
+        // In both formats, zero and the numbers below the normal range have exponent field 0 and
+        // the same scale.
         (0, false) => 0,
-        // Pseudo-denormal: the integer bit is set, as it would be with an exponent of 1.
+        // A pseudo-denormal has the integer bit set and exponent field 0. Its value is that of
+        // exponent 1.
         (0, true) => 1,
         (_, false) => return sign | (u128::from(SPECIAL) << 112) | (u128::from(QUIET) << EXTRA),
         (exponent, true) => exponent,
@@ -53,7 +55,8 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
     if exponent == SPECIAL {
         let mut significand = INTEGER | (fraction >> EXTRA) as u64;
         if fraction != 0 && significand == INTEGER {
-            // The whole payload was in the lost bits. The NaN must not become an infinity.
+            // The NaN's payload was only in the lost bits. Set the quiet bit, because without any
+            // payload the result would be an infinity.
             significand |= QUIET;
         }
         return Extended { head: sign | SPECIAL, significand };
@@ -64,11 +67,12 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
     let up = lost > half || (lost == half && kept & 1 == 1);
     let (significand, carry) = kept.overflowing_add(u64::from(up));
     if carry {
-        // A fraction of all ones was rounded up to the next power of two, or to infinity.
+        // The fraction was all ones and has been rounded up. The result is the next power of two,
+        // or infinity.
         return Extended { head: sign | (exponent + 1), significand: INTEGER };
     }
-    // Below the normal range, rounding up may set the integer bit. The result is the least normal
-    // number.
+    // If rounding a number below the normal range sets the integer bit, the result is the least
+    // normal number, which has exponent 1.
     let exponent = if exponent == 0 && significand & INTEGER != 0 { 1 } else { exponent };
     Extended { head: sign | exponent, significand }
 }
@@ -81,16 +85,17 @@ mod tests {
         Extended { head, significand }
     }
 
-    /// Patterns that stand for the same number, worked out by hand from the two formats.
+    /// Pairs of patterns that represent the same number in the two formats. A person derived them
+    /// from the definitions of the formats.
     const EXACT: [(u16, u64, u128); 12] = [
         (0x0000, 0, 0),
         (0x8000, 0, 1 << 127),
-        // 1, -2, 1.5
+        // The numbers 1, -2 and 1.5.
         (0x3fff, 0x8000_0000_0000_0000, 0x3fff << 112),
         (0xc000, 0x8000_0000_0000_0000, 0xc000 << 112),
         (0x3fff, 0xc000_0000_0000_0000, (0x3fff << 112) | (1 << 111)),
-        // These are the smallest and the largest number below the normal range, and the smallest
-        // and the largest number of the normal range.
+        // The smallest and the largest number below the normal range, and the smallest and the
+        // largest number in the normal range.
         (0x0000, 1, 1 << 49),
         (0x0000, 0x7fff_ffff_ffff_ffff, ((1 << 63) - 1) << 49),
         (0x0001, 0x8000_0000_0000_0000, 1 << 112),
@@ -115,7 +120,8 @@ mod tests {
 
     #[test]
     fn patterns_that_only_x87_has() {
-        // A pseudo-denormal becomes a number with the least normal exponent and an equal fraction.
+        // A pseudo-denormal becomes the normal number with the least exponent and the same
+        // fraction.
         assert_eq!(from_extended(x(0, INTEGER | 5)), (1 << 112) | (5 << 49));
         let nan = (0x7fff << 112) | (1 << 111);
         // An unnormal, a pseudo-infinity and a pseudo-NaN become quiet NaNs.
@@ -134,11 +140,13 @@ mod tests {
         assert_eq!(last(one | (half + 1)), 1);
         assert_eq!(last(one | (1 << 49) | (half - 1)), 1);
         assert_eq!(last(one | (1 << 49) | half), 2);
-        // All ones carry into the exponent, up to the infinity.
+        // If a fraction of all ones is rounded up, the carry increments the exponent; from the
+        // largest exponent, the result is infinity.
         assert_eq!(to_extended(one | FRACTION), x(0x4000, INTEGER));
         assert_eq!(to_extended((0x7ffe << 112) | FRACTION), x(0x7fff, INTEGER));
         assert_eq!(to_extended((0xfffe << 112) | FRACTION), x(0xffff, INTEGER));
-        // Results below the normal range: zero, the least number, the least normal number.
+        // These results lie around the normal range's lower end: zero, the least number, and the
+        // least normal number.
         assert_eq!(to_extended(1), x(0, 0));
         assert_eq!(to_extended(half), x(0, 0));
         assert_eq!(to_extended(half + 1), x(0, 1));
@@ -155,8 +163,9 @@ mod tests {
         assert_eq!(to_extended(from_extended(signaling)), signaling);
     }
 
-    /// Compares widening with exact arithmetic: `|x| = significand * 2^(e - 16383 - 63)`, and `|q|
-    /// = (1.fraction) * 2^(e - 16383)`; both as an integer times a power of two.
+    /// Compares the results of widening with exact arithmetic. The value of an x87 number `x` is
+    /// `|x| = significand * 2^(e - 16383 - 63)`; that of a binary128 `q` is `|q| = 1.fraction *
+    /// 2^(e - 16383)`. The test computes both as an integer times a power of two.
     #[test]
     fn widening_is_exact_and_reversible() {
         let value = |exponent: u16, digits: u128, fraction_bits: i64| -> (u128, i64) {

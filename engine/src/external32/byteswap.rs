@@ -1,12 +1,14 @@
-//! external32 as a plan: if every element of a type keeps its width, the engine's own kernels pack
-//! the type and reverse the bytes of the elements between load and store (`../leaf/byteswap.rs`).
+//! Makes a plan for the external32 form of a type, if every element keeps its width. The engine's
+//! own kernels then pack the type. They reverse the bytes of the elements between load and store
+//! (`../leaf/byteswap.rs`).
 //!
 //! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
-//! all elements have one width, the program is the native one: only whole elements were merged, so
-//! its blocks hold whole elements. Otherwise the type is lowered again with blocks that keep
-//! elements of different widths apart. Elements of one width still share a block: an `int` and a
-//! `float` that touch are one block. Types with an element that changes more than its byte order
-//! (`MPI_LONG`, truth values, x87's `long double`) have no plan; `convert.rs` converts them.
+//! all elements have the same width, the plan uses the program of a native commit. Every block of
+//! that program consists of whole elements, because the passes merge only whole elements. If the
+//! widths differ, the type is lowered again, and no block contains elements of different widths.
+//! Elements of the same width may still share a block: an `int` and a `float` that touch are one
+//! block. If the conversion changes more than the byte order of some element (`MPI_LONG`, truth
+//! values, x87's `long double`), the type has no such plan; `convert.rs` converts it.
 //!
 //! Invariant: byte `i` of the plan's packed form is byte `i` of the external32 form.
 
@@ -27,21 +29,21 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct ByteSwapped {
     pub(super) plan: Plan,
-    /// The width of all elements, if they have one width.
+    /// The width of all elements; `None` if their widths differ.
     pub(super) same: Option<Width>,
-    /// For a contiguous plan: the offset of its one run, and the function that moves the run.
+    /// For a contiguous plan, the offset of its single run, and the function that moves the run.
     run: Option<(i64, Mover)>,
 }
 
 impl ByteSwapped {
-    /// Returns the plan for `ty`, whose program is `typed`. Returns `None` if the type has no such
-    /// plan or `settings` force the interpreter.
+    /// Returns the plan for `ty`. `typed` is the typed program of `ty`. Returns `None` if an
+    /// element changes more than its byte order, if the type has no data, or if `settings` force
+    /// the interpreter.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Limit`](crate::error::ErrorKind::Limit) if the type needs more program
-    /// nodes than the documented limit
-    /// (2^28).
+    /// nodes than the documented limit (2^28).
     pub(super) fn new(
         ty: &Datatype,
         typed: &TypedProgram,
@@ -83,15 +85,17 @@ impl ByteSwapped {
         Self { plan, same, run }
     }
 
-    /// Moves the bytes `range` of `count` elements. `ext` is the address of byte `range.start`.
+    /// Packs (if `PACK`) or unpacks the bytes `range` of the external32 form of `count` elements.
+    /// `ext` is the address of external byte `range.start`.
     ///
     /// # Safety
     ///
-    /// - `range.end` is at most the external bytes of `count` elements, which fit `i64`, and the
-    ///   range cuts no element.
-    /// - Every byte of data in the range is valid: for reads if `PACK`, for writes otherwise.
-    /// - `ext` is valid for the opposite access, for the range's length.
-    /// - The two sides do not overlap.
+    /// - `range.end` is at most the external size of `count` elements, and that size fits in `i64`.
+    ///   The range cuts no element.
+    /// - The data of every element in the range is valid: for reads if `PACK`, for writes
+    ///   otherwise.
+    /// - `ext` is valid for the range's length: for writes if `PACK`, for reads otherwise.
+    /// - The elements and the bytes at `ext` do not overlap.
     #[inline]
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
@@ -101,22 +105,23 @@ impl ByteSwapped {
         ext: *mut u8,
     ) {
         let Some((offset, mover)) = self.run else {
-            // SAFETY: the caller guarantees the range on both sides; it cuts no element, and
-            // `self.run` is `None`, so the plan is not contiguous.
+            // SAFETY: the caller guarantees the range in memory and at `ext`. The range cuts no
+            // element. The plan is not contiguous, because `self.run` is `None`.
             return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
         };
         let bytes = (range.end - range.start) as usize;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
-        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` has the
-        // range's bytes. The caller guarantees both sides; the range cuts no element, so its length
-        // is a multiple of the mover's width.
+        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so the range's bytes
+        // begin at `at`. The caller guarantees them there and at `ext`. The range cuts no element,
+        // so its length is a multiple of the mover's width.
         unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
     }
 
-    /// Returns the part of `range` that cuts no element; it may be empty. `typed` is the type's
-    /// program.
+    /// Returns the largest part of `range` that cuts no element; the part may be empty. `typed` is
+    /// the typed program of the type.
     pub(super) fn whole(&self, typed: &TypedProgram, range: &Range<u64>) -> Range<u64> {
-        // The bytes from the start of an element to `position`, and the element's length.
+        // Returns the number of bytes from the start of the element at `position` to `position`,
+        // and the length of that element.
         let within = |position: u64| match self.same {
             Some(width) => (position % width.bytes() as u64, width.bytes() as u64),
             None => typed
@@ -131,7 +136,7 @@ impl ByteSwapped {
     }
 }
 
-/// Returns the named type that stands for all elements of `width` bytes.
+/// Returns a named type of `width` bytes. It stands for all elements of that width.
 fn stand_in(width: usize) -> Named {
     match width {
         2 => Named::INT16_T,

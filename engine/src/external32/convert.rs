@@ -1,17 +1,18 @@
-//! The loops that convert runs of elements: one algorithm, instantiated for each kind of element
-//! and each instruction set.
+//! The loops that convert runs of elements between memory and external32. They are generic
+//! functions with one instance per kind of element and instruction set.
 //!
-//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that the
-//! compiler vectorises them (byte order is one shuffle per register). The instances differ only in
-//! the width of their registers; [`runs`] picks the instance at run time. The result is that of a
-//! conversion in typemap order: both sides are raw memory, so the compiler must assume that elements
-//! may overlap.
+//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that
+//! the compiler vectorises them; one shuffle per register then reverses the bytes of the elements.
+//! The instances for different instruction sets differ only in the width of their registers;
+//! [`runs`] picks one at run time. All instances give the result of a conversion element by element
+//! in typemap order. The compiler must preserve that order, because memory and external32 are raw
+//! pointers and elements might overlap.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;
 use crate::named::Named;
 
-/// Bytes of a cache line.
+/// Length of a cache line, in bytes.
 const LINE: usize = 64;
 
 /// The conversion functions of one kind of element.
@@ -23,19 +24,20 @@ pub(super) struct Converters {
     pub(super) pack_part: Part,
     pub(super) unpack_part: Part,
     pub(super) refused: unsafe fn(*const u8) -> Option<i128>,
-    /// Bytes of an element in memory and in external32.
+    /// Size of an element in memory and in external32, in bytes.
     pub(super) sizes: (usize, usize),
 }
 
-/// Converts runs of elements. The conditions are those of [`runs`].
+/// A function that converts runs of elements. Its conditions are those of [`runs`].
 type Converter = unsafe fn(&Runs, *mut u8, *mut u8) -> bool;
 
-/// Converts a part of an element. The arguments are memory, external bytes, skip and length.
-/// Returns `true` if external32 cannot represent the value (packing only). The conditions are those
-/// of [`pack_part`] and [`Kind::unpack_part`].
+/// A function that converts a part of an element. Its arguments are the address of the element in
+/// memory, the address of the external bytes, the number of external bytes before the part, and the
+/// length of the part. Returns `true` if external32 cannot represent the value (only packing can
+/// fail). The conditions are those of [`pack_part`] and [`Kind::unpack_part`].
 type Part = unsafe fn(*mut u8, *mut u8, usize, usize) -> bool;
 
-/// Returns the functions for elements of `named`.
+/// Returns the conversion functions for elements of type `named`.
 pub(super) fn converters(named: Named) -> &'static Converters {
     fn of<K: Kind>() -> &'static Converters {
         const {
@@ -52,38 +54,39 @@ pub(super) fn converters(named: Named) -> &'static Converters {
     with_kind!(Encoding::of(named), of)
 }
 
-/// Converts `runs` between memory and external32. `ext` is the address of the first element.
-/// Returns `true` if external32 cannot represent a value (packing only).
+/// Packs (if `PACK`) or unpacks `runs`. `ext` is the address of the first element's external form.
+/// Returns `true` if external32 cannot represent a value (only packing can fail).
 ///
 /// # Safety
 ///
 /// - `K` is the kind of the runs' named type.
 /// - With `origin` as the address of displacement 0, every element's data is valid: for reads if
 ///   `PACK`, for writes otherwise.
-/// - `ext` is valid for the elements' external bytes: for writes when `PACK`, for reads otherwise.
-/// - The two sides do not overlap.
+/// - `ext` is valid for the external size of all elements: for writes if `PACK`, for reads
+///   otherwise.
+/// - The elements and the bytes at `ext` do not overlap.
 unsafe fn runs<K: Kind, const PACK: bool>(runs: &Runs, origin: *mut u8, ext: *mut u8) -> bool {
     let mem = origin.wrapping_offset(runs.offset as isize);
     let Runs { blocks, stride, length, .. } = *runs;
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-            // SAFETY: the CPU has AVX-512 BW and VL (just tested); the caller guarantees the
-            // elements from `mem` on and their bytes at `ext`.
+            // SAFETY: the test above shows that the CPU has AVX-512 BW and VL. The caller
+            // guarantees the elements from `mem` on and their bytes at `ext`.
             return unsafe { sweep_avx512::<K, PACK>(mem, ext, blocks, stride, length) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the CPU has AVX2 (just tested); the caller guarantees the elements from `mem`
-            // on and their bytes at `ext`.
+            // SAFETY: the test above shows that the CPU has AVX2. The caller guarantees the
+            // elements from `mem` on and their bytes at `ext`.
             return unsafe { sweep_avx2::<K, PACK>(mem, ext, blocks, stride, length) };
         }
     }
-    // SAFETY: `mem` is the address of the first element; the caller guarantees all elements and
-    // their bytes at `ext`.
+    // SAFETY: `mem` is the address of the first element. The caller guarantees all elements there
+    // and their bytes at `ext`.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// Does what [`convert`] does, with 64-byte registers.
+/// Calls [`convert`], compiled for AVX-512, so that the loops use 64-byte registers.
 ///
 /// # Safety
 ///
@@ -98,12 +101,12 @@ unsafe fn sweep_avx512<K: Kind, const PACK: bool>(
     stride: i64,
     length: u64,
 ) -> bool {
-    // SAFETY: the caller guarantees the elements on both sides; this function only adds AVX-512 to
-    // the code of `convert`.
+    // SAFETY: this function has the conditions of `convert` (and needs AVX-512 besides), and its
+    // caller guarantees them for the same arguments.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// Does what [`convert`] does, with 32-byte registers.
+/// Calls [`convert`], compiled for AVX2, so that the loops use 32-byte registers.
 ///
 /// # Safety
 ///
@@ -118,12 +121,13 @@ unsafe fn sweep_avx2<K: Kind, const PACK: bool>(
     stride: i64,
     length: u64,
 ) -> bool {
-    // SAFETY: the caller guarantees the elements on both sides; this function only adds AVX2 to the
-    // code of `convert`.
+    // SAFETY: this function has the conditions of `convert` (and needs AVX2 besides), and its
+    // caller guarantees them for the same arguments.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// Converts `blocks` blocks of `length` elements. The blocks are `stride` bytes apart in memory.
+/// Packs (if `PACK`) or unpacks `blocks` blocks of `length` elements. The blocks begin `stride`
+/// bytes apart in memory. Returns `true` if external32 cannot represent a value.
 ///
 /// # Safety
 ///
@@ -137,33 +141,37 @@ unsafe fn convert<K: Kind, const PACK: bool>(
     length: u64,
 ) -> bool {
     let unit = K::MEM as i64;
-    // The sizes of all elements together fit i64 on either side: the datatype's constructors
-    // checked it.
+    // Neither product can overflow: the constructors of the datatype have checked that the total
+    // size of the elements fits in `i64`, in memory and in external32.
     let dense = stride == unit.wrapping_mul(length as i64);
     if blocks == 1 || dense {
         if K::SAME {
             let (from, to) = if PACK { (mem, ext) } else { (ext, mem) };
-            // SAFETY: all `blocks * length` elements are consecutive in memory, and their bytes do
-            // not change; the caller guarantees both sides, which do not overlap.
+            // SAFETY: all `blocks * length` elements are consecutive in memory, and their external
+            // form has the same bytes. The caller guarantees the elements at `mem` and their bytes
+            // at `ext`, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from, to, (blocks * length) as usize * K::EXT) };
             return false;
         }
-        // SAFETY: all `blocks * length` elements are consecutive in memory, so they are one row
-        // with step `unit`.
+        // SAFETY: all `blocks * length` elements are consecutive in memory, so they are one row of
+        // elements that begin `unit` bytes apart.
         return unsafe { aligned_row::<K, PACK>(mem, ext, unit, blocks * length) };
     }
     if length == 1 {
-        // If the compiler knows the step, it loads whole registers and drops every other element.
+        // This call passes the step as a multiple of a constant. So the compiler can load whole
+        // registers and drop every other element.
         return if stride == 2 * unit {
-            // SAFETY: the blocks are single elements, `2 * unit == stride` bytes apart.
+            // SAFETY: each block is a single element, and the elements begin `2 * unit == stride`
+            // bytes apart.
             unsafe { aligned_row::<K, PACK>(mem, ext, 2 * unit, blocks) }
         } else {
-            // SAFETY: the blocks are single elements, `stride` bytes apart.
+            // SAFETY: each block is a single element, and the elements begin `stride` bytes apart.
             unsafe { row::<K, PACK>(mem, ext, stride, blocks) }
         };
     }
-    // SAFETY: every arm passes `blocks` blocks of `length` elements, `stride` bytes apart, which
-    // the caller guarantees; `short_blocks` is used only for kinds without gaps.
+    // SAFETY: every arm converts the caller's `blocks` blocks of `length` elements, which begin
+    // `stride` bytes apart. `short_blocks` requires elements without gaps, and `K::WHOLE` says that
+    // `K` has none.
     unsafe {
         match length {
             2 if K::WHOLE => short_blocks::<K, PACK, 2>(mem, ext, blocks, stride),
@@ -183,13 +191,15 @@ unsafe fn convert<K: Kind, const PACK: bool>(
     }
 }
 
-/// Does what [`convert`] does for blocks of `N` elements, with the conversion in local arrays.
-/// Between buffers that may overlap, the compiler must not load a second element before it has
-/// stored the first.
+/// Does what [`convert`] does, for blocks of `N` elements. The function copies each block to a
+/// local array and converts it there, so that the compiler can vectorise the conversion. Without
+/// local arrays, it could not load the second element before it has stored the first, because
+/// memory and external bytes might overlap.
 ///
 /// # Safety
 ///
-/// - The conditions of [`convert`] hold, for blocks of `N` elements.
+/// - The conditions of [`convert`] hold for blocks of `N` elements, and all bytes of an element are
+///   data (`K::WHOLE`).
 #[inline(always)]
 unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     mem: *mut u8,
@@ -201,8 +211,9 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     let (mut from, mut to) = ([[0u8; LARGEST]; N], [[0u8; LARGEST]; N]);
     let (from, to) = (from.as_mut_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
     for _ in 0..blocks {
-        // SAFETY: `mem` and `ext` hold one of the caller's blocks: `N` elements without gaps on
-        // both sides. `from` and `to` each hold `N` elements of the largest size.
+        // SAFETY: `mem` and `ext` are the addresses of one of the caller's blocks, which has `N`
+        // elements without gaps. `from` and `to` each have room for `N` elements of the largest
+        // size.
         unsafe {
             if PACK {
                 from.copy_from_nonoverlapping(mem, N * K::MEM);
@@ -224,9 +235,9 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     bad
 }
 
-/// Does what [`row`] does, in two pieces, so that the second piece begins to write at a cache line.
-/// Whole registers are stored much faster if they do not cross lines (1.7 times in L1; example
-/// `external32`, contiguous doubles).
+/// Does what [`row`] does, with two calls of `row`. The first call stops where the writes reach the
+/// start of a cache line. So the stores of whole registers in the second call do not cross cache
+/// lines, which makes them faster (1.7 times in L1; example `external32`, contiguous doubles).
 ///
 /// # Safety
 ///
@@ -241,19 +252,21 @@ unsafe fn aligned_row<K: Kind, const PACK: bool>(
     let (written, bytes) = if PACK { (ext, K::EXT) } else { (mem, K::MEM) };
     let head = (written.addr().wrapping_neg() % LINE / bytes) as u64;
     let head = if written.addr().is_multiple_of(bytes) { head.min(count) } else { 0 };
-    // SAFETY: `head` is at most `count`, so the first `head` elements are the caller's.
+    // SAFETY: `head` is at most `count`, and the caller guarantees `count` elements.
     let bad = unsafe { row::<K, PACK>(mem, ext, step, head) };
     let mem = mem.wrapping_offset((head as isize).wrapping_mul(step as isize));
     let ext = ext.wrapping_add(head as usize * K::EXT);
-    // SAFETY: `mem` and `ext` have advanced by `head` elements, so `count - head` are left.
+    // SAFETY: `mem` and `ext` have advanced by `head` elements, so `count - head` of the caller's
+    // elements are left.
     bad | unsafe { row::<K, PACK>(mem, ext, step, count - head) }
 }
 
-/// Converts `count` elements, `step` bytes apart in memory.
+/// Packs (if `PACK`) or unpacks `count` elements that begin `step` bytes apart in memory.
 ///
 /// # Safety
 ///
-/// The conditions of [`runs`] hold for these elements, with `mem` as the address of the first.
+/// The conditions of [`runs`] hold for these elements, with `mem` as the address of the first
+/// element.
 #[inline(always)]
 unsafe fn row<K: Kind, const PACK: bool>(
     mem: *mut u8,
@@ -265,8 +278,8 @@ unsafe fn row<K: Kind, const PACK: bool>(
     for i in 0..count as usize {
         let at = mem.wrapping_offset((i as isize).wrapping_mul(step as isize));
         let to = ext.wrapping_add(i * K::EXT);
-        // SAFETY: `i` is below `count`, so the caller guarantees element `i` at `at` and its bytes
-        // at `to`.
+        // SAFETY: `i` is below `count`, so the caller guarantees element `i` at `at` and its
+        // external bytes at `to`.
         unsafe {
             if PACK {
                 bad |= K::pack(at, to);
@@ -278,27 +291,27 @@ unsafe fn row<K: Kind, const PACK: bool>(
     bad
 }
 
-/// Packs bytes `skip..skip + length` of one element's external form to `ext`. Returns `true` if
-/// external32 cannot represent the value.
+/// Writes bytes `skip..skip + length` of the external form of the element at `mem` to `ext`.
+/// Returns `true` if external32 cannot represent the value.
 ///
 /// # Safety
 ///
 /// - The element's data at `mem` is valid for reads.
-/// - `skip + length` is at most the kind's external bytes, and `ext` is valid for writes of
-///   `length` bytes.
-/// - The two sides do not overlap.
+/// - `skip + length` is at most `K::EXT`, and `ext` is valid for writes of `length` bytes.
+/// - The element and the bytes at `ext` do not overlap.
 unsafe fn pack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: usize) -> bool {
     let mut whole = [0u8; LARGEST];
-    // SAFETY: the caller guarantees that the element is readable; `whole` holds the largest
-    // external form.
+    // SAFETY: the caller guarantees that the element at `mem` is readable. `whole` has room for the
+    // largest external form.
     let bad = unsafe { K::pack(mem, whole.as_mut_ptr()) };
-    // SAFETY: `skip + length` is at most `EXT`, so the part lies within `whole`; the caller
+    // SAFETY: `skip + length` is at most `EXT`, so the part lies within `whole`. The caller
     // guarantees `length` writable bytes at `ext`.
     unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr().add(skip), ext, length) };
     bad
 }
 
-/// Calls [`Kind::unpack_part`], with the signature of a [`Part`].
+/// Calls [`Kind::unpack_part`]. This function has the signature of [`Part`] and never returns
+/// `true`.
 ///
 /// # Safety
 ///
@@ -309,7 +322,7 @@ unsafe fn unpack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: 
     false
 }
 
-/// Returns the displacement of the first element of `runs` that packing refuses, and its value.
+/// Returns the first element of `runs` whose value packing refuses: its displacement and its value.
 ///
 /// # Safety
 ///
@@ -323,8 +336,8 @@ pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i12
         runs.offset.wrapping_add(shift).wrapping_add(i as i64 * converters.sizes.0 as i64)
     })
     .find_map(|at| {
-        // SAFETY: `at` is the displacement of one of the runs' elements, and the function is that
-        // of their kind.
+        // SAFETY: `at` is the displacement of one of the elements of `runs`, which the caller
+        // guarantees, and `converters` belong to the elements' kind.
         unsafe { (converters.refused)(origin.wrapping_offset(at as isize)) }
             .map(|value| (at, value))
     })
@@ -336,7 +349,8 @@ mod tests {
 
     type Instance = unsafe fn(*mut u8, *mut u8, u64, i64, u64) -> bool;
 
-    /// Returns the instances of one kind that this CPU can execute, for both directions.
+    /// Returns the pack and the unpack function of every instance of [`convert`] that this CPU can
+    /// execute.
     fn instances<K: Kind>() -> Vec<[Instance; 2]> {
         #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is one"))]
         let mut all: Vec<[Instance; 2]> = vec![[convert::<K, true>, convert::<K, false>]];
@@ -368,9 +382,10 @@ mod tests {
                     let (mut memory, mut packed) = (source.clone(), vec![0u8; bytes + 1]);
                     let (at, to) = (memory.as_mut_ptr(), packed.as_mut_ptr());
                     // SAFETY:
-                    // - `memory` holds the shape with room to spare, `packed` its external bytes,
-                    //   one byte off any alignment; they are two allocations;
-                    // - `instances` returned only instances that the CPU can execute.
+                    // - `memory` is larger than the blocks of the shape. From its second byte on,
+                    //   `packed` has room for their external form. The two are separate
+                    //   allocations.
+                    // - This CPU can execute every instance that `instances` returns.
                     unsafe {
                         let bad = pack(at, to.add(1), blocks, stride, length);
                         unpack(at, to.add(1), blocks, stride, length);

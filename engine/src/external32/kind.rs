@@ -1,80 +1,86 @@
 //! The external32 form of one element of each named type (MPI-5.0 section 14.5.2).
 //!
-//! external32 has big-endian IEEE floats and two's complement integers without gaps, in the sizes
-//! of the standard's table. These are the sizes of a machine with 32-bit `long` and 16-bit
-//! `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`. (The table has
-//! listed `MPI_LONG` with 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an "external64" that
-//! keeps all 8 bytes. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI. The
-//! table does not list pair types; they are packed as their members.) A value that does not fit is
-//! refused, never truncated.
+//! external32 stores IEEE floats and two's complement integers in big-endian byte order, without
+//! gaps, in the sizes of a table in the standard. These are the sizes of a machine with 32-bit
+//! `long` and 16-bit `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`.
+//! If a value does not fit in the smaller size, packing fails; it never truncates the value. (The
+//! table has listed `MPI_LONG` with 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an
+//! "external64" that keeps all 8 bytes. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and
+//! Open MPI. The table does not list pair types; they are packed as their members.)
 //!
-//! Truth values: false is 0; a value with any bit set is true. Both directions write 1 for true. On
-//! x86, `binary128.rs` converts `long double`; on other targets it has the standard's format
-//! already.
+//! A truth value is false if it is 0, and true if any of its bits is set. Packing and unpacking
+//! both write 1 for true. On x86, `binary128.rs` converts `long double`. On other targets, `long
+//! double` already has the format of the standard.
 //!
-//! [`Kind`] is the element at compile time, [`Encoding`] the element at run time, and
-//! [`with_kind!`] maps an encoding to its kind. `convert.rs` instantiates its loops for each kind.
+//! A type that implements [`Kind`] describes an element at compile time; a value of [`Encoding`]
+//! does so at run time. [`with_kind!`] maps an encoding to its kind. `convert.rs` instantiates its
+//! loops for each kind.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 use super::binary128::{Extended, from_extended, to_extended};
 use crate::named::Named;
 use std::marker::PhantomData;
 
-/// Bytes of the largest element in external32, and in memory.
+/// Size of the largest element, in bytes. It is the same in external32 and in memory.
 pub(super) const LARGEST: usize = 32;
 
-/// A kind of element: its size on both sides and its conversion.
+/// A kind of element: its sizes in memory and in external32, and the conversion between them.
 ///
-/// Addresses need no alignment on either side.
+/// The addresses of elements need no alignment, neither in memory nor in external32.
 pub(super) trait Kind {
-    /// Bytes from one element to the next in memory (the extent of its named types).
+    /// Distance between consecutive elements in memory, in bytes. It equals the extent of the named
+    /// types of this kind.
     const MEM: usize;
-    /// Bytes in external32.
+    /// Size in external32, in bytes.
     const EXT: usize;
-    /// Whether both sides have the same bytes.
+    /// True if an element has the same bytes in memory and in external32.
     const SAME: bool = false;
-    /// Whether all `MEM` bytes of an element are data.
+    /// True if all `MEM` bytes of an element are data; false if the element has gaps.
     const WHOLE: bool = false;
 
-    /// Converts from memory. Returns `true` if external32 cannot represent the value; then the
-    /// written bytes are unspecified.
+    /// Converts the element at `mem` to external32. Returns `true` if external32 cannot represent
+    /// the value; the bytes at `ext` are then unspecified.
     ///
     /// # Safety
     ///
-    /// - The element's data in `mem` is valid for reads, `ext` for writes of `EXT` bytes.
-    /// - The two do not overlap.
+    /// - The element's data at `mem` is valid for reads, and `ext` is valid for writes of `EXT`
+    ///   bytes.
+    /// - The element and the bytes at `ext` do not overlap.
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool;
 
-    /// Converts to memory, which can represent every external value. Leaves gaps unchanged.
+    /// Converts the external form at `ext` to an element at `mem`. Every external value has a
+    /// representation in memory. Gaps of the element keep their bytes.
     ///
     /// # Safety
     ///
-    /// - `ext` is valid for reads of `EXT` bytes, the element's data in `mem` for writes.
-    /// - The two do not overlap.
+    /// - `ext` is valid for reads of `EXT` bytes, and the element's data at `mem` is valid for
+    ///   writes.
+    /// - The element and the bytes at `ext` do not overlap.
     unsafe fn unpack(ext: *const u8, mem: *mut u8);
 
-    /// Stores bytes `skip..skip + length` of an element's external form, which are fewer than all.
+    /// Stores bytes `skip..skip + length` of an element's external form. They must be a proper part
+    /// of it.
     ///
-    /// If these bytes have no place of their own in memory, the element's storage collects the
-    /// bytes that have arrived, and the last byte triggers the conversion. So the parts of an
-    /// element must come in order.
+    /// For some kinds, single external bytes do not correspond to bytes in memory. For these kinds,
+    /// the memory of the element collects the external bytes, and the call that stores the last
+    /// byte converts the element. So the caller must pass the parts of an element in order.
     ///
     /// # Safety
     ///
     /// - `ext` is valid for reads of `length` bytes, and `skip + length` is at most `EXT`.
-    /// - The element's data in `mem` is valid for writes, and also for reads if `skip` is not 0.
-    /// - The two do not overlap.
+    /// - The element's data at `mem` is valid for writes, and also for reads if `skip` is not 0.
+    /// - The element and the bytes at `ext` do not overlap.
     unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
         const { assert!(Self::EXT <= Self::MEM && Self::EXT <= LARGEST) };
         if skip + length < Self::EXT {
-            // SAFETY: `skip + length` is below `EXT`, which is at most `MEM` (asserted), so the
-            // bytes fit the element's storage. The caller guarantees both sides.
+            // SAFETY: `skip + length` is below `EXT`, and `EXT` is at most `MEM` (asserted above),
+            // so the bytes fit in the element's memory. The caller guarantees `mem` and `ext`.
             unsafe { std::ptr::copy_nonoverlapping(ext, mem.add(skip), length) };
             return;
         }
         let mut whole = [0u8; LARGEST];
-        // SAFETY: earlier parts stored the first `skip` bytes in `mem`, and the other `length`
-        // bytes are at `ext`; together they are at most `EXT` bytes, which fit `whole`.
+        // SAFETY: earlier parts stored the first `skip` bytes at `mem`, and the other `length`
+        // bytes are at `ext`. Together they are at most `EXT` bytes, and `whole` has room for them.
         unsafe {
             std::ptr::copy_nonoverlapping(mem, whole.as_mut_ptr(), skip);
             std::ptr::copy_nonoverlapping(ext, whole.as_mut_ptr().add(skip), length);
@@ -82,18 +88,18 @@ pub(super) trait Kind {
         }
     }
 
-    /// Returns the value if [`Kind::pack`] refuses it.
+    /// Returns the value of the element if external32 cannot represent it, else `None`.
     ///
     /// # Safety
     ///
-    /// - The element's data in `mem` is valid for reads.
+    /// - The element's data at `mem` is valid for reads.
     unsafe fn refused(mem: *const u8) -> Option<i128> {
         let _ = mem;
         None
     }
 }
 
-/// Unsigned integers, used for their bytes.
+/// Unsigned integers. The kinds use them to move and reverse bytes, whatever the bytes represent.
 pub(super) trait Word: Copy + PartialEq {
     const ZERO: Self;
     const ONE: Self;
@@ -114,18 +120,19 @@ macro_rules! word {
 }
 word!(u8, u16, u32, u64, u128);
 
-/// Reads a value.
+/// Reads a `T` from an address without alignment.
 ///
 /// # Safety
 ///
-/// - `from` is valid for reads of a `T`, and any bytes are a valid `T` (integers only).
+/// - `from` is valid for reads of a `T`.
+/// - `T` is an integer type, so that any bytes are a valid value.
 #[inline(always)]
 unsafe fn read<T: Copy>(from: *const u8) -> T {
     // SAFETY: the caller guarantees a readable `T` at `from`; the read needs no alignment.
     unsafe { from.cast::<T>().read_unaligned() }
 }
 
-/// Writes a value.
+/// Writes a `T` to an address without alignment.
 ///
 /// # Safety
 ///
@@ -136,8 +143,8 @@ unsafe fn write<T: Copy>(to: *mut u8, value: T) {
     unsafe { to.cast::<T>().write_unaligned(value) }
 }
 
-/// Elements that have the same bits on both sides and are big-endian in external32: integers,
-/// floats, single bytes.
+/// Elements that have the same value bits in memory and in external32, where they are big-endian:
+/// integers, floats and single bytes.
 pub(super) struct Bits<T>(PhantomData<T>);
 
 impl<T: Word> Kind for Bits<T> {
@@ -148,16 +155,16 @@ impl<T: Word> Kind for Bits<T> {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: the element is a `T` on both sides; the caller guarantees `mem` for reads, `ext`
-        // for writes.
+        // SAFETY: the element is a `T` in memory and in external32. The caller guarantees that
+        // `mem` is readable and `ext` is writable.
         unsafe { write(ext, read::<T>(mem).big_endian()) };
         false
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: the element is a `T` on both sides; the caller guarantees `ext` for reads, `mem`
-        // for writes.
+        // SAFETY: the element is a `T` in memory and in external32. The caller guarantees that
+        // `ext` is readable and `mem` is writable.
         unsafe { write(mem, read::<T>(ext).big_endian()) };
     }
 
@@ -165,14 +172,14 @@ impl<T: Word> Kind for Bits<T> {
         for i in 0..length {
             let place = skip + i;
             let place = if cfg!(target_endian = "little") { Self::EXT - 1 - place } else { place };
-            // SAFETY: `i` is below `length`, so `ext` has the byte; `skip + i` is below `EXT`, so
-            // `place` is within the element.
+            // SAFETY: `i` is below `length`, so the caller guarantees byte `i` of `ext`. `skip + i`
+            // is below `EXT`, so `place` lies within the element.
             unsafe { *mem.add(place) = *ext.add(i) };
         }
     }
 }
 
-/// A truth value: any value but 0 is true; the conversion writes 0 or 1.
+/// A truth value. Every value but 0 is true; the conversion writes 0 or 1.
 pub(super) struct Truth<T>(PhantomData<T>);
 
 #[inline(always)]
@@ -186,16 +193,16 @@ impl<T: Word> Kind for Truth<T> {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: the element is a `T` on both sides; the caller guarantees `mem` for reads, `ext`
-        // for writes.
+        // SAFETY: a truth value is a `T` in memory and in external32. The caller guarantees that
+        // `mem` is readable and `ext` is writable.
         unsafe { write(ext, truth(read::<T>(mem)).big_endian()) };
         false
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: the element is a `T` on both sides; the caller guarantees `ext` for reads, `mem`
-        // for writes.
+        // SAFETY: a truth value is a `T` in memory and in external32. The caller guarantees that
+        // `ext` is readable and `mem` is writable.
         unsafe { write(mem, truth(read::<T>(ext))) };
     }
 }
@@ -211,11 +218,12 @@ macro_rules! narrowed {
 
             #[inline(always)]
             unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-                // SAFETY: the caller guarantees that `mem` holds an element of this type, readable.
+                // SAFETY: the caller guarantees a readable element of this type at `mem`.
                 let value = unsafe { read::<$mem>(mem) };
-                // The comparison below detects bits that the cast cuts off.
+                // The cast drops the upper bits. The comparison below detects a value that loses
+                // bits.
                 let narrow = value as $ext;
-                // SAFETY: the caller guarantees that `ext` is writable for `EXT` bytes.
+                // SAFETY: the caller guarantees `EXT` writable bytes at `ext`.
                 unsafe { write(ext, narrow.to_be()) };
                 <$mem>::from(narrow) != value
             }
@@ -237,21 +245,21 @@ macro_rules! narrowed {
 }
 
 narrowed! {
-    /// `long`.
+    /// The kind of `long`.
     Long: i64 => i32
 }
 narrowed! {
-    /// `unsigned long`.
+    /// The kind of `unsigned long`.
     UnsignedLong: u64 => u32
 }
 narrowed! {
-    /// `wchar_t`, a signed 32-bit integer on most machines. No character is negative, and
-    /// external32 can hold the characters of the basic multilingual plane.
+    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. No character is
+    /// negative. The 16 bits of external32 can hold the characters of the basic multilingual plane.
     WideChar: i32 => u16
 }
 
-/// x87's `long double`: ten bytes in a storage of sixteen bytes. The six bytes of padding count
-/// towards the type's size; unpacking clears them.
+/// The kind of x87's `long double`, which has ten bytes of data in sixteen bytes of memory. The six
+/// bytes of padding count towards the size of the type; unpacking sets them to 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) struct X87;
 
@@ -262,8 +270,8 @@ impl Kind for X87 {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: the caller guarantees that the element at `mem` is readable, of which this reads
-        // ten bytes, and that `ext` is writable for sixteen.
+        // SAFETY: the caller guarantees that the element at `mem` is readable; this function reads
+        // its first ten bytes. The caller also guarantees sixteen writable bytes at `ext`.
         unsafe {
             let (significand, head) = (read::<u64>(mem), read::<u16>(mem.add(8)));
             write(ext, from_extended(Extended { head, significand }).to_be());
@@ -273,7 +281,7 @@ impl Kind for X87 {
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: the caller guarantees sixteen readable bytes at `ext` and a writable element of
+        // SAFETY: the caller guarantees sixteen readable bytes at `ext`, and a writable element of
         // sixteen bytes at `mem`.
         unsafe {
             let Extended { head, significand } = to_extended(u128::from_be(read(ext)));
@@ -283,15 +291,15 @@ impl Kind for X87 {
     }
 }
 
-/// The kind of this machine's `long double`.
+/// The kind of `long double` on x86.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) type LongDouble = X87;
-/// The kind of this machine's `long double`, which has the standard's format.
+/// The kind of `long double` on other machines, where it has the format of the standard.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 pub(super) type LongDouble = Bits<u128>;
 
-/// Two elements: `A` at byte 0 and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types are
-/// of this kind.
+/// An element with two members: `A` at byte 0 and `B` at byte `AT`. The element occupies `EXTENT`
+/// bytes in memory. Complex numbers and pair types are of this kind.
 pub(super) struct Both<A, B, const AT: usize, const EXTENT: usize>(PhantomData<(A, B)>);
 
 impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B, AT, EXTENT> {
@@ -300,15 +308,17 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: the members lie at 0 and `AT` of the element and at 0 and `A::EXT` of its
-        // external form; the caller guarantees `mem` for reads, `ext` for writes.
+        // SAFETY: the members lie at bytes 0 and `AT` of the element, and at bytes 0 and `A::EXT`
+        // of its external form. The caller guarantees that the element at `mem` is readable and
+        // that `ext` is writable.
         unsafe { A::pack(mem, ext) | B::pack(mem.add(AT), ext.add(A::EXT)) }
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: the members lie at 0 and `AT` of the element and at 0 and `A::EXT` of its
-        // external form; the caller guarantees `ext` for reads, `mem` for writes.
+        // SAFETY: the members lie at bytes 0 and `AT` of the element, and at bytes 0 and `A::EXT`
+        // of its external form. The caller guarantees that `ext` is readable and that the element
+        // at `mem` is writable.
         unsafe {
             A::unpack(ext, mem);
             B::unpack(ext.add(A::EXT), mem.add(AT));
@@ -317,8 +327,9 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
 
     unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
         let first = length.min(A::EXT.saturating_sub(skip));
-        // SAFETY: `first` bytes of the part belong to `A`, the others to `B`, and each member's
-        // share lies within the member. The caller guarantees both sides of the part.
+        // SAFETY: the first `first` bytes of the part belong to `A` and the others to `B`, so each
+        // call gets bytes of its own member. The caller guarantees the part at `ext` and the
+        // element at `mem`.
         unsafe {
             member::<A>(mem, skip, first, ext);
             let skip = skip.saturating_sub(A::EXT);
@@ -327,30 +338,30 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
     }
 
     unsafe fn refused(mem: *const u8) -> Option<i128> {
-        // SAFETY: the members lie at 0 and `AT` of the element, whose data the caller guarantees
-        // for reads.
+        // SAFETY: the members lie at bytes 0 and `AT` of the element, and the caller guarantees
+        // that the element's data is readable.
         unsafe { A::refused(mem).or_else(|| B::refused(mem.add(AT))) }
     }
 }
 
-/// Stores a part of a member, which may be nothing or the whole member.
+/// Stores a part of a member of an element. The part may be empty, and it may be the whole member.
 ///
 /// # Safety
 ///
-/// The conditions of [`Kind::unpack_part`] hold, but the part may be the whole member.
+/// The conditions of [`Kind::unpack_part`] hold, except that the part may be the whole member.
 unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
     if length == K::EXT {
-        // SAFETY: the part is the whole member, so `ext` is readable for `EXT` bytes and `mem`
-        // writable.
+        // SAFETY: the part is the whole member, so the caller guarantees `EXT` readable bytes at
+        // `ext` and a writable member at `mem`.
         unsafe { K::unpack(ext, mem) };
     } else if length > 0 {
-        // SAFETY: the part is shorter than the member; the caller guarantees the part on both
-        // sides.
+        // SAFETY: the part is a proper part of the member. The caller guarantees the part at `ext`
+        // and the member at `mem`.
         unsafe { K::unpack_part(mem, skip, length, ext) };
     }
 }
 
-/// The kind of a named type, at run time.
+/// The kind of a named type, as a value at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Bits1,
@@ -378,16 +389,17 @@ pub(super) enum Encoding {
     LongDoubleInt,
 }
 
-/// Bytes of an element that are reversed together.
+/// A part of an element whose bytes are reversed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Displacement within the element.
+    /// Displacement of the part within the element, in bytes.
     pub(super) at: i64,
-    /// Length in bytes; 1 if the byte order does not matter.
+    /// Length of the part in bytes; 1 if the byte order does not matter.
     pub(super) width: usize,
 }
 
-/// Calls the generic function `$f::<K>()` for the kind `K` that `$form` names.
+/// Calls the generic function `$f::<K>()`, where `K` is the kind that the encoding `$form` stands
+/// for.
 macro_rules! with_kind {
     ($form:expr, $f:ident) => {{
         use $crate::external32::kind::{
@@ -455,7 +467,8 @@ impl Encoding {
             | Named::COMPLEX16
             | Named::PAIR_DOUBLE_PRECISION => Self::Twice8,
             Named::COMPLEX32 => Self::Twice16,
-            // Integers, floats and characters whose memory size is their external32 size.
+            // All others are integers, floats and characters whose size in memory equals their size
+            // in external32.
             _ => match named.size() {
                 2 => Self::Bits2,
                 4 => Self::Bits4,
@@ -466,13 +479,14 @@ impl Encoding {
         }
     }
 
-    /// Returns the parts of an element if only the byte order changes, else `None`. Gaps between
-    /// parts are not data of the element.
+    /// Returns the parts of an element if the conversion changes only the byte order, else `None`.
+    /// Gaps between members belong to no part.
     pub(super) fn parts(self) -> Option<&'static [Part]> {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }
         }
-        // On big-endian machines the loops of `convert.rs` are plain copies.
+        // On big-endian machines no bytes need to be reversed, so the types use the loops of
+        // `convert.rs`, which are plain copies there.
         if cfg!(target_endian = "big") {
             return None;
         }
@@ -492,7 +506,7 @@ impl Encoding {
         })
     }
 
-    /// Returns the bytes of an element in external32.
+    /// Returns the size of an element in external32, in bytes.
     pub(super) fn bytes(self) -> usize {
         fn bytes<K: Kind>() -> usize {
             K::EXT

@@ -1,5 +1,5 @@
-//! external32, the standard's canonical representation (MPI-5.0 section 14.5.2): pack and unpack
-//! with the conversion fused into the copy.
+//! Packs to and unpacks from external32, the canonical representation of data in the standard
+//! (MPI-5.0 section 14.5.2). The conversion is fused into the copy.
 //!
 //! ```text
 //! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
@@ -8,14 +8,16 @@
 //!     (binary128.rs)
 //! ```
 //!
-//! - `byteswap.rs`: a plan for the engine's kernels, for types in which only the byte order changes
-//! - `kind.rs`: the external32 form of an element of each named type
-//! - `convert.rs`: the loops over runs of elements
-//! - `binary128.rs`: x87's long double to and from binary128
+//! - `byteswap.rs`: makes plans for the engine's kernels, for types whose elements change only
+//!   their byte order
+//! - `kind.rs`: defines the external32 form of an element of each named type
+//! - `convert.rs`: converts runs of elements
+//! - `binary128.rs`: converts x87's long double to and from binary128
 //!
-//! The packed form of `count` elements of a type is one sequence of bytes. Any range of it can be
-//! packed or unpacked on its own, in O(depth + log list) plus the bytes moved: file views and
-//! segments of messages need this. Elements that a range cuts go through a small buffer.
+//! The packed form of `count` elements of a type is one sequence of bytes. Any range of that
+//! sequence can be packed or unpacked on its own; besides moving the bytes, this takes O(depth +
+//! log list length) steps. File views and segments of messages need such ranges. Elements that a
+//! range cuts go through a small buffer.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -33,7 +35,7 @@
 //! ```
 
 mod kind;
-// On other targets long double is already binary128.
+// On other targets, `long double` already has the binary128 format.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
 mod binary128;
 mod byteswap;
@@ -51,7 +53,7 @@ use byteswap::ByteSwapped;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns the bytes of one element of `named` in external32.
+/// Returns the size of one element of `named` in external32, in bytes.
 ///
 /// ```
 /// use typepack_engine::{Named, external32};
@@ -62,7 +64,7 @@ pub fn size_of(named: Named) -> u64 {
     u64::from(named.external32_size())
 }
 
-/// A datatype prepared for external32. A clone costs one reference count.
+/// A datatype that is prepared for external32. Cloning the value only increments a reference count.
 #[derive(Clone, Debug)]
 pub struct External32(Arc<Prepared>);
 
@@ -70,13 +72,13 @@ pub struct External32(Arc<Prepared>);
 struct Prepared {
     datatype: Datatype,
     program: TypedProgram,
-    /// The memory that an element covers; `None` without data.
+    /// The memory that an element covers; `None` if the type has no data.
     place: Option<Footprint>,
     byteswapped: Option<ByteSwapped>,
 }
 
 impl External32 {
-    /// Prepares `datatype`. The cost is proportional to the nodes of its tree.
+    /// Prepares `datatype`. The cost is proportional to the number of nodes of its tree.
     ///
     /// # Errors
     ///
@@ -86,8 +88,9 @@ impl External32 {
         Self::with_settings(datatype, &Settings::default())
     }
 
-    /// Does what [`External32::new`] does, with leaf kernels for the instruction set of `settings`,
-    /// or without leaf kernels if `settings` force the interpreter.
+    /// Prepares `datatype` like [`External32::new`], but with the given settings. The leaf kernels
+    /// use the instruction set of `settings`. If `settings` force the interpreter, there are no
+    /// leaf kernels.
     ///
     /// # Errors
     ///
@@ -100,29 +103,30 @@ impl External32 {
         Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, byteswapped })))
     }
 
-    /// Returns the type that was prepared.
+    /// Returns the datatype that this value was prepared from.
     pub fn datatype(&self) -> &Datatype {
         &self.0.datatype
     }
 
-    /// Returns the typed program, whose positions are bytes of external32.
+    /// Returns the typed program. Its positions count bytes of external32.
     pub fn program(&self) -> &TypedProgram {
         &self.0.program
     }
 
-    /// Returns the memory that an element covers; `None` without data.
+    /// Returns the memory that an element covers; `None` if the type has no data.
     #[inline]
     pub(crate) fn place(&self) -> Option<&Footprint> {
         self.0.place.as_ref()
     }
 
-    /// Returns the bytes of one element in external32.
+    /// Returns the size of one element in external32, in bytes.
     pub fn element_bytes(&self) -> u64 {
         self.0.program.element_units()
     }
 
-    /// Returns the name of the converter for reports: the leaf kernels of a plan, `memcpy`, or
-    /// `general` for types with elements that change more than their byte order.
+    /// Returns the name of the converter, for reports: the leaf kernels of a plan, `memcpy`, or
+    /// `general`. `general` stands for types in which some element changes more than its byte
+    /// order.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),
@@ -132,7 +136,8 @@ impl External32 {
 }
 
 impl Plan {
-    /// Returns the external32 form of this plan's type. The first call makes it, the plan keeps it.
+    /// Returns this plan's type, prepared for external32. The first call prepares it, and the plan
+    /// keeps the result.
     ///
     /// ```
     /// use typepack_engine::{Datatype, Named, pack_external};
@@ -146,39 +151,40 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::Type`] for `plan` if the plan was decoded and has no datatype.
-    /// - [`ErrorKind::Limit`] if the type needs more program nodes than the documented limit
-    ///   (2^28).
+    /// - Returns [`ErrorKind::Type`] for `plan` if the plan was decoded and has no datatype.
+    /// - Returns [`ErrorKind::Limit`] if the type needs more program nodes than the documented
+    ///   limit (2^28).
     pub fn external32(&self) -> Result<&External32> {
         let ty = self.datatype_for("external32 form")?;
         self.kept(Room::External32, || External32::with_settings(ty, self.settings()))
     }
 }
 
-/// Returns the exact number of bytes of `count` elements in external32.
+/// Returns the exact size of `count` elements in external32, in bytes.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Overflow`] if the product does not fit `i64`.
+/// Returns [`ErrorKind::Overflow`] if the size does not fit in `i64`.
 #[doc(alias = "MPI_Pack_external_size")]
 pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
     external.0.program.units(count)
 }
 
-/// Packs the bytes `range` of the external32 form of `count` elements, without checks of the
-/// buffers. `origin` is the address of displacement 0 (it need not be inside an allocation itself).
+/// Packs the bytes `range` of the external32 form of `count` elements, without checking the
+/// buffers. `origin` is the address of displacement 0; it need not lie inside an allocation.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of `count` elements.
-/// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit its size in
-///   external32.
+/// - Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of
+///   `count` elements.
+/// - Returns [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size
+///   in external32.
 ///
 /// # Safety
 ///
-/// - Every byte of data of every element of a named type that the range touches is valid for reads.
+/// - If the range touches any byte of a basic element, all data of that element is valid for reads.
 /// - `dst` is valid for writes of the range's length.
-/// - The two sides do not overlap.
+/// - The elements and the bytes at `dst` do not overlap.
 pub unsafe fn pack_external_raw(
     external: &External32,
     count: u64,
@@ -186,26 +192,26 @@ pub unsafe fn pack_external_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads from
-    // `origin`.
+    // SAFETY: the caller guarantees the conditions of `run` for packing. Packing only reads the
+    // elements, so the cast to `*mut` is sound.
     unsafe { run::<true>(external, count, origin.cast_mut(), range, dst) }
 }
 
-/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without checks of
-/// the buffers. The parts of a cut element must come in order, as for
-/// [`unpack_external_range`](crate::unpack_external_range).
+/// Unpacks `src`, which holds the bytes `range` of the external32 form of `count` elements, without
+/// checking the buffers. If several calls unpack the parts of one element, they must do so in
+/// order, as for [`unpack_external_range`](crate::unpack_external_range).
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of `count`
+/// Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of `count`
 /// elements.
 ///
 /// # Safety
 ///
-/// - Every byte of data of every element of a named type that the range touches is valid for
-///   writes, and also for reads if the range begins inside the element.
+/// - If the range touches any byte of a basic element, all data of that element is valid for
+///   writes. If the range begins inside the element, its data is also valid for reads.
 /// - `src` is valid for reads of the range's length.
-/// - The two sides do not overlap.
+/// - The elements and the bytes at `src` do not overlap.
 pub unsafe fn unpack_external_raw(
     external: &External32,
     count: u64,
@@ -213,21 +219,21 @@ pub unsafe fn unpack_external_raw(
     range: Range<u64>,
     src: *const u8,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads from
-    // `src`.
+    // SAFETY: the caller guarantees the conditions of `run` for unpacking. Unpacking only reads
+    // `src`, so the cast to `*mut` is sound.
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
 }
 
-/// Moves and converts all `bytes` bytes of `count` elements.
+/// Packs (if `PACK`) or unpacks all of `count` elements, whose external form has `bytes` bytes.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`pack_external_raw`] when `PACK`.
+/// Returns the errors of [`pack_external_raw`] if `PACK`.
 ///
 /// # Safety
 ///
-/// - The conditions of [`pack_external_raw`] (when `PACK`) or [`unpack_external_raw`] hold, with
-///   the range `0..bytes`.
+/// - The conditions of [`pack_external_raw`] (if `PACK`) or [`unpack_external_raw`] hold for the
+///   range `0..bytes`.
 /// - `bytes` is the external size of `count` elements.
 #[inline]
 pub(crate) unsafe fn run_all<const PACK: bool>(
@@ -238,21 +244,22 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
     ext: *mut u8,
 ) -> Result<()> {
     match &external.0.byteswapped {
-        // SAFETY: `0..bytes` is all of `count` elements, so it cuts no element; the caller
-        // guarantees both sides.
+        // SAFETY: `0..bytes` is the external form of all `count` elements, so it cuts no element.
+        // The caller guarantees the elements at `origin` and the bytes at `ext`.
         Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
-        // SAFETY: the caller guarantees `count` elements at `origin` and `bytes` external bytes at
-        // `ext`.
+        // SAFETY: the caller guarantees `count` elements at `origin` and their `bytes` external
+        // bytes at `ext`.
         None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
     }
     Ok(())
 }
 
-/// Moves and converts the bytes `range`. `ext` is the address of byte `range.start`.
+/// Packs (if `PACK`) or unpacks the bytes `range` of the external32 form of `count` elements. `ext`
+/// is the address of external byte `range.start`.
 ///
 /// # Safety
 ///
-/// The conditions of [`pack_external_raw`] (when `PACK`) or [`unpack_external_raw`] hold.
+/// The conditions of [`pack_external_raw`] (if `PACK`) or [`unpack_external_raw`] hold.
 #[inline]
 unsafe fn run<const PACK: bool>(
     external: &External32,
@@ -266,30 +273,32 @@ unsafe fn run<const PACK: bool>(
     let Some(byteswapped) =
         byteswapped.as_ref().filter(|_| range.start <= range.end && range.end <= all)
     else {
-        // SAFETY: the caller guarantees both sides for `range`; the walk refuses a range outside
-        // the elements.
+        // SAFETY: the caller guarantees the elements at `origin` and the bytes at `ext` for
+        // `range`. If the range exceeds the elements, the walk returns an error before it converts
+        // anything.
         return unsafe { convert::<PACK>(external, count, origin, range, ext) };
     };
     let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
-        // SAFETY: `range.start..whole.start` is a part of the range, the rest of the element in which
-        // the range begins.
+        // SAFETY: `range.start..whole.start` is the beginning of the range; it consists of the last
+        // bytes of the element in which the range begins.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
-    // SAFETY: `whole` is a part of the range that cuts no element and ends at or before `all`; byte
+    // SAFETY: `whole` is a part of the range, cuts no element, and ends at or before `all`. Byte
     // `i` of the plan's packed form is byte `i` of the external32 form.
     unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
-        // SAFETY: `whole.end..range.end` is a part of the range, the beginning of the element in
-        // which the range ends.
+        // SAFETY: `whole.end..range.end` is the end of the range; it consists of the first bytes of
+        // the element in which the range ends.
         unsafe { convert::<PACK>(external, count, origin, rest, at)? };
     }
     Ok(())
 }
 
-/// Does what [`run`] does for any type and range, run by run.
+/// Does what [`run`] does, but without a plan: the function converts each run of elements and each
+/// part of a cut element separately. It works for every type and range.
 ///
 /// # Safety
 ///
@@ -307,8 +316,8 @@ unsafe fn convert<const PACK: bool>(
             Stretch::Runs(runs) => {
                 let converters = convert::converters(runs.named);
                 let convert = if PACK { converters.pack } else { converters.unpack };
-                // SAFETY: the converter is that of `runs.named`; the walk's elements lie in the
-                // range, and `ext` has advanced to their place.
+                // SAFETY: `convert` is the converter for elements of `runs.named`. The elements of
+                // `runs` lie in the range, and `ext` is the address of their external form.
                 let bad = unsafe { convert(&runs, origin, ext) };
                 (bad, runs, runs.blocks * runs.length * converters.sizes.1 as u64)
             }
@@ -316,14 +325,16 @@ unsafe fn convert<const PACK: bool>(
                 let converters = convert::converters(named);
                 let part = if PACK { converters.pack_part } else { converters.unpack_part };
                 let mem = origin.wrapping_offset(offset as isize);
-                // SAFETY: the converter is that of `named`; the range touches the element at `mem`
-                // and has `length` of its bytes from `skip` on, whose place is `ext`.
+                // SAFETY: `part` is the converter for elements of `named`. The range contains
+                // `length` external bytes of the element at `mem`, from byte `skip` on; `ext` is
+                // the address of the first of them.
                 let bad = unsafe { part(mem, ext, skip as usize, length as usize) };
                 (bad, Runs { offset, named, blocks: 1, stride: 0, length: 1 }, length)
             }
         };
         if bad {
-            // SAFETY: packing has just read these elements, so their data is readable at `origin`.
+            // SAFETY: only packing sets `bad`, and packing has just read these elements relative to
+            // `origin`.
             return Err(unfit(&runs, unsafe { convert::refused(&runs, origin) }));
         }
         ext = ext.wrapping_add(bytes as usize);
@@ -334,7 +345,7 @@ unsafe fn convert<const PACK: bool>(
 #[cold]
 fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
     let (named, bytes) = (runs.named, size_of(runs.named));
-    // `refused` finds nothing only if another thread has changed the value since.
+    // `refused` returns `None` only if another thread has changed the value in the meantime.
     let (at, value) = found.unwrap_or((runs.offset, 0));
     Error::new(
         ErrorKind::Conversion,

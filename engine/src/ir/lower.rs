@@ -1,11 +1,12 @@
-//! Lowers a tree to a program, constructor by constructor. Optimizations are left to the passes, with
-//! one exception: a single run of memory stays a [`Lowered::Run`] until a user needs a node for it.
-//! Most types are runs in a loop, or a struct of runs; these need no pass after lowering.
+//! Lowers a tree to a program, constructor by constructor. The passes optimize the program later, with
+//! one exception: the lowered form of a single run of memory is a [`Lowered::Run`], without a node. The
+//! run can then merge with its neighbours before it becomes a node. Most types are runs in a loop, or a
+//! struct of runs; for these, no pass finds anything to improve.
 //!
-//! The tree comes from `datatype/`, and the program goes to `passes/`. This file walks the tree
-//! with a list on the heap. It lowers a type that occurs many times only once, so trees with shared
-//! subtrees (which may describe exponentially many elements) stay small. Types without data lower
-//! to nothing.
+//! `datatype/` makes the tree, and `passes/` rewrites the program. This file walks the tree with a
+//! stack on the heap, without recursion. It lowers a type only once, even if the type occurs many
+//! times. So a tree with shared subtrees gets a small program, although it may describe exponentially
+//! many elements. A type without data gets no node.
 
 use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
@@ -16,25 +17,28 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of nodes in a program. Commit refuses a tree that needs more.
+/// Maximum number of nodes in a program. A commit refuses a tree that needs more nodes.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
-/// Number of latest nodes in which to search for a block of equal length.
+/// Number of most recent nodes among which the lowering looks for a block of the wanted length.
 const LOOK_BACK: usize = 8;
 
-/// Makes the leaf of a named type; used instead of native blocks (`typed/`).
+/// A function that makes the leaf of a named type. `typed/` passes one; without it, leaves are plain
+/// blocks of bytes.
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
 
-/// Lowers `ty`. The program's outer loop runs over elements that are one extent apart.
+/// Lowers `ty`. The outermost loop of the program runs over elements, whose distance is the extent of
+/// `ty`.
 pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
     lower_with(ty, None)
 }
 
-/// Lowers `ty` with leaves made by `leaf`. A leaf may not be larger than the type's native size: the
-/// tree checked that sums of native sizes fit.
+/// Lowers `ty`; `leaf` makes the leaves. A leaf may have at most as many bytes as the named type has in
+/// memory. The tree guarantees only that sums of these sizes do not overflow.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
-    // Most types are one call over named types. Then nothing has to be remembered.
+    // Most types are one constructor call over named types. Lowering such a type needs no memo and no
+    // stack.
     if lowering.leaf.is_none() && ty.constructor().children().iter().all(Datatype::is_named) {
         let lowered = lowering.node(ty)?;
         lowering.program.body = lowered.map(|lowered| lowering.edge(lowered));
@@ -47,7 +51,8 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            // Most children are named types. A named type is lowered when its user is lowered.
+            // Do not push named types, which are most children. `finish` lowers them when it lowers
+            // their parent.
             for child in children {
                 if !child.is_named() && lowering.done.get(child).is_none() {
                     pending.push(child);
@@ -69,12 +74,12 @@ struct Lowering<'a> {
     leaf: Option<Leaf<'a>>,
 }
 
-/// The lowered form of a type with data, placed relative to its user.
+/// The lowered form of a type with data. Its offset is relative to the node that uses it.
 #[derive(Clone, Copy)]
 enum Lowered {
-    /// One run of bytes, not a node yet.
+    /// One run of bytes, which has no node yet.
     Run { offset: i64, bytes: u64 },
-    /// A node.
+    /// A node of the program, with its displacement.
     Node(Edge),
 }
 
@@ -94,7 +99,7 @@ impl Lowered {
         }
     }
 
-    /// Returns the run that `self` and then `next` form, if both are runs and they touch.
+    /// Returns the joined run if `self` and `next` are both runs and `next` begins where `self` ends.
     fn joined(self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Run { offset, bytes }, Self::Run { offset: at, bytes: more })
@@ -107,10 +112,11 @@ impl Lowered {
     }
 }
 
-/// The members of a sequence.
+/// The members of a sequence that is being built.
 type Parts = SmallVec<[Lowered; 8]>;
 
-/// Appends a member to a sequence.
+/// Appends a member to a sequence. If the member is a run that touches the last one, joins the two
+/// runs.
 fn append(members: &mut Parts, next: Lowered) {
     match members.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,
@@ -118,14 +124,15 @@ fn append(members: &mut Parts, next: Lowered) {
     }
 }
 
-/// The lowered form, at displacement 0, of every finished type, or `None` for a type without data.
+/// Maps every type that is already lowered to its lowered form at displacement 0, or to `None` if the
+/// type has no data.
 ///
-/// A short memo is a list, since most trees have two or three nodes, and committing such a tree must
-/// not cost as much as hashing its nodes. A longer memo is a map.
+/// The first few types are in a list and the others in a hash map. Most trees have two or three nodes,
+/// and hashing these would take a large part of the time of a commit.
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
-    /// The map is made on demand, because even an empty map needs hash keys.
+    /// The map is created when the list is full, because even an empty map needs random hash keys.
     many: Option<HashMap<*const (), Option<Lowered>>>,
 }
 
@@ -149,10 +156,11 @@ impl Memo {
 }
 
 impl Lowering<'_> {
-    /// Returns the lowered form of a type that is named, is already lowered, or has lowered children.
+    /// Returns the lowered form of a type. The type must be named or already lowered, or its children
+    /// must be.
     #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
-        // A named type that is a run costs less to lower than to look up.
+        // Lowering a named type to a run costs less than looking it up in the memo.
         match (&self.leaf, ty.constructor()) {
             (None, Constructor::Named(named)) => Ok(self.named(*named)),
             _ => self.finish_made(ty),
@@ -169,7 +177,8 @@ impl Lowering<'_> {
         Ok(lowered)
     }
 
-    /// Returns the lowered form of a child that has data. A type with data has a child with data.
+    /// Returns the lowered form of a child of a type with data. Such a child always has data; otherwise
+    /// this function returns an internal error.
     fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
             let detail = format!("the type has data, but its child {old:?} has none");
@@ -177,12 +186,12 @@ impl Lowering<'_> {
         })
     }
 
-    /// Lowers one type whose children are lowered or named.
+    /// Lowers one type. Its children must be named or already lowered.
     fn node(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         if ty.size() == 0 {
             return Ok(None);
         }
-        // A call makes one node per child and a few more.
+        // A constructor call adds one node per child and a few more.
         if self.program.nodes().len() + ty.constructor().children().len() >= MAX_NODES {
             return Err(Error::new(
                 ErrorKind::Limit,
@@ -205,7 +214,8 @@ impl Lowering<'_> {
             Constructor::Vector { count, blocklength, stride, old } => {
                 let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
-                // With one block the stride is unused and may have any value.
+                // If there is only one block, `repeat` does not use the stride. The stride may then
+                // have any value, so this product may overflow.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
@@ -252,8 +262,8 @@ impl Lowering<'_> {
                 let mut lowered = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
-                    // The stride fits: the type has data, so all elements of the array have 64-bit
-                    // addresses.
+                    // The stride fits in 64 bits: the type has data, so every element of the array has
+                    // a 64-bit address.
                     let stride = stride as i64;
                     lowered = self.repeat(subsizes[d], stride, lowered);
                     lowered = lowered.moved(starts[d].wrapping_mul(stride));
@@ -271,16 +281,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// Makes a node over `body`. The body is placed at 0 in the node; its displacement moves to the
-    /// user.
+    /// Makes a node whose operand is `body`. The operand has offset 0 in the new node; the offset of
+    /// `body` becomes the offset of the result.
     fn push(&mut self, bytes: u64, body: Lowered, op: impl FnOnce(Edge) -> Op) -> Lowered {
         let Edge { offset, node } = self.edge(body);
         let node = self.program.push(bytes, op(Edge { offset: 0, node }));
         Lowered::Node(Edge { offset, node })
     }
 
-    /// Returns the lowered form as a node. Equal runs of a struct share a node if few nodes lie between
-    /// them.
+    /// Returns the lowered form as a node. If a node for an equal run was made recently, returns that
+    /// node instead of a new one.
     #[inline]
     fn edge(&mut self, lowered: Lowered) -> Edge {
         match lowered {
@@ -289,20 +299,21 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns a block of `bytes` bytes: an equal block among the latest nodes, or a new node.
+    /// Returns a block of `bytes` bytes. This is one of the most recent nodes if it has the same
+    /// length, else a new node.
     #[inline]
     fn block(&mut self, bytes: u64) -> NodeId {
         let nodes = self.program.nodes();
         let equal = |node: &Node| node.bytes == bytes && node.op.is_block();
         let back = nodes.iter().rev().take(LOOK_BACK).position(equal);
         match back {
-            // A program has fewer nodes than there are ids.
+            // The index fits in 32 bits, because a program has at most `MAX_NODES` nodes.
             Some(back) => NodeId((nodes.len() - 1 - back) as u32),
             None => self.program.push(bytes, Op::Block),
         }
     }
 
-    /// Lowers a named type: one run, or two runs if a pair has a hole between its members.
+    /// Lowers a named type to one run, or to two runs if it is a pair with a hole between its members.
     #[inline(always)]
     fn named(&mut self, named: Named) -> Option<Lowered> {
         match named.members() {
@@ -322,7 +333,8 @@ impl Lowering<'_> {
         self.seq(&runs)
     }
 
-    /// Lowers `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
+    /// Lowers `count` copies (at least one) that are `stride` bytes apart. A single copy is the body
+    /// itself.
     #[inline(always)]
     fn repeat(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         if count == 1 { body } else { self.repeat_many(count, stride, body) }
@@ -352,17 +364,19 @@ impl Lowering<'_> {
         stride: i64,
         body: Lowered,
     ) -> Lowered {
-        // No length is negative and the sum fits: the tree checked both.
+        // The default is never used: the tree has checked that no length is negative and that the sum
+        // fits.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;
         self.push(bytes, body, |body| Op::Ragged { list, scale, stride, body })
     }
 
-    /// Lowers a struct of a few named types, with the result of [`Self::seq`]. This function works
-    /// on arrays of 64-bit numbers, which stay in registers or are read in the width in which they
-    /// were written. An earlier version copied parts while their stores were still in flight; that
-    /// took two thirds of the time of lowering a struct of 8 members.
+    /// Lowers a struct of at most 16 named types, none of which has a hole. The result is the same as
+    /// that of [`Self::seq`]. The function collects the offsets and sizes of the runs in two arrays of
+    /// 64-bit numbers, which the CPU reads in the same width in which it wrote them. An earlier version
+    /// wrote the runs as larger structs and copied them before the CPU had finished these writes.
+    /// Waiting for the writes took two thirds of the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;
@@ -373,12 +387,12 @@ impl Lowering<'_> {
         let mut runs = 0;
         for (i, old) in types.iter().enumerate() {
             let (each, length) = (old.named_run()?, lengths.get(i) as u64);
-            // The tree checked that sums fit.
+            // The product cannot overflow, because the tree has checked the sizes.
             let (offset, bytes) = (places.get(i), each * length);
             if bytes == 0 {
                 continue;
             }
-            // No end exceeds 64 bits; otherwise it would not fit the tree's bounds.
+            // The end of a run fits in 64 bits, because the tree's bounds do.
             if runs > 0 && offsets[runs - 1].wrapping_add(sizes[runs - 1] as i64) == offset {
                 sizes[runs - 1] += bytes;
             } else {
@@ -429,10 +443,11 @@ mod tests {
     #[test]
     fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
         let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-        // The two runs 0..1 and 4..16, and the sequence, are 3 nodes.
+        // The program has 3 nodes: the run of bytes 0..1, the run of bytes 4..16, and the sequence.
         let members = [char, int.clone(), double.clone()];
         assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
-        // Doubles and ints alternate, with gaps. The program still has two runs and the sequence.
+        // Doubles and ints alternate, with gaps between them. The program needs only 3 nodes: the two
+        // runs and the sequence.
         let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
         let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
         assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);
@@ -447,8 +462,8 @@ mod tests {
         assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
     }
 
-    /// Tests that `record`, which lowers structs of named types without parts, returns the result
-    /// of `seq`.
+    /// Checks that `record` (the fast path for structs of named types) returns the same result as
+    /// `seq`.
     #[test]
     fn records_are_what_any_struct_is() {
         let named = [Named::CHAR, Named::SHORT, Named::INT, Named::DOUBLE, Named::DOUBLE_INT]
@@ -460,7 +475,7 @@ mod tests {
         };
         for round in 0..3000 {
             let members = 1 + next(17) as usize;
-            // The members mostly touch, or all have one type, or lie anywhere.
+            // Depending on the case, the members mostly touch, all have one type, or lie anywhere.
             let types: Vec<&Datatype> = (0..members)
                 .map(|_| if round % 5 == 0 { &named[2] } else { &named[next(5) as usize] })
                 .collect();

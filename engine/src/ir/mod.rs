@@ -1,15 +1,18 @@
-//! The loop program that a datatype is lowered to: runs in packed order, held compactly.
+//! The loop program to which a datatype is lowered. A program describes the type's runs of memory, in
+//! packed order, in compact form.
 //!
 //! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks it
-//! after each pass, `text.rs` prints it, and `plan/` cuts it into nests.
+//! after each pass, `walk.rs` walks through it, `text.rs` prints it, and `plan/` divides it into
+//! nests.
 //!
-//! A program is an arena of nodes. A node's operands have smaller ids, so one forward walk sees
-//! children before parents and nothing recurses. A node has no position of its own: an [`Edge`] adds
-//! the displacement of a use, so one node serves many places. A regular type of any size is a few
-//! nodes; index tables are shared with the tree.
+//! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
+//! over the ids sees operands before their users, and no function needs recursion. A node has no
+//! position of its own. An [`Edge`] holds the displacement of one use of a node, so that the same node
+//! can be used at many places. A regular type needs only a few nodes, whatever its size. Programs
+//! share their index tables with the tree.
 //!
-//! Sizes in packed bytes fit `i64` (the tree checked that). Displacements are added with wrapping
-//! arithmetic: a partial sum may exceed 64 bits although every address fits.
+//! Packed sizes fit in `i64`, because the tree has checked them. Displacements are added with wrapping
+//! arithmetic, because a partial sum may exceed 64 bits even if every final address fits.
 
 pub(crate) mod lower;
 pub mod text;
@@ -30,106 +33,109 @@ impl NodeId {
     }
 }
 
-/// A use of a node, at `offset` bytes from the position of its user.
+/// A use of a node. The used node lies at `offset` bytes from the position of the node that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Displacement in bytes.
     pub offset: i64,
-    /// The node used.
+    /// The node that is used.
     pub node: NodeId,
 }
 
-/// One node: its operation and the number of packed bytes that it produces (never 0).
+/// One node: its operation, and the number of packed bytes that the operation produces (never 0).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub bytes: u64,
-    /// The operation.
+    /// The operation of the node.
     pub op: Op,
 }
 
 /// An operation of the loop program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// `bytes` consecutive bytes.
+    /// A run of consecutive bytes. [`Node::bytes`] is its length.
     Block,
-    /// `body` at `i * stride` for `i` in `0..count`.
+    /// `body`, repeated at displacement `i * stride` for each `i` in `0..count`.
     Loop {
         /// Number of iterations.
         count: u64,
-        /// Bytes from one iteration to the next.
+        /// Distance from one iteration to the next, in bytes.
         stride: i64,
         /// The node that is repeated.
         body: Edge,
     },
-    /// `body` at `entries[i] * scale` for every `i`.
+    /// `body`, repeated at displacement `entries[i] * scale` for each `i`.
     Table {
         /// The positions, in units of `scale`.
         entries: Table,
-        /// Bytes per unit of a position.
+        /// Number of bytes per unit of a position.
         scale: i64,
         /// The node that is repeated.
         body: Edge,
     },
-    /// For every `i`, `lengths[i]` copies of `body`, `stride` bytes apart, the first at
-    /// `entries[i] * scale`.
+    /// For every `i`, `lengths[i]` copies of `body`, at a distance of `stride` bytes. The first of
+    /// them is at displacement `entries[i] * scale`.
     Ragged {
-        /// The positions and lengths, one of each per entry.
+        /// The positions and the lengths; each entry has one position and one length.
         list: Arc<RaggedList>,
-        /// Bytes per unit of a position.
+        /// Number of bytes per unit of a position.
         scale: i64,
-        /// Bytes from one copy to the next.
+        /// Distance from one copy to the next, in bytes.
         stride: i64,
         /// The node that is repeated.
         body: Edge,
     },
-    /// The parts, one after another.
+    /// Parts that are packed one after another.
     Seq {
-        /// The parts, each with its end in packed bytes.
+        /// The parts; each contains the packed size up to its end.
         parts: Box<[Part]>,
     },
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. Unlike a comparison, this test takes one instruction.
+    /// Returns true for [`Op::Block`]. The compiled test is a single instruction, whereas `==`
+    /// compares whole operations.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)
     }
 }
 
-/// A part of a [`Op::Seq`].
+/// A part of an [`Op::Seq`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
-    /// The node of the part, and its displacement.
+    /// The node of the part, and the displacement of the part.
     pub edge: Edge,
-    /// Packed bytes of the sequence up to and including this part.
+    /// Number of packed bytes of the sequence up to and including this part.
     pub end: u64,
 }
 
-/// The index list of a [`Op::Ragged`], with sampled prefix sums. They find any copy without an
-/// expansion of the list.
+/// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry, so
+/// that a search finds any copy without storing the sums of all entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
-    /// Copies per entry.
+    /// Number of copies of each entry.
     pub lengths: Table,
-    /// Position per entry.
+    /// Position of each entry.
     pub entries: Table,
-    /// `samples[k]`: number of copies before entry `k * SAMPLE`.
+    /// `samples[k]` is the number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
-    /// Every `STEP`-th sample. A search reads these samples first, because the first steps of a
-    /// search miss the cache most often. Empty if one step holds all samples.
+    /// Every `STEP`-th sample. A search looks at these samples first. They stay in the cache, whereas
+    /// the first steps of a search through all samples would usually miss it. Empty if there are at
+    /// most `STEP` samples.
     tops: Box<[u64]>,
 }
 
 impl RaggedList {
-    /// Entries per sample of the prefix sums. The samples take 1/16 of the memory of a narrow table,
-    /// and a seek ends with at most this many steps.
+    /// Number of entries per sample. With this value, the samples take 1/16 of the memory of a table
+    /// of 32-bit lengths, and a search ends with at most 32 steps through the entries.
     const SAMPLE: usize = 32;
-    /// Samples per top.
+    /// Number of samples per entry of `tops`.
     const STEP: usize = 64;
 
-    /// Computes the samples. Lengths must be non-negative and their sum must fit 63 bits.
+    /// Computes the samples. No length may be negative, and the sum of the lengths must fit in 63
+    /// bits.
     pub(crate) fn new(lengths: Table, entries: Table) -> Self {
         fn sample<T>(all: &[T], sum: impl Fn(&[T]) -> u64) -> Vec<u64> {
             let mut next = 0;
@@ -141,8 +147,8 @@ impl RaggedList {
             samples
         }
         let samples = match &lengths {
-            // Each length of a sample is one byte, and their sum fits 16 bits. So adding them up
-            // takes a few vector instructions.
+            // Each length is one byte, so the sum of the 32 lengths of a sample fits in 16 bits, and
+            // the compiler can add them with a few vector instructions.
             Table::Short(all) => {
                 sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
             }
@@ -163,13 +169,13 @@ impl RaggedList {
         self.lengths.len()
     }
 
-    /// Returns true if there is no entry.
+    /// Returns true if the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the entry that holds copy number `copy`, and the number of that copy within the entry.
-    /// `copy` must be less than the total number of copies.
+    /// Returns the entry that contains copy number `copy` of the whole list, and the number of that
+    /// copy within the entry. `copy` must be less than the total number of copies.
     pub fn seek(&self, copy: u64) -> (usize, u64) {
         let above = self.tops.partition_point(|&before| before <= copy);
         let top = above.saturating_sub(1) * Self::STEP;
@@ -185,7 +191,7 @@ impl RaggedList {
         (entry + steps, rest)
     }
 
-    /// Returns the number of copies before entry `entry`, which may be one past the last.
+    /// Returns the number of copies before entry `entry`. `entry` may be one past the last entry.
     pub(crate) fn before(&self, entry: usize) -> u64 {
         let Some(sample) = self.samples.len().checked_sub(1) else { return 0 };
         let sample = sample.min(entry / Self::SAMPLE);
@@ -193,8 +199,8 @@ impl RaggedList {
         self.samples[sample] + rest.map(|entry| self.lengths.get(entry) as u64).sum::<u64>()
     }
 
-    /// Returns how many of `lengths` come before copy `rest`, and the copy's number within the next
-    /// entry.
+    /// Returns the number of leading entries of `lengths` that end before copy `rest`, and the number
+    /// of that copy within the entry after them.
     fn walk<T>(lengths: &[T], mut rest: u64, length: impl Fn(&T) -> u64) -> (usize, u64) {
         for (steps, entry) in lengths.iter().enumerate() {
             let length = length(entry);
@@ -203,22 +209,23 @@ impl RaggedList {
             }
             rest -= length;
         }
-        // This point is not reached if the copy is below the total.
+        // The loop always returns, because the caller passes a copy below the total.
         (lengths.len(), rest)
     }
 }
 
-/// A whole program: `factor * count` iterations of `body`, `stride` bytes apart, for `count`
-/// elements.
+/// A whole program. For `count` elements, it executes `factor * count` iterations of `body` at a
+/// distance of `stride` bytes.
 ///
-/// The loop over elements is part of the program, so that passes can merge it with the loops inside.
-/// `factor` iterations make one element (1 unless `passes/count.rs` merged a loop).
+/// The loop over the elements is part of the program, so that passes can merge it with the loops
+/// inside an element. `factor` iterations make up one element. `factor` is 1 unless a pass has merged
+/// loops (`passes/count.rs`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     nodes: Vec<Node>,
-    /// Iterations per element.
+    /// Number of iterations per element.
     pub factor: u64,
-    /// Bytes from one iteration to the next.
+    /// Distance from one iteration to the next, in bytes.
     pub stride: i64,
     /// The node that is repeated; `None` for a type without data.
     pub body: Option<Edge>,
@@ -235,7 +242,8 @@ impl Program {
         &self.nodes[id.index()]
     }
 
-    /// Returns all nodes, operands before users. After passes some nodes may be unused.
+    /// Returns all nodes. Operands come before their users. The passes may leave nodes that nothing
+    /// uses.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -246,25 +254,25 @@ impl Program {
 
     pub(crate) fn push(&mut self, bytes: u64, op: Op) -> NodeId {
         self.nodes.push(Node { bytes, op });
-        // `lower.rs` refuses trees that need more nodes than there are ids.
+        // The index fits in 32 bits, because `lower.rs` refuses trees that need more nodes than that.
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Returns true if copies of `body` that are `stride` apart form one run. Then a ragged list over
-    /// `body` is a list of runs.
+    /// Returns true if copies of `body` at a distance of `stride` bytes form one run of memory. In
+    /// that case, each entry of a ragged list over `body` is one run.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);
         node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
     }
 
-    /// Returns true if any number of elements is one run.
+    /// Returns true if any number of consecutive elements is one run of memory.
     #[inline]
     pub(crate) fn is_one_run(&self) -> bool {
         self.body.is_some_and(|body| self.is_dense(self.stride, body))
     }
 
-    /// Returns the packed bytes of one element.
+    /// Returns the number of packed bytes of one element.
     pub fn element_bytes(&self) -> u64 {
         self.body.map_or(0, |body| self.factor * self.node(body.node).bytes)
     }
@@ -279,13 +287,15 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Maximum number of runs in a window. A window is a sequence of blocks that is the leaf of a nest.
+/// Maximum number of runs in a window. A window is a sequence of short blocks that a nest uses as its
+/// leaf.
 pub(crate) const WINDOW_RUNS: usize = 32;
 
 /// Maximum distance in bytes from a window's base to the start or end of a run in the window.
 pub(crate) const WINDOW_SPAN: i64 = 4096;
 
-/// Returns true for a sequence that is a window: few short blocks close together, the first at 0.
+/// Returns true if `op` is a window: a sequence of few short blocks that lie close together, the first
+/// at displacement 0.
 pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -WINDOW_SPAN..=WINDOW_SPAN;
@@ -298,7 +308,7 @@ pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
         })
 }
 
-/// Returns the edges of an operation.
+/// Returns the edges from an operation to its operands.
 pub(crate) fn edges(op: &Op) -> impl Iterator<Item = Edge> + '_ {
     let (one, many): (Option<Edge>, &[Part]) = match op {
         Op::Block => (None, &[]),

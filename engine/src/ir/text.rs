@@ -1,6 +1,8 @@
-//! Prints a program as text, for people, `explain` and golden files.
+//! Prints a program as text, for people, for `explain` and for golden files.
 //!
-//! Each operation takes one line, indented by depth, with its displacement in bytes after `@`:
+//! The first line shows the number of iterations per element and the stride of the outermost loop.
+//! Each of the other lines shows one operation, indented by its depth. The number after `@` is the
+//! displacement of the operation in bytes:
 //!
 //! ```text
 //! elements 1 x 32
@@ -8,9 +10,10 @@
 //!     block 8 @0
 //! ```
 //!
-//! A large table prints only its first entries, a deep program only its first levels. The
-//! text ends after `LINES` operations: a node is printed at each of its uses, so a tower of sequences
-//! that use their child twice would print exponentially many lines.
+//! The text shows only the first entries of a large table and only the first levels of a deep
+//! program. It shows a node at every use of the node. So a tower of sequences, each of which uses
+//! the next one twice, would print exponentially many lines. For that reason, the text ends after
+//! `LINES` operations.
 
 use super::{Edge, Op, Program};
 use crate::table::Table;
@@ -26,7 +29,7 @@ const LINES: usize = 1000;
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "elements {} x {}", self.factor, self.stride)?;
-        // `None` stands for operands that are not shown.
+        // `None` stands for operands that the text leaves out.
         let mut pending: Vec<(Option<Edge>, usize)> =
             self.body.iter().map(|&edge| (Some(edge), 1)).collect();
         let mut lines = 0;
@@ -110,8 +113,8 @@ mod tests {
         assert!(text(17).ends_with("\n    …\n"), "{}", text(17));
     }
 
-    /// Tests a program in which every sequence uses the sequence below it twice: it has 2^31
-    /// operations in the first 32 levels.
+    /// Checks that the text of a shared tower is bounded. In this program every sequence uses the
+    /// sequence below it twice, so the first 32 levels alone have 2^31 operations.
     #[test]
     fn a_shared_tower_prints_a_bounded_text() {
         let mut ty = Datatype::named(Named::BYTE);

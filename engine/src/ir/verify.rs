@@ -1,15 +1,18 @@
-//! The invariants of a program, checked after lowering and after every pass.
+//! Checks the invariants of a program:
 //!
 //! 1. An operand's id is smaller than its user's id, so there are no cycles.
-//! 2. No node makes 0 packed bytes. A node's packed bytes equal the value that its operation implies:
-//!    block length, count times body, sum of lengths times body, sum of parts.
-//! 3. Loops run at least once; tables, lists and sequences are not empty; part ends increase.
+//! 2. No node produces 0 packed bytes. The number of packed bytes of a node equals the number that
+//!    follows from its operation: the length of the block, the iterations times the size of the body,
+//!    the sum of the lengths times the size of the body, or the sum of the parts.
+//! 3. A loop has at least one iteration. Tables, lists and sequences are not empty. The ends of the
+//!    parts of a sequence increase.
 //! 4. The two tables of a ragged list have equal lengths, and no length in the list is negative.
-//! 5. The program's element bytes equal the type's size, and the program has a body exactly if the size
-//!    is not 0.
+//! 5. The number of packed bytes of an element equals the size of the type. The program has a body
+//!    exactly if the size is not 0.
 //!
-//! The verifier runs once at every commit, and in debug builds after every pass. It does not prove that
-//! the program has the meaning of the tree; tests compare that with the oracle.
+//! The verifier runs once in every commit; in debug builds it also runs after lowering and after every
+//! pass. It does not prove that the program describes the same layout as the tree. Tests compare the
+//! two layouts with the help of the oracle (`typemap.rs`).
 
 use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -18,11 +21,12 @@ fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
 }
 
-/// Checks every invariant of `program`, which must make `size` packed bytes per element.
+/// Checks every invariant of `program`. Each element must produce `size` packed bytes.
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Internal` with the first invariant that does not hold.
+/// Returns `ErrorKind::Internal` if an invariant does not hold. The text names the first such
+/// invariant.
 pub fn verify(program: &Program, size: u64) -> Result<()> {
     for (id, node) in program.nodes().iter().enumerate() {
         let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {

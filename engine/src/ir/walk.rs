@@ -1,21 +1,21 @@
-//! Walks through a program: finds the position of a packed byte (`seek`) and continues from there
-//! (`next`).
+//! Walks through a program: `seek` finds the position of a packed byte, and `next` continues from
+//! there.
 //!
-//! Programs come from `lower.rs` and the passes. All modules that go through a program use a
-//! [`Walk`]: `exec/` executes the parts that are not a single nest, `typed/` visits elements,
-//! `analysis/` lists runs of memory. These users stop at different nodes. So the caller passes a
-//! predicate over nodes. The walk enters every node that the predicate rejects. It returns the other
-//! nodes, whole or clipped to the walk's range.
+//! All modules that go through a program in packed order use a [`Walk`]: `exec/` executes programs that
+//! are not a single nest, `typed/` visits elements, `analysis/` lists runs of memory. These modules
+//! want to stop at different nodes, so the caller passes a predicate over nodes. The walk enters every
+//! node that the predicate rejects. It returns every node that the predicate accepts, together with the
+//! part of the node that lies in the walk's range.
 //!
-//! A position is found in O(depth + log list). The steps after that need no division: they count the
-//! operands of each open level. The levels are stored in a list, so depth does not use the machine
-//! stack.
+//! To find a position takes O(depth + log list length) steps. After that, the walk needs no divisions:
+//! it counts the operands of each open level. The open levels are in a list, so the walk of a deep
+//! program needs no recursion.
 
 use super::{Edge, Node, NodeId, Op, Program};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A node that the walk does not enter. Packed bytes `from..to` of the node lie in the walk's range.
+/// A node that the predicate accepted. Packed bytes `from..to` of the node lie in the walk's range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
@@ -29,32 +29,35 @@ pub(crate) struct Stop {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk<'a> {
     program: &'a Program,
-    /// The repeated node; iterations are `stride` bytes apart.
+    /// The node that is repeated in the outermost loop. Its iterations are `stride` bytes apart.
     body: Option<Edge>,
     stride: i64,
     iterations: u64,
     iteration: u64,
-    /// Packed bytes that remain.
+    /// Number of packed bytes that remain.
     left: u64,
-    /// Position of the first remaining byte within its iteration, until the walk enters the iteration.
+    /// After a seek, the position of the first remaining byte within its iteration; `None` once the
+    /// walk has entered that iteration.
     skip: Option<u64>,
     /// The open levels, outermost first. Up to four levels need no allocation.
     frames: SmallVec<[Frame; 4]>,
 }
 
-/// An open level: the node, the position of its displacement 0, and the current operand.
+/// An open level: a node that the walk has entered, the position of its displacement 0, and the current
+/// operand.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: NodeId,
     at: i64,
-    /// Index of the iteration, entry or part.
+    /// Index of the current iteration, entry or part.
     index: u64,
-    /// Index of the copy within the entry of a ragged list.
+    /// Index of the current copy within the entry; 0 unless the node is a ragged list.
     copy: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// Starts a walk over packed bytes `range` of as many elements as the range needs.
+    /// Starts a walk over packed bytes `range` of a sequence of elements. The sequence has no end, so
+    /// the caller checks that the range lies within the elements.
     #[inline]
     pub(crate) fn of_elements(program: &'a Program, range: Range<u64>) -> Self {
         let mut walk = Self {
@@ -71,7 +74,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Starts a walk over all bytes of `node` at displacement 0.
+    /// Starts a walk over all bytes of `node`, which lies at displacement 0.
     pub(crate) fn of_node(program: &'a Program, node: NodeId) -> Self {
         let body = Some(Edge { offset: 0, node });
         let left = program.node(node).bytes;
@@ -79,7 +82,8 @@ impl<'a> Walk<'a> {
         Self { program, body, stride: 0, iterations: 1, iteration: 0, left, skip: Some(0), frames }
     }
 
-    /// Moves to the beginning of packed bytes `range`, forwards or backwards.
+    /// Moves the walk to the beginning of packed bytes `range`. The range may lie before or after the
+    /// current position.
     #[inline]
     pub(crate) fn seek(&mut self, range: Range<u64>) {
         self.frames.clear();
@@ -93,7 +97,8 @@ impl<'a> Walk<'a> {
         self.skip = Some(range.start % bytes);
     }
 
-    /// Returns the next node that `stops` accepts; `None` at the end. `stops` must accept every block.
+    /// Returns the next node that `stops` accepts, or `None` at the end of the range. `stops` must
+    /// accept every block.
     #[inline]
     pub(crate) fn next(&mut self, stops: impl Fn(NodeId, &Node) -> bool) -> Option<Stop> {
         if self.left == 0 {
@@ -116,7 +121,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the operand after the last visited operand.
+    /// Advances to the next operand of the innermost open level that has one, and returns this operand.
     #[inline]
     fn step(&mut self) -> Option<Edge> {
         while let Some(frame) = self.frames.last_mut() {
@@ -130,7 +135,7 @@ impl<'a> Walk<'a> {
         self.element()
     }
 
-    /// Returns the edge of the body in the current iteration.
+    /// Returns the edge of the body in the current iteration; `None` after the last iteration.
     #[inline]
     fn element(&self) -> Option<Edge> {
         let body = self.body.filter(|_| self.iteration < self.iterations)?;
@@ -138,9 +143,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the node that `stops` accepts and that holds packed byte `position` of any number of
-/// elements. The first step of a walk from `position` returns the same node, but this function needs no
-/// list of levels.
+/// Returns the node that `stops` accepts and that contains packed byte `position` of a sequence of
+/// elements. A walk that begins at `position` would return the same node first, but this function does
+/// not have to build the list of open levels.
 pub(crate) fn seek(
     program: &Program,
     position: u64,
@@ -159,16 +164,17 @@ pub(crate) fn seek(
     }
 }
 
-/// Opens the level `node`, which is not a block and is used at `edge`, at its packed byte `from`.
-/// Returns the current operand's number and the copy within its entry (as in [`Frame`]), the operand,
-/// and the byte's number within the operand.
-// This function is inlined and returns scalars, not a `Frame`. A returned frame would be written in
-// words and read in vectors, so every level would wait for the writes. A seek through five levels
-// took twice as long (`typepack-bench commit`).
+/// Enters `node` at its packed byte `from`. `node` is not a block, and `edge` is the use through which
+/// the walk reaches it. Returns the index of the operand that contains the byte, the copy within its
+/// entry (as in [`Frame`]), that operand, and the position of the byte within the operand.
+// This function is inlined and returns scalars instead of a `Frame`. The CPU would write a returned
+// frame in words and read it in vectors, so every level would wait until the writes have finished. With
+// a frame, a seek through five levels took twice as long (`typepack-bench commit`).
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
-    // The iteration of `body` that holds the byte, and the byte's number in that iteration. The
-    // division is the longest step of a level; the first byte of a level needs no division.
+    // Returns the iteration of `body` that contains byte `from`, and the position of the byte within
+    // that iteration. The division is the slowest step of a level, so the first byte of a level, for
+    // which the result is known, skips it.
     let divide = |body: &Edge| match from {
         0 => (0, 0),
         _ => {
@@ -204,7 +210,8 @@ fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Ed
 }
 
 impl Frame {
-    /// Moves to the next operand of `op`, the frame's operation, and returns whether there is one.
+    /// Moves to the next operand. `op` is the operation of the frame's node. Returns true if there is a
+    /// next operand.
     #[inline]
     fn step(&mut self, op: &Op) -> bool {
         match op {
@@ -223,7 +230,7 @@ impl Frame {
             }
             Op::Ragged { list, .. } => {
                 self.copy += 1;
-                // Entries may have 0 copies.
+                // Skip entries that have 0 copies.
                 while self.index < list.len() as u64
                     && self.copy >= list.lengths.get(self.index as usize) as u64
                 {
@@ -234,7 +241,7 @@ impl Frame {
         }
     }
 
-    /// Returns the current operand of `op`, the frame's operation, at its displacement.
+    /// Returns the current operand with its displacement. `op` is the operation of the frame's node.
     #[inline]
     fn operand(&self, op: &Op) -> Edge {
         let index = self.index as usize;
@@ -262,7 +269,7 @@ mod tests {
     use super::*;
     use crate::{Datatype, typemap};
 
-    /// Tests a walk that stops only at blocks: for every range, its blocks contain the bytes that the
+    /// Checks walks that stop only at blocks: for every range, the blocks consist of the bytes that the
     /// typemap lists.
     #[test]
     fn any_range_meets_its_bytes() {

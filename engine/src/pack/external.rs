@@ -1,8 +1,8 @@
-//! Packing and unpacking in external32 (MPI-5.0 section 5.3): the calls that check buffers.
+//! Packs to and unpacks from external32 (MPI-5.0 section 5.3). These functions check the buffers.
 //!
-//! `mod.rs` and `position.rs` have the corresponding calls for the native form; `external32/` moves
-//! and converts. Invariant: a call that fails before the first byte changes no position and writes
-//! nothing.
+//! `mod.rs` and `position.rs` contain the corresponding functions for the native form;
+//! `external32/` moves and converts the data. Invariant: a call that fails changes no position. It
+//! also writes nothing, unless it fails because external32 cannot represent a value.
 
 use super::position::room as room_at;
 use super::room as room_of;
@@ -14,21 +14,21 @@ use crate::plan::footprint::check_place;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src` into `dst` at byte `position` (MPI-5.0 section 5.3). The first
-/// byte of `src` is the type's origin. `position` advances by the packed bytes. Successive calls
-/// make one packing unit.
+/// Packs `count` elements from `src` into `dst` at byte `position` (MPI-5.0 section 5.3).
+/// Displacement 0 of the first element is at the first byte of `src`. The call advances `position`
+/// by the number of packed bytes. Successive calls fill one packing unit.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
-/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `dst`.
-/// - [`ErrorKind::Buffer`] for `dst` if there is no room from `position` on.
-/// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
-/// - [`ErrorKind::Conversion`] for `src` if a value does not fit its size in external32. Then the
-///   bytes of `dst` from `position` on are unspecified.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
+/// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `dst`.
+/// - [`ErrorKind::Buffer`] for `dst` if there are too few bytes after `position`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in 64 bits.
+/// - [`ErrorKind::Conversion`] for `src` if a value does not fit in its size in external32. In this
+///   case the bytes of `dst` from `position` on are unspecified.
 ///
-/// A call that returns any error but the last writes nothing. `position` advances only if the call
-/// succeeds.
+/// A call that returns any error other than `ErrorKind::Conversion` writes nothing. `position`
+/// advances only if the call succeeds.
 #[doc(alias = "MPI_Pack_external")]
 pub fn pack_external<T: NoUninit>(
     external: &External32,
@@ -46,7 +46,7 @@ pub fn pack_external<T: NoUninit>(
     //   elements;
     // - every element's data lies within `src` (`room()` checked this) and is initialised
     //   (NoUninit);
-    // - the range `room` lies within `dst` and has `bytes` bytes;
+    // - the range `room` lies within `dst`, and its length is `bytes`;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         external32::run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())?
@@ -55,16 +55,17 @@ pub fn pack_external<T: NoUninit>(
     Ok(())
 }
 
-/// Unpacks `count` elements from `src` at byte `position` into `dst` (MPI-5.0 section 5.3). The
-/// first byte of `dst` is the type's origin. `position` advances by the used bytes. Bytes of `dst`
-/// that the type does not cover keep their values.
+/// Unpacks `count` elements from `src` at byte `position` into `dst` (MPI-5.0 section 5.3).
+/// Displacement 0 of the first element is at the first byte of `dst`. The call advances `position`
+/// by the number of bytes that it unpacks. Bytes of `dst` that the type does not cover keep their
+/// values.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `src`.
-/// - [`ErrorKind::Buffer`] for `src` if it ends before the elements do.
-/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
-/// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
+/// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `src`.
+/// - [`ErrorKind::Buffer`] for `src` if there are too few bytes after `position`.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in 64 bits.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack_external")]
@@ -84,7 +85,7 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     //   elements;
     // - every element's data lies within `dst` (`room()` checked this), is initialised (NoUninit)
     //   and may take any value (AnyBitPattern);
-    // - the range `room` lies within `src` and has `bytes` bytes;
+    // - the range `room` lies within `src`, and its length is `bytes`;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { external32::run_all::<false>(external, count, base, bytes, ext)? };
     *position = room.end;
@@ -93,16 +94,16 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
 
 /// Packs the bytes `range` of the external32 form of `count` elements into `dst`.
 ///
-/// `origin` is the byte position in `src` of the type's displacement 0. Ranges may come in any
+/// Displacement 0 of the type is at byte `origin` of `src`. Successive calls may pack ranges in any
 /// order.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
-/// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit its size in
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
+/// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size in
 ///   external32.
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
-/// - [`ErrorKind::Buffer`] for `dst` if it is not exactly as long as the range.
+/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
 pub fn pack_external_range<T: NoUninit>(
     external: &External32,
     count: u64,
@@ -116,22 +117,24 @@ pub fn pack_external_range<T: NoUninit>(
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
     // - every element's data lies within `src` (`check_place`) and is initialised (NoUninit);
-    // - `dst` has the range's length (`check_length`); the walk checks the range itself;
+    // - the length of `dst` is that of the range (`check_length`), and `pack_external_raw` checks
+    //   that the range lies within the packed form;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
 }
 
-/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, into `dst`.
+/// Unpacks `src`, which holds the bytes `range` of the external32 form of `count` elements, into
+/// `dst`.
 ///
-/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges that cut no elements
-/// may come in any order. The parts of a cut element must come in order: an element that changes
-/// its format, such as `MPI_LONG`, is converted when its last byte arrives.
+/// Displacement 0 of the type is at byte `origin` of `dst`. Ranges that cut no element may be
+/// unpacked in any order. The parts of a cut element must be unpacked in order, because an element
+/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
-/// - [`ErrorKind::Buffer`] for `src` if it is not exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
+/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
 pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     external: &External32,
     count: u64,
@@ -146,13 +149,15 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     // SAFETY:
     // - every element's data lies within `dst` (`check_place`), is initialised (NoUninit) and may
     //   take any value (AnyBitPattern);
-    // - `src` has the range's length (`check_length`); the walk checks the range itself;
+    // - the length of `src` is that of the range (`check_length`), and `unpack_external_raw` checks
+    //   that the range lies within the packed form;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
-/// Returns the place of the packed bytes of `count` elements, from `position` on. `memory` and
-/// `packed` each contain the length of one side in bytes and the name of its argument.
+/// Returns the range of the packed buffer for `count` elements; the range begins at `position`.
+/// `memory` and `packed` each consist of the length of a buffer in bytes and the name of the
+/// argument that holds the buffer.
 #[inline]
 fn room(
     external: &External32,
@@ -173,7 +178,8 @@ fn room(
     }
 }
 
-/// Does what [`room`] does for empty messages, backward strides, and refusals.
+/// Does what [`room`] does, for the calls that its quick test does not accept: empty messages,
+/// backward strides, and calls that return an error.
 #[cold]
 fn checked_room(
     external: &External32,
@@ -189,7 +195,8 @@ fn checked_room(
 }
 
 fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
-    // The walk refuses a range that is not within the packed bytes.
+    // The caller passes the range on to a function that refuses a range outside the packed form. So
+    // only the length has to be checked here.
     if range.end.checked_sub(range.start) != Some(length as u64) {
         let detail = format!(
             "the buffer has {}, which is not the length of the range {}..{}",

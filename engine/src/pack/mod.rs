@@ -1,8 +1,9 @@
-//! Pack and unpack: the calls on a plan for Rust callers (safe) and for the C face (raw).
+//! Packs and unpacks with a plan. Rust callers use the safe functions; the C interface uses the raw
+//! ones.
 //!
-//! The safe calls know every byte that a type can touch: `true_lb .. true_lb + true_extent`, for
-//! each of `count` elements. They check these bytes against the slice once and then move data
-//! without further checks.
+//! Element by element, a type can only touch the bytes `true_lb..true_lb + true_extent`. A safe
+//! function checks once that these bytes of all elements lie within the slice. Then it moves the
+//! data without further checks.
 
 pub(crate) mod external;
 pub(crate) mod position;
@@ -16,36 +17,36 @@ use crate::plan::footprint::{Footprint, check_bounds};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src` into the front of `dst`, and returns the number of packed
-/// bytes. The first byte of `src` is the type's origin.
+/// Packs `count` elements from `src` to the beginning of `dst`. Returns the number of packed bytes.
+/// Displacement 0 of the first element is at the first byte of `src`.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
-/// - [`ErrorKind::Buffer`] for `dst` if it is shorter than the packed bytes.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
+/// - [`ErrorKind::Buffer`] for `dst` if `dst` has fewer bytes than the packed form.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
     let bytes = match room(of(plan), count, size_of_val(src), dst.len()) {
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(src), "src"), (dst.len(), "dst"))?,
     };
-    // SAFETY: `room` or `checked` showed that `count` elements lie within `src`, whose bytes are
-    // initialised (NoUninit), and that `dst` has `bytes` bytes. `dst` is borrowed mutably, so the
-    // slices do not overlap.
+    // SAFETY: `room` or `checked` showed that `count` elements lie within `src` and that `dst` has
+    // at least `bytes` bytes. All bytes of `src` are initialised (NoUninit). `dst` is borrowed
+    // mutably, so the slices do not overlap.
     unsafe { pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr()) };
     Ok(bytes)
 }
 
-/// Unpacks `count` elements from the front of `src` into `dst`, and returns the number of packed
-/// bytes used. The first byte of `dst` is the type's origin. Bytes of `dst` that the type does not
-/// cover keep their values.
+/// Unpacks `count` elements from the beginning of `src` into `dst`. Returns the number of bytes of
+/// `src` that were unpacked. Displacement 0 of the first element is at the first byte of `dst`.
+/// Bytes of `dst` that the type does not cover keep their values.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if it is shorter than the packed bytes.
-/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Buffer`] for `src` if `src` has fewer bytes than the packed form.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 #[doc(alias = "MPI_Unpack")]
 pub fn unpack<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
@@ -57,23 +58,23 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(dst), "dst"), (src.len(), "src"))?,
     };
-    // SAFETY: `room` or `checked` showed that `count` elements lie within `dst`, whose bytes may
-    // take any value (AnyBitPattern), and that `src` has `bytes` bytes. `dst` is borrowed mutably,
-    // so the slices do not overlap.
+    // SAFETY: `room` or `checked` showed that `count` elements lie within `dst` and that `src` has
+    // at least `bytes` bytes. The bytes of `dst` may take any value (AnyBitPattern). `dst` is
+    // borrowed mutably, so the slices do not overlap.
     unsafe { unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr()) };
     Ok(bytes)
 }
 
 /// Packs the bytes `range` of the packed form of `count` elements into `dst`.
 ///
-/// `origin` is the byte position in `src` of the type's displacement 0 (types with a negative
-/// `true_lb` reach before it). Ranges may come in any order.
+/// Displacement 0 of the type is at byte `origin` of `src`. (A type with a negative `true_lb` has
+/// data before that byte.) Successive calls may pack ranges in any order.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
-/// - [`ErrorKind::Buffer`] for `dst` if it is not exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
+/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
 pub fn pack_range<T: NoUninit>(
     plan: &Plan,
     count: u64,
@@ -86,8 +87,8 @@ pub fn pack_range<T: NoUninit>(
     check_range(plan, count, &range, "dst", dst.len())?;
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - the range is within the packed bytes, which fit i64, and `dst` has the range's length
-    //   (`check_range`);
+    // - the range lies within the packed form, whose length fits in `i64`, and the length of `dst`
+    //   is that of the range (`check_range`);
     // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
     //   (NoUninit);
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
@@ -95,15 +96,15 @@ pub fn pack_range<T: NoUninit>(
     Ok(())
 }
 
-/// Unpacks `src`, the bytes `range` of the packed form of `count` elements, into `dst`.
+/// Unpacks `src`, which holds the bytes `range` of the packed form of `count` elements, into `dst`.
 ///
-/// `origin` is the byte position in `dst` of the type's displacement 0.
+/// Displacement 0 of the type is at byte `origin` of `dst`.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
-/// - [`ErrorKind::Buffer`] for `src` if it is not exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
+/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
 pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
     count: u64,
@@ -116,8 +117,8 @@ pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     check_range(plan, count, &range, "src", src.len())?;
     let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - the range is within the packed bytes, which fit i64, and `src` has the range's length
-    //   (`check_range`);
+    // - the range lies within the packed form, whose length fits in `i64`, and the length of `src`
+    //   is that of the range (`check_range`);
     // - every byte of the type map lies within `dst` (`check_bounds`) and may take any value
     //   (AnyBitPattern);
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
@@ -125,15 +126,17 @@ pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     Ok(())
 }
 
-/// Returns the packed bytes of an element, and its place in memory.
+/// Returns the number of packed bytes of an element, and the memory that an element covers.
 #[inline]
 fn of(plan: &Plan) -> (u64, &Footprint) {
     (plan.element_bytes(), plan.footprint())
 }
 
-/// Returns the packed bytes of `count` elements if both sides have room for them and the numbers
-/// are small: the checks of the usual call, in a few instructions. `(bytes, place)` are the packed
-/// bytes of an element and its place in memory. `None` means that this function cannot decide.
+/// Returns the number of packed bytes of `count` elements if both buffers have room for them.
+/// `bytes` is the number of packed bytes of an element, and `place` is the memory that an element
+/// covers. `memory` and `packed` are the lengths of the two buffers. The function makes the checks
+/// of the usual call in a few instructions. It returns `None` if a number overflows, if data may
+/// lie before the buffer, or if a buffer is too small; then [`checked`] must decide.
 #[inline]
 pub(crate) fn room(
     (bytes, place): (u64, &Footprint),
@@ -145,12 +148,13 @@ pub(crate) fn room(
     let &Footprint { extent, true_lb, true_ub } = place;
     let last = i64::try_from(count).ok()?.checked_sub(1)?.checked_mul(extent)?;
     let end = last.checked_add(true_ub)?;
-    // No slice has more than `i64::MAX` bytes.
+    // A slice has at most `i64::MAX` bytes, so the cast of `memory` keeps its value.
     let fits = bytes <= packed as u64 && true_lb >= 0 && last >= 0 && end <= memory as i64;
     fits.then_some(bytes as usize)
 }
 
-/// Checks the cases that [`room`] does not decide: empty messages, backward strides, and refusals.
+/// Checks the calls for which [`room`] returned `None`: empty messages, backward strides, and calls
+/// that must be refused.
 #[cold]
 fn checked(
     plan: &Plan,
@@ -268,8 +272,8 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Packs bodies that are a list of nests and blocks, as a whole and in two pieces with every
-    /// split point.
+    /// Packs types whose body is a list of nests and blocks. Packs each type as a whole, and in two
+    /// pieces that are split at every 37th byte.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

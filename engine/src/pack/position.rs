@@ -1,12 +1,13 @@
-//! Packing units: pack and unpack at a position that advances (MPI-5.0 section 5.2).
+//! Packs into and unpacks from packing units, at a position that advances (MPI-5.0 section 5.2).
 //!
-//! These calls do what those of `mod.rs` do, with a window of the packed buffer. Successive calls
-//! that pass on the position fill one packing unit, whatever their types. A unit need not be
-//! unpacked in the parts in which it was packed. A unit contains nothing but packed data. So
-//! [`Plan::packed_bytes`] is exact for `MPI_Pack_size`, and a message is a unit.
+//! These functions do what those of `mod.rs` do, but at a given position of the packed buffer.
+//! Successive calls, each of which starts at the position that the previous call returned, fill one
+//! packing unit; the calls may use different types. A unit need not be unpacked in the same parts
+//! in which it was packed. A unit contains nothing but packed data. So [`Plan::packed_bytes`] is
+//! the exact result of `MPI_Pack_size`, and a message can be unpacked like a unit.
 //!
-//! Invariant: a failing call changes no position and writes nothing. `external.rs` uses [`room`]
-//! too.
+//! Invariant: a call that fails changes no position and writes nothing. `external.rs` also uses
+//! [`room`].
 //!
 //! ```
 //! use typepack_engine::{Datatype, Named, pack_at, unpack_at};
@@ -35,15 +36,16 @@ use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src` into `dst` at byte `position`. The first byte of `src` is the
-/// type's origin. `position` advances by the packed bytes.
+/// Packs `count` elements from `src` into `dst` at byte `position`. Displacement 0 of the first
+/// element is at the first byte of `src`. The call advances `position` by the number of packed
+/// bytes.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
-/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `dst`.
-/// - [`ErrorKind::Buffer`] for `dst` if there is no room from `position` on.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
+/// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `dst`.
+/// - [`ErrorKind::Buffer`] for `dst` if there are too few bytes after `position`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Pack")]
@@ -61,7 +63,7 @@ pub fn pack_at<T: NoUninit>(
     // - `0..bytes` is the packed form of `count` elements;
     // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
     //   (NoUninit);
-    // - `room` is a range of `dst` with `bytes` bytes;
+    // - `room` is a range of `dst`, and its length is `bytes`;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         pack_raw(plan, count, src.as_ptr().cast(), 0..bytes, dst[room.clone()].as_mut_ptr());
@@ -70,16 +72,16 @@ pub fn pack_at<T: NoUninit>(
     Ok(())
 }
 
-/// Unpacks `count` elements from `src` at byte `position` into `dst`. The first byte of `dst` is
-/// the type's origin. `position` advances by the used bytes. Bytes of `dst` that the type does not
-/// cover keep their values.
+/// Unpacks `count` elements from `src` at byte `position` into `dst`. Displacement 0 of the first
+/// element is at the first byte of `dst`. The call advances `position` by the number of bytes that
+/// it unpacks. Bytes of `dst` that the type does not cover keep their values.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `src`.
-/// - [`ErrorKind::Buffer`] for `src` if it ends before the elements do.
-/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `src`.
+/// - [`ErrorKind::Buffer`] for `src` if there are too few bytes after `position`.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack")]
@@ -97,7 +99,7 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     // - `0..bytes` is the packed form of `count` elements;
     // - every byte of the type map lies within `dst` (`check_bounds`), is initialised (NoUninit)
     //   and may take any value (AnyBitPattern);
-    // - `room` is a range of `src` with `bytes` bytes;
+    // - `room` is a range of `src`, and its length is `bytes`;
     // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes, src[room.clone()].as_ptr());
@@ -106,14 +108,15 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     Ok(())
 }
 
-/// Does what [`pack_at`] does, from the address `origin` of displacement 0 (which need not be
-/// inside an allocation itself) into the `outsize` bytes at `outbuf`.
+/// Does what [`pack_at`] does, with raw pointers. The elements are at `origin`, the address of
+/// displacement 0, which need not lie inside an allocation. The packing unit is the `outsize` bytes
+/// at `outbuf`.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `position` if it is beyond `outsize`.
-/// - [`ErrorKind::Buffer`] for `outsize` if there is no room from `position` on.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Argument`] for `position` if `position` is greater than `outsize`.
+/// - [`ErrorKind::Buffer`] for `outsize` if there are too few bytes after `position`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 ///
@@ -121,10 +124,10 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 ///
 /// - Every byte of the type map of `count` elements is valid for reads.
 /// - `outbuf` is valid for writes of `outsize` bytes.
-/// - The two sides do not overlap.
+/// - The elements and the packed bytes do not overlap.
 #[doc(alias = "MPI_Pack")]
-// This function is inlined into the C face, because a call instruction would cost as much as the
-// checks.
+// This function is inlined into the C interface, because a call instruction would take as long as
+// the checks.
 #[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
@@ -140,11 +143,11 @@ pub unsafe fn pack_at_raw(
         None => checked_room(plan, count, start, (outsize, "outsize"))?,
     };
     // SAFETY:
-    // - `bytes` is `count` times the element bytes (`quick_room` or `checked_room`);
-    // - the caller guarantees the type map of `count` elements for reads (first condition of `#
-    //   Safety`);
-    // - `outbuf` is writable for `outsize` bytes, of which at least `bytes` follow `start`;
-    // - the caller guarantees that the two sides do not overlap.
+    // - `bytes` is the packed size of `count` elements (`quick_room` or `checked_room`);
+    // - the caller guarantees that every byte of the type map of `count` elements is readable;
+    // - the caller guarantees `outsize` writable bytes at `outbuf`, and at least `bytes` of them
+    //   follow `start`;
+    // - the caller guarantees that the elements and the packed bytes do not overlap.
     unsafe {
         let (memory, packed) = (origin.cast_mut(), outbuf.wrapping_add(start));
         exec::run_all::<true>(plan, count, memory, bytes as u64, packed);
@@ -153,14 +156,15 @@ pub unsafe fn pack_at_raw(
     Ok(())
 }
 
-/// Does what [`unpack_at`] does, from the `insize` bytes at `inbuf` to the address `origin` of
-/// displacement 0 (which need not be inside an allocation itself).
+/// Does what [`unpack_at`] does, with raw pointers. The packing unit is the `insize` bytes at
+/// `inbuf`. The elements are at `origin`, the address of displacement 0, which need not lie inside
+/// an allocation.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `position` if it is beyond `insize`.
-/// - [`ErrorKind::Buffer`] for `insize` if the elements do not end within it.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Argument`] for `position` if `position` is greater than `insize`.
+/// - [`ErrorKind::Buffer`] for `insize` if there are too few bytes after `position`.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 ///
@@ -169,10 +173,10 @@ pub unsafe fn pack_at_raw(
 /// - Every byte of the type map of `count` elements is valid for writes (and for reads under
 ///   `Settings::verify`).
 /// - `inbuf` is valid for reads of `insize` bytes.
-/// - The two sides do not overlap.
+/// - The elements and the packed bytes do not overlap.
 #[doc(alias = "MPI_Unpack")]
-// This function is inlined into the C face, because a call instruction would cost as much as the
-// checks.
+// Like `pack_at_raw`, this function is inlined into the C interface: a call instruction would take
+// as long as the checks.
 #[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,
@@ -188,11 +192,11 @@ pub unsafe fn unpack_at_raw(
         None => checked_room(plan, count, start, (insize, "insize"))?,
     };
     // SAFETY:
-    // - `bytes` is `count` times the element bytes (`quick_room` or `checked_room`);
-    // - the caller guarantees the type map of `count` elements for writes (first condition of `#
-    //   Safety`);
-    // - `inbuf` is readable for `insize` bytes, of which at least `bytes` follow `start`;
-    // - the caller guarantees that the two sides do not overlap.
+    // - `bytes` is the packed size of `count` elements (`quick_room` or `checked_room`);
+    // - the caller guarantees that every byte of the type map of `count` elements is writable;
+    // - the caller guarantees `insize` readable bytes at `inbuf`, and at least `bytes` of them
+    //   follow `start`;
+    // - the caller guarantees that the elements and the packed bytes do not overlap.
     unsafe {
         let packed = inbuf.cast_mut().wrapping_add(start);
         exec::run_all::<false>(plan, count, origin, bytes as u64, packed);
@@ -201,17 +205,18 @@ pub unsafe fn unpack_at_raw(
     Ok(())
 }
 
-/// Returns the packed bytes of `count` elements if that many bytes follow `position` in a packing
-/// unit of `size` bytes. These are the checks of `MPI_Pack`; [`checked_room`] finds the text of an
-/// error.
+/// Returns the number of packed bytes of `count` elements if at least that many bytes follow
+/// `position` in a packing unit of `size` bytes. Otherwise returns `None`, and the caller calls
+/// [`checked_room`] to get the error.
 #[inline]
 fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
-    // `bytes` is at most the size of memory, so its sum with the position fits, too.
+    // `bytes` is less than the size of the address space, so the caller can add it to `position`
+    // without overflow.
     let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
     (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
 }
 
-/// Does what [`quick_room`] does and returns the reason if there is no room.
+/// Does what [`quick_room`] does, but returns an error that gives the reason if there is no room.
 #[cold]
 fn checked_room(
     plan: &Plan,
@@ -223,8 +228,8 @@ fn checked_room(
     room(count, bytes, position, size, argument).map(|room| room.len())
 }
 
-/// Returns the place of `count` elements, `bytes` packed bytes in all, in a packing unit of `size`
-/// bytes. An error about the size names `argument`.
+/// Returns the range that the `bytes` packed bytes of `count` elements occupy at `position` of a
+/// packing unit of `size` bytes. An error about the size names `argument`.
 pub(crate) fn room(
     count: u64,
     bytes: u64,
@@ -248,7 +253,7 @@ pub(crate) fn room(
         );
         return Err(Error::new(ErrorKind::Buffer, argument, detail));
     }
-    // `bytes` is at most `left`, so the conversion and the sum fit.
+    // `bytes` is at most `left`, so neither the conversion nor the sum overflows.
     Ok(position..position + bytes as usize)
 }
 
@@ -261,8 +266,8 @@ mod tests {
         Datatype::named(named)
     }
 
-    /// Packs n ints and m doubles with two calls and unpacks them in pieces of 1, 2, 3 ...
-    /// elements.
+    /// Packs 7 ints and 8 doubles with two calls. Then unpacks them in pieces of 1 to 7 elements,
+    /// and finally as one struct.
     #[test]
     fn a_unit_is_unpacked_in_other_parts_than_it_was_packed() {
         let (int, double) = (named(Named::INT).commit().unwrap(), named(Named::DOUBLE));
@@ -288,7 +293,7 @@ mod tests {
             assert_eq!((found.as_slice(), numbers.as_slice()), (&ints[..], &sent[..]));
             assert_eq!(position, 92);
         }
-        // One struct takes the whole unit.
+        // A single struct type unpacks the whole unit.
         let types = [named(Named::INT), named(Named::DOUBLE)];
         let all = Datatype::structured(&[7, 8], &[0, 32], &types).unwrap().commit().unwrap();
         let (mut position, mut words) = (0, [0u64; 12]);
@@ -307,7 +312,8 @@ mod tests {
             pack_at(&empty, 3, &[0u8; 0], &mut unit, &mut at).unwrap();
             unpack_at(&int, 0, &unit, &mut at, &mut [0u8; 0]).unwrap();
             unpack_at(&empty, u64::MAX, &unit, &mut at, &mut [0u8; 0]).unwrap();
-            // SAFETY: both calls move 0 bytes, so they access no memory.
+            // SAFETY: both calls move 0 bytes, so they do not access the memory at any of the
+            // pointers.
             unsafe {
                 pack_at_raw(&int, 0, std::ptr::null(), unit.as_mut_ptr(), 4, &mut at).unwrap();
                 unpack_at_raw(&empty, 9, unit.as_ptr(), 4, &mut at, std::ptr::null_mut()).unwrap();
@@ -362,7 +368,8 @@ mod tests {
             check(pack_at(&int, count, &ints, &mut unit, &mut at), at, before, &text("dst"));
             let mut back = [9i32; 3];
             check(unpack_at(&int, count, &unit, &mut at, &mut back), at, before, &text("src"));
-            // SAFETY: the calls are refused before any access; the buffers have the stated lengths.
+            // SAFETY: both calls fail before they access memory, and the buffers have the stated
+            // lengths.
             let [packed, unpacked] = unsafe {
                 let (from, to) = (ints.as_ptr().cast(), back.as_mut_ptr().cast());
                 [
@@ -374,13 +381,13 @@ mod tests {
             check(unpacked, at, before, &text("insize"));
             assert_eq!((unit, back), ([7; 10], [9; 3]));
         }
-        // The next calls have element buffers that are too small, or counts beyond all bounds.
+        // In the following calls, the element buffer is too small or the count is far too large.
         let mut at = 2;
         let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);
         let few = "dst: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(unpack_at(&int, 2, &unit, &mut at, &mut [0i32]), at, 2, few);
-        // SAFETY: the count is refused before any access.
+        // SAFETY: the call refuses the count before it accesses memory.
         let result = unsafe {
             pack_at_raw(&int, 1 << 62, ints.as_ptr().cast(), unit.as_mut_ptr(), 10, &mut at)
         };

@@ -1,10 +1,11 @@
-//! Packs and unpacks with several threads: `plan/segments.rs` cuts the packed form into ranges, and
-//! each thread executes ranges as `pack/` does.
+//! Packs and unpacks with several threads. `plan/segments.rs` divides the packed form into
+//! segments, and each thread packs or unpacks whole segments with [`pack_raw`] or [`unpack_raw`].
 //!
-//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. If a
-//! byte may occur twice in a layout, one thread unpacks the whole layout in typemap order. One thread
-//! also executes short calls: waking the other threads costs about 12 us, so with 1 MiB several
-//! threads only break even, and with less they lose.
+//! No two threads write the same byte. When threads pack, their segments are disjoint ranges of
+//! packed bytes. When they unpack, a byte of memory that occurs twice in the layout could belong to
+//! two segments; so a single thread unpacks such a layout, in typemap order. Short calls also use a
+//! single thread, because it takes about 12 us to wake the other threads. With 1 MiB, several
+//! threads are about as fast as one; with less, they are slower.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +18,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use std::fmt;
 use std::ops::Range;
 
-/// Segments per thread: a late thread delays the others by at most a quarter of their time.
+/// Number of segments per thread. With 4, a thread that starts late delays the others by at most a
+/// quarter of their time.
 const SEGMENTS: u64 = 4;
 
 /// A pool of threads that pack and unpack together. The threads sleep between calls and end when
@@ -35,15 +37,16 @@ const SEGMENTS: u64 = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Threads {
-    /// `None` if the calling thread works alone.
+    /// The threads, or `None` if the calling thread works alone.
     pool: Option<ThreadPool>,
 }
 
 impl Threads {
-    /// Minimum number of packed bytes of a call that several threads share.
+    /// Minimum number of packed bytes for which a call uses several threads.
     pub const LEAST: u64 = 4 << 20;
 
-    /// Makes a pool of `wanted` threads, but at most one thread per CPU that this process may use.
+    /// Makes a pool of `wanted` threads. If this process may use fewer CPUs, the pool has one
+    /// thread per CPU.
     ///
     /// # Errors
     ///
@@ -57,7 +60,7 @@ impl Threads {
                 "0 threads requested, at least 1 is required",
             ));
         }
-        // If the system does not report its CPUs, assume one.
+        // If the system does not report the number of CPUs, assume one.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Self::exactly(wanted.min(cpus))
     }
@@ -77,12 +80,12 @@ impl Threads {
         Ok(Self { pool: Some(pool) })
     }
 
-    /// Returns the number of threads.
+    /// Returns the number of threads that share a long call.
     pub fn count(&self) -> usize {
         self.pool.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Does what [`pack`](crate::pack()) does, with several threads.
+    /// Packs like [`pack`](crate::pack()), but with several threads.
     ///
     /// # Errors
     ///
@@ -97,10 +100,10 @@ impl Threads {
         let bytes = whole(plan, count, "dst", dst.len())?;
         check_bounds(plan, count, 0, size_of_val(src), "src")?;
         // SAFETY:
-        // - the range is the packed form of `count` elements, and `dst` has as many bytes
-        //   (`whole`);
+        // - the range is the whole packed form of `count` elements, and `dst` has at least `bytes`
+        //   bytes (`whole`);
         // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
-        //   (NoUninit), and both slices may be used from any thread;
+        //   (NoUninit), and any thread may access both slices;
         // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
         unsafe {
             self.pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr())
@@ -108,9 +111,10 @@ impl Threads {
         Ok(bytes)
     }
 
-    /// Does what [`unpack`](crate::unpack()) does, with several threads. Only one thread unpacks if a
-    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), or if
-    /// `Settings::verify` is on.
+    /// Unpacks like [`unpack`](crate::unpack()), but with several threads. Only one thread unpacks
+    /// if a byte may occur twice in the layout, or if `Settings::verify` is set.
+    /// ([`Plan::overlaps`] finds out whether a byte may occur twice; the plan remembers the
+    /// answer.)
     ///
     /// # Errors
     ///
@@ -125,10 +129,10 @@ impl Threads {
         let bytes = whole(plan, count, "src", src.len())?;
         check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
         // SAFETY:
-        // - the range is the packed form of `count` elements, and `src` has as many bytes
-        //   (`whole`);
+        // - the range is the whole packed form of `count` elements, and `src` has at least `bytes`
+        //   bytes (`whole`);
         // - every byte of the type map lies within `dst` (`check_bounds`) and may take any value
-        //   (AnyBitPattern), and both slices may be used from any thread;
+        //   (AnyBitPattern), and any thread may access both slices;
         // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
         unsafe {
             self.unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr())
@@ -136,11 +140,11 @@ impl Threads {
         Ok(bytes)
     }
 
-    /// Does what [`pack_raw`](crate::pack_raw()) does, with several threads.
+    /// Packs like [`pack_raw`](crate::pack_raw()), but with several threads.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`pack_raw`](crate::pack_raw()) hold, for accesses from any thread.
+    /// - The conditions of [`pack_raw`](crate::pack_raw()) hold for accesses from any thread.
     pub unsafe fn pack_raw(
         &self,
         plan: &Plan,
@@ -152,18 +156,18 @@ impl Threads {
         let sides = Sides { origin: origin.cast_mut(), packed: dst };
         self.each(plan, count, &range, true, |segment| {
             let (origin, dst) = sides.of(segment.start - range.start);
-            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread;
-            // `origin` and `dst` are its addresses. Segments are disjoint, so other threads write
-            // other bytes of `dst`.
+            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread.
+            // `origin` and `dst` are the addresses for this segment. Segments are disjoint, so no
+            // other thread writes these bytes of `dst`.
             unsafe { pack_raw(plan, count, origin, segment, dst) }
         });
     }
 
-    /// Does what [`unpack_raw`](crate::unpack_raw()) does, with several threads.
+    /// Unpacks like [`unpack_raw`](crate::unpack_raw()), but with several threads.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`unpack_raw`](crate::unpack_raw()) hold, for accesses from any thread.
+    /// - The conditions of [`unpack_raw`](crate::unpack_raw()) hold for accesses from any thread.
     pub unsafe fn unpack_raw(
         &self,
         plan: &Plan,
@@ -177,15 +181,17 @@ impl Threads {
         let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
         self.each(plan, count, &range, shared, |segment| {
             let (origin, src) = sides.of(segment.start - range.start);
-            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread;
-            // `origin` and `src` are its addresses. If there are several segments, no byte of the
-            // layout occurs twice, so other threads write other bytes.
+            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread.
+            // `origin` and `src` are the addresses for this segment. There are several segments
+            // only if no byte occurs twice in the layout, so no other thread writes these elements'
+            // bytes.
             unsafe { unpack_raw(plan, count, origin, segment, src) }
         });
     }
 
-    /// Calls `each` for segments of `range`. Several threads share the segments if `shared` is true
-    /// and the range is long enough.
+    /// Calls `each` for segments that together make up `range`. If `shared` is true and the range
+    /// is long enough, several threads share the segments. Otherwise the whole range is one
+    /// segment.
     fn each(
         &self,
         plan: &Plan,
@@ -201,7 +207,8 @@ impl Threads {
         let mut segments = Vec::with_capacity(SEGMENTS as usize * self.count() + 1);
         let mut at = range.start;
         while at < range.end {
-            // The range is within the packed bytes, so `segment_end` returns `Ok`.
+            // `segment_end` returns `Ok`, because the caller guarantees that the range lies within
+            // the packed form.
             let end = plan.segment_end(count, at, wish).map_or(range.end, |end| end.min(range.end));
             segments.push(at..end);
             at = end;
@@ -216,21 +223,22 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// The two sides of a call, as threads share them.
+/// The addresses of the elements and of the packed bytes, in a form that threads can share.
 #[derive(Clone, Copy)]
 struct Sides {
     origin: *mut u8,
     packed: *mut u8,
 }
 
-// SAFETY: the struct holds two addresses and does not access them. The caller of `pack_raw` or
-// `unpack_raw` guarantees the memory for any thread.
+// SAFETY: the struct only stores two addresses. The caller of `pack_raw` or `unpack_raw` guarantees
+// that any thread may access the memory at them.
 unsafe impl Send for Sides {}
-// SAFETY: a shared `Sides` only copies its two addresses and accesses no memory through them.
+// SAFETY: a thread that shares a `Sides` can only copy the two addresses from it.
 unsafe impl Sync for Sides {}
 
 impl Sides {
-    /// Returns the two addresses for a segment that begins `skip` packed bytes into the range.
+    /// Returns the address of the elements, and the address of the packed byte that is `skip` bytes
+    /// after the start of the range.
     fn of(&self, skip: u64) -> (*mut u8, *mut u8) {
         (self.origin, self.packed.wrapping_add(skip as usize))
     }
@@ -242,8 +250,8 @@ mod tests {
     use crate::typemap;
     use crate::{Datatype, pack, unpack};
 
-    /// Compares three threads, whatever the number of CPUs, with one thread. Small cases are also
-    /// compared with the oracle.
+    /// Checks that three threads give the same result as one thread, whatever the number of CPUs.
+    /// Small cases are also compared with the oracle.
     #[test]
     fn segments_make_the_whole() {
         let threads = Threads::exactly(3).expect("threads");
@@ -256,8 +264,8 @@ mod tests {
             ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
             ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
             ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
-            // In the next type, runs overlap inside one element. In the type after it, an element
-            // overlaps only the next element.
+            // In the next type, runs overlap within one element. In the type after that, an element
+            // overlaps only the following element.
             ("vector(900000, 2, 1, double)", 1),
             ("resized(0, 8, contiguous(2, double))", 500_000),
             ("hvector(700000, 1, -8, double)", 1),
@@ -275,7 +283,8 @@ mod tests {
             let (mut one, mut many) = (vec![0; bytes], vec![0; bytes]);
             crate::pack_range(&plan, count, &memory, origin, all.clone(), &mut one)
                 .expect("packed");
-            // SAFETY: `pack_range` above accepted these lengths for the same arguments.
+            // SAFETY: `pack_range` above accepted the same arguments, so the buffers are long
+            // enough.
             unsafe {
                 let base = memory.as_ptr().wrapping_add(origin);
                 threads.pack_raw(&plan, count, base, all.clone(), many.as_mut_ptr());
@@ -296,20 +305,21 @@ mod tests {
                 .expect("unpacked");
             for _ in 0..2 {
                 many.copy_from_slice(&memory);
-                // SAFETY: `unpack_range` above accepted these lengths for the same arguments.
+                // SAFETY: `unpack_range` above accepted the same arguments, so the buffers are long
+                // enough.
                 unsafe {
                     let base = many.as_mut_ptr().wrapping_add(origin);
                     threads.unpack_raw(&plan, count, base, all.clone(), packed.as_ptr());
                 }
                 assert!(one == many, "{text}");
             }
-            // This part begins and ends inside a run.
+            // This part of the packed form begins and ends inside a run.
             let part = 3..bytes as u64 - 5;
             let (mut one, mut many) = (memory.clone(), memory.clone());
             let packed = &packed[3..bytes - 5];
             crate::unpack_range(&plan, count, packed, part.clone(), &mut one, origin)
                 .expect("unpacked");
-            // SAFETY: `unpack_range` above accepted this part and these lengths.
+            // SAFETY: `unpack_range` above accepted the same part and the same arguments.
             unsafe {
                 let base = many.as_mut_ptr().wrapping_add(origin);
                 threads.unpack_raw(&plan, count, base, part, packed.as_ptr());

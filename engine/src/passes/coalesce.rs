@@ -1,4 +1,4 @@
-//! Joins runs of memory that touch, in packed order.
+//! Joins runs of memory that touch and that follow each other in packed order.
 //!
 //! `pipeline.rs` runs this pass after `fold.rs`. `README.md` lists the rules by number.
 
@@ -8,7 +8,7 @@ use crate::table::{Table, entries};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Merges touching runs. Returns whether the program changed.
+/// Joins touching runs. Returns true if the program changed.
 pub(crate) fn coalesce(program: &mut Program) -> bool {
     rewrite_unless(is_coalesced, program, |builder, node| match node.op {
         Op::Loop { stride, body, .. } if body.offset == 0 && dense(builder.node(body), stride) => {
@@ -30,7 +30,8 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
     })
 }
 
-/// Returns true if no runs in `op` touch. Returns false for all lists of runs.
+/// Returns true if this pass would not change `op`. For a list of runs, the function always returns
+/// false, because it does not look for touching entries.
 #[inline]
 pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {
@@ -43,12 +44,12 @@ pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// Returns true if copies of `node` that are `stride` apart form one run.
+/// Returns true if copies of `node` at a distance of `stride` bytes form one run of memory.
 pub(super) fn dense(node: &Node, stride: i64) -> bool {
     node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
 }
 
-/// Returns true if block `b` continues block `a`.
+/// Returns true if `a` and `b` are blocks and `b` begins where `a` ends.
 fn touches(nodes: &[Node], a: Edge, b: Edge) -> bool {
     let (first, second) = (&nodes[a.node.index()], &nodes[b.node.index()]);
     first.op.is_block()
@@ -78,14 +79,16 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Box<[Part]>) -> Edge {
     builder.push(bytes, Op::Seq { parts: merged[..].into() })
 }
 
-/// Returns the list with touching entries joined; `None` if no entries touch.
+/// Returns the list with touching entries joined, or `None` if no entries touch.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
-    // The end of an entry is an address of the type or one past it, so it fits 64 bits unless it is the
-    // last possible address. Wrapping arithmetic finds equal positions in both cases.
+    // The end of an entry is an address of the type, or the position after one. So it fits in 64 bits,
+    // unless the entry ends at the last possible address. Even then, wrapping arithmetic gives equal
+    // numbers for equal positions.
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
         let blocks = lengths.zip(at.clone()).zip(at.skip(1));
         match scale == stride {
-            // The entries count copies: no multiplication and no early exit, so this is a vector loop.
+            // The positions are in units of copies. So the loop needs no multiplication; it also has no
+            // early exit, so the compiler can vectorise it.
             true => blocks.fold(false, |touching, ((length, at), next)| {
                 touching | (at.wrapping_add(length) == next)
             }),
@@ -111,6 +114,7 @@ fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedLis
         }
         end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    // Sums of lengths fit 63 bits, so no length is negative.
+    // The sum of all lengths fits in 63 bits, so no sum of lengths is negative and `Table::lengths`
+    // succeeds.
     Some(RaggedList::new(Table::lengths(&lengths)?, Table::new(&positions)))
 }

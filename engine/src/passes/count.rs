@@ -1,11 +1,13 @@
-//! Merges the loop over elements with an outermost loop that continues seamlessly.
+//! Merges the loop over the elements with the outermost loop inside an element, if the steps of
+//! that loop continue from one element to the next.
 //!
-//! After this last pass, a type whose elements continue each other (`resized` columns, contiguous
-//! rows, dense vectors) runs as one loop over all elements, for any count.
+//! This pass is the last one. After it, one loop covers all elements of such a type, for any count.
+//! Examples are `resized` columns, contiguous rows and dense vectors.
 
 use crate::ir::{Edge, Op, Program};
 
-/// Merges the outermost loops that continue into the next element.
+/// Merges the outermost loop with the loop over the elements, and repeats this while the next loop
+/// also continues into the next element.
 pub(crate) fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {
         let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };

@@ -1,4 +1,5 @@
-//! Removes levels that do nothing, and merges levels that continue each other.
+//! Removes loops and sequences with a single iteration or part. Merges a loop with the loop inside it
+//! if their steps continue each other.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
 //! rules by number.
@@ -8,14 +9,15 @@ use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 
-/// Maximum length of a sequence after splicing. Nested sequences that would exceed it stay nested (rule
-/// 2).
+/// Maximum length of a sequence after nested sequences have been spliced into it. Sequences that would
+/// become longer stay nested (rule 2).
 const SPLICED: usize = WINDOW_RUNS;
 
-/// The parts of a sequence while it is rewritten.
+/// The parts of a sequence that is being rewritten.
 type Edges = SmallVec<[Edge; 8]>;
 
-/// Folds trivial and congruent levels. Returns whether the program changed.
+/// Removes single iterations, merges loops, and simplifies sequences. Returns true if the program
+/// changed.
 pub(crate) fn fold(program: &mut Program) -> bool {
     rewrite_unless(is_folded, program, |builder, node| match node.op {
         Op::Block => builder.push(node.bytes, Op::Block),
@@ -40,8 +42,8 @@ pub(crate) fn fold(program: &mut Program) -> bool {
     })
 }
 
-/// Returns true if there is nothing to fold. Returns false for some folded sequences of nodes other
-/// than blocks.
+/// Returns true if this pass would not change `op`. For some sequences that contain other nodes than
+/// blocks, the function returns false although the pass would not change them.
 #[inline]
 pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     match op {
@@ -61,7 +63,8 @@ pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// Returns the loop `inner` if `stride` equals the bytes that one whole run of `inner` covers.
+/// Returns the count, the step and the body of the loop `inner` if `stride` equals its count times its
+/// step. A loop with stride `stride` over `inner` then continues the steps of `inner`.
 #[inline]
 fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     match inner {
@@ -74,7 +77,8 @@ fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     }
 }
 
-/// Pushes `make(body at 0)`, and moves the body's offset to the edge that users get.
+/// Pushes the operation that `make` returns for the body at offset 0. The offset of the body moves to
+/// the edge that this function returns.
 fn hoist(builder: &mut Builder, bytes: u64, body: Edge, make: impl FnOnce(Edge) -> Op) -> Edge {
     builder.changed |= body.offset != 0;
     let edge = builder.push(bytes, make(Edge { offset: 0, ..body }));
@@ -113,8 +117,8 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
     moved(builder.push(bytes, Op::Seq { parts }), first)
 }
 
-/// Joins neighbouring parts if a part continues the loop before it. Such a part is a loop with the same
-/// body and stride, or one more body. Returns whether any parts were joined.
+/// Joins a part with the part before it if the two form one loop. Returns true if any parts were
+/// joined.
 fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
     let mut joined = Edges::new();
     for &edge in edges.iter() {
@@ -131,7 +135,8 @@ fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
     shorter
 }
 
-/// Returns the loop that `first` and `second` form together.
+/// Returns the loop that `first` and `second` form together, or `None`. Both may be loops with the same
+/// body and stride; or one is a loop and the other is one more copy of its body.
 fn continued(builder: &mut Builder, first: Edge, second: Edge) -> Option<Edge> {
     let repeated = |edge: Edge| match builder.node(edge).op {
         Op::Loop { count, stride, body } => Some((count, stride, moved(body, edge.offset))),
@@ -158,7 +163,8 @@ fn continued(builder: &mut Builder, first: Edge, second: Edge) -> Option<Edge> {
     Some(moved(edge, body.offset))
 }
 
-/// Returns the parts with nested sequences replaced by their own parts, if the result is short enough.
+/// Returns the parts, with nested sequences replaced by their own parts. Returns `None` if there are no
+/// nested sequences or if the result would be too long.
 fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let length = |edge: &Edge| match &builder.node(*edge).op {
         Op::Seq { parts } => parts.len(),
@@ -180,8 +186,8 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(flat)
 }
 
-/// Turns a sequence of equal parts into a loop, or into a table if the sequence is too long for a
-/// window.
+/// Turns a sequence of equal parts into a loop. If the parts have no constant step, turns the sequence
+/// into a table, unless it is a possible window.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };
@@ -196,15 +202,16 @@ fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge
     Some(moved(builder.replace(bytes, op), first.offset))
 }
 
-/// The replacement for at least two equal parts.
+/// The operation that replaces a sequence of at least two equal parts.
 enum Equality {
-    /// A loop with this stride.
+    /// A loop with this stride, in bytes.
     Even(i64),
-    /// A table.
+    /// A table of positions.
     Scattered,
 }
 
-/// Returns the replacement if the parts (at least two) are equal and a sequence is not the best form.
+/// Returns the operation that should replace a sequence of at least two parts. Returns `None` if the
+/// parts are not equal, or if they are scattered blocks that may form a window.
 fn equality(
     nodes: &[Node],
     edges: impl ExactSizeIterator<Item = Edge> + Clone,

@@ -1,10 +1,10 @@
-//! Turns short sequences into windows. Sequences of blocks too far apart for a window become lists of
-//! runs, or tables if the blocks have equal lengths.
+//! Turns every short sequence into a window if possible. A sequence of blocks that lie too far
+//! apart for a window becomes a list of runs, or a table if the blocks have equal lengths.
 //!
-//! This pass runs once, after the rounds. During the rounds, blocks from all constructors should be
-//! parts of a sequence, so that the other passes can splice and merge them. But no kernel executes a
-//! sequence that is not a window, and a walk over such a sequence is several times slower than a walk
-//! over a list. `README.md` lists the rules by number.
+//! This pass runs once, after the rounds of the other passes. During the rounds, blocks should be
+//! parts of sequences, whatever constructor they come from, because the other passes can splice and
+//! merge sequences. But a sequence that is not a window has no kernel, and executing it takes
+//! several times as long as executing a list. `README.md` lists the rules by number.
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};
@@ -12,7 +12,7 @@ use crate::ir::{Edge, Op, Part, Program, RaggedList, is_window};
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Replaces sequences that are not windows by windows, lists and tables.
+/// Replaces sequences that are not windows by windows, lists or tables.
 pub(crate) fn gather(program: &mut Program) {
     let nodes = program.nodes();
     let sequence = |op: &Op| matches!(op, Op::Seq { .. }) && !is_window(nodes, op);
@@ -39,8 +39,8 @@ pub(crate) fn gather(program: &mut Program) {
     });
 }
 
-/// Returns the list or table of `parts`, and the position of its displacement 0; `None` if some parts
-/// are not blocks.
+/// Returns a list or table with the blocks of `parts`, and the displacement at which to place it.
+/// Returns `None` if some parts are not blocks.
 fn runs(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Op)> {
     let blocks = parts.iter().map(|part| match builder.node(part.edge) {
         node if node.op.is_block() => Some(node.bytes as i64),

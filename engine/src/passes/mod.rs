@@ -1,8 +1,8 @@
-//! The rewrites between lowering and plan, one file each.
+//! The passes: rewrites of the program between lowering and planning. Each pass has its own file.
 //!
-//! `pipeline.rs` defines order and repetition; `README.md` beside this file lists the rules that every
-//! rewrite obeys. A pass is one forward walk that rebuilds the program, operands first. The pass's rule
-//! receives each node after its operands have been rewritten.
+//! `pipeline.rs` defines in which order the passes run and how often. The `README.md` in this folder
+//! lists the rules that every rewrite obeys. A pass visits the nodes in order, operands first, and
+//! builds a new program. It calls its rule for each node after it has rewritten the node's operands.
 
 mod coalesce;
 mod count;
@@ -16,11 +16,12 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// Number of latest nodes in which to search for an equal node. This number covers the members of a
-/// struct, and it is short enough to rebuild a large program in linear time.
+/// Number of most recent nodes among which `push` looks for an equal node. It covers the members of
+/// most structs, and it is small enough to rebuild a large program in linear time.
 const LOOK_BACK: usize = 32;
 
-/// The state of a rebuild: the new program's nodes so far, and whether a rule has applied.
+/// The state of a rebuild: the nodes of the new program so far, and whether a rule has changed
+/// anything.
 struct Builder {
     nodes: Vec<Node>,
     changed: bool,
@@ -31,9 +32,9 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
-    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. So
-    /// equal parts of a description become one node, and passes recognise a sequence of equal parts
-    /// by the id of that node.
+    /// Returns a node with this operation. If one of the most recent nodes is equal, returns that node,
+    /// otherwise a new one. So equal parts of a type become the same node, and a pass can recognise
+    /// equal parts by their node ids.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);
@@ -45,22 +46,22 @@ impl Builder {
         Edge { offset: 0, node: NodeId(index as u32) }
     }
 
-    /// Does what [`Builder::push`] does, and records that the program changed.
+    /// Does what [`Builder::push`] does, and records that the program has changed.
     fn replace(&mut self, bytes: u64, op: Op) -> Edge {
         self.changed = true;
         self.push(bytes, op)
     }
 }
 
-/// Returns `edge`, moved by `offset` bytes.
+/// Returns `edge` with `offset` added to its displacement.
 fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Returns true if no pass except `count.rs` would change the program. The function recognises the
-/// programs that most types have from the start: loops over a block, and windows. This one test
-/// replaces the tests of all passes, which take a fifth of the commit of a small struct. The function
-/// returns false for some programs that no pass changes.
+/// Returns true only if no pass except `count.rs` would change the program. The function recognises the
+/// programs that most types have after lowering: loops over a block, and windows. This single test
+/// replaces the tests of the separate passes, which would take a fifth of the time to commit a small
+/// struct. For some programs that no pass would change, the function returns false.
 fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {
@@ -73,8 +74,8 @@ fn is_settled(program: &Program) -> bool {
     })
 }
 
-/// Returns true for a window of blocks that do not touch and do not all have equal lengths (equal
-/// blocks may be a loop).
+/// Returns true for a window whose blocks do not touch and do not all have the same length. (Blocks of
+/// the same length might be a loop.)
 fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
     let (mut end, mut unequal) = (None, false);
     let first = nodes[parts[0].edge.node.index()].bytes;
@@ -93,8 +94,8 @@ fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
         && unequal
 }
 
-/// Calls [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
-/// settled from the start, and the test is much cheaper than a rebuild.
+/// Calls [`rewrite`] unless every node is `settled`, which means that `rule` would not change it. Most
+/// types are settled after lowering, and the test takes much less time than a rebuild.
 #[inline]
 fn rewrite_unless(
     settled: impl Fn(&[Node], &Op) -> bool,
@@ -108,8 +109,9 @@ fn rewrite_unless(
     false
 }
 
-/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and
-/// returns the edge that the node's users must use instead. Returns whether the program changed.
+/// Rebuilds `program` with `rule`. The rule receives each node after the node's operands have been
+/// rewritten. It returns the edge that replaces the node wherever the node is used. Returns true if the
+/// program changed.
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
     let old = std::mem::take(program.nodes_mut());
     let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };

@@ -1,25 +1,27 @@
-//! Nests: the chains of loops and tables over one block or window that a kernel executes.
+//! Finds nests. A nest is a chain of loops and tables over one block or window; one kernel can execute
+//! it.
 //!
-//! This is the last rewrite before the plan: `plan/` calls it for every node that one kernel may
-//! execute. This file also turns very short innermost loops into windows.
+//! `plan/` calls this file for every node that might be a nest. This file also turns very short
+//! innermost loops of a nest into windows.
 
 use crate::ir::{Edge, Op, Program, Run, is_window};
 use crate::kernel::{Leaf, Level, Levels, Nest};
 
-/// An innermost loop of at most this many short blocks is unrolled into a window.
+/// Maximum number of iterations of an innermost loop that is unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
 
-/// Maximum length in bytes of a block in an innermost loop that is unrolled into a window.
+/// Maximum length of the blocks of an innermost loop that is unrolled into a window, in bytes.
 const UNROLLED_BLOCK: u64 = 16;
 
-/// Returns the nest of `edge` below the level `outer`, if `edge` is a nest and not too deep.
+/// Returns the nest that begins at `edge`, inside the additional outermost level `outer` (count and
+/// stride). Returns `None` if `edge` is not a nest or the nest has too many levels.
 pub(crate) fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) -> Option<Nest> {
     let mut nest = Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } };
     is_nest(program, edge, outer, &mut nest).then_some(nest)
 }
 
-/// Stores the nest in `nest`, which has no levels yet. If the result is false, the content of `nest` is
-/// arbitrary.
+/// Does what [`nest_of`] does, but stores the nest in `nest` and returns true if there is one. The
+/// caller passes a `nest` without levels. If the result is false, the content of `nest` is arbitrary.
 #[inline]
 pub(crate) fn is_nest(
     program: &Program,
@@ -59,7 +61,8 @@ pub(crate) fn is_nest(
             Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
-    // A loop of very few short blocks costs more in loop control than in copying.
+    // In a loop of very few short blocks, the loop control takes longer than the copying, so unroll
+    // such a loop.
     if let (Some(&Level::Loop { count, stride }), Leaf::Block { bytes }) = (levels.last(), &leaf)
         && levels.len() > 1
         && count <= UNROLLED_LOOP

@@ -1,19 +1,20 @@
-//! The passes in order: from a tree to the program that a plan executes.
+//! Runs the passes in order. The result is the program that a plan executes.
 //!
-//! `commit.rs` calls this file; `external32/` and `explain` call it for programs without a plan of
-//! their own. The steps: lower, rewrite until nothing changes, gather, merge the loop over elements,
-//! verify.
+//! `commit.rs` calls this file, and so do `external32/` and `explain`. The steps are: lower the tree,
+//! rewrite the program in rounds until nothing changes, turn sequences into windows and lists
+//! (`gather.rs`), merge the loop over the elements (`count.rs`), verify the program.
 
 use super::{coalesce, count, fold, gather, is_settled, tables};
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::ir::{Program, lower, verify};
 
-/// Maximum number of rounds. After this many rounds, rewriting stops even if a pass could still
-/// change the program. Two or three rounds are usual. More rounds help only with towers of structs.
+/// Maximum number of rounds. Most types need two or three; only towers of structs would profit from
+/// more than 16. After 16 rounds, rewriting stops even if a pass could still change the program.
 const ROUNDS: usize = 16;
 
-/// Lowers `ty` and rewrites the program. `after` receives the program after each step.
+/// Lowers `ty`, runs all passes and verifies the program. After each step, calls `after` with the name
+/// of the step and the program.
 pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> Result<Program> {
     let mut check = |step: &str, program: &Program| {
         debug_check(program, ty);
@@ -33,10 +34,10 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
     Ok(program)
 }
 
-/// The names of the rewrites in [`rewritten`], in order.
+/// The names of the passes that [`rewritten`] runs, in order.
 const STEPS: [&str; 4] = ["regularize", "fold", "coalesce", "gather"];
 
-/// Runs all rewrites except the rewrite of the loop over elements.
+/// Runs all passes except `count.rs`.
 fn rewritten(mut program: Program, mut after: impl FnMut(&str, &Program)) -> Program {
     let [regularize, fold, coalesce, gather] = STEPS;
     for _ in 0..ROUNDS {
@@ -55,7 +56,8 @@ fn rewritten(mut program: Program, mut after: impl FnMut(&str, &Program)) -> Pro
     program
 }
 
-/// Stops at the pass that breaks an invariant. The check at the end of the pipeline runs in all builds.
+/// In debug builds, panics if a pass has broken an invariant of the program. In release builds, only
+/// the check at the end of the pipeline runs.
 fn debug_check(program: &Program, ty: &Datatype) {
     if cfg!(debug_assertions)
         && let Err(error) = verify::verify(program, ty.size() as u64)

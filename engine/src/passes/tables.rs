@@ -10,9 +10,11 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns regular lists into tables, and regular tables into loops. Returns whether the program changed.
+/// Turns ragged lists with equal lengths into tables, and tables with constant steps into loops.
+/// Returns true if the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
-    // Most types have no table, and rebuilding a program costs two allocations.
+    // Test this first, because most types have no table or list, and rebuilding a program costs two
+    // allocations.
     if !program.nodes().iter().any(|n| matches!(n.op, Op::Table { .. } | Op::Ragged { .. })) {
         return false;
     }
@@ -94,16 +96,17 @@ fn ragged(
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
 }
 
-/// Maximum number of copies that are listed one by one: 64 KiB of the widest entries.
+/// Maximum number of copies for which a table lists every copy: 64 KiB of 64-bit entries.
 const COPIES: u64 = 8192;
 
-/// Maximum average number of copies per entry for which copies are listed one by one.
+/// Maximum average number of copies per entry for which a table lists every copy.
 const SHARE: u64 = 8;
 
-/// Returns the position of each copy in a list of unequal rows, in units of `scale`. The result is the
-/// table of a nest, which one kernel call executes. Otherwise each row of one or a few blocks would
-/// take a call (`typepack-bench guidelines`, seed 2: 10 to 50 times the time of a hand-written loop).
-/// Returns `None` for long lists and long rows, which `exec/` executes row by row.
+/// Returns a table with the position of every copy in a list of unequal rows, in units of `scale`. A
+/// nest over this table executes in one kernel call. Without the table, each row of one or a few blocks
+/// would take a call; that took 10 to 50 times as long as a hand-written loop (`typepack-bench
+/// guidelines`, seed 2). Returns `None` for long lists and for long rows, which `exec/` executes row by
+/// row.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
@@ -111,8 +114,8 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     }
     let step = match scale {
         0 => (stride == 0).then_some(0)?,
-        // The code uses `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder
-        // is 0.
+        // `wrapping_rem` is used because the remainder of `i64::MIN / -1` is 0, but computing it with
+        // `%` would overflow.
         _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
         _ => return None,
     };
@@ -125,9 +128,9 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     Some(Table::new(&copies))
 }
 
-/// Turns a short list of runs into the sequence to which a struct of these runs lowers. So the list
-/// and the struct become the same window. If the runs are too far apart, `gather.rs` makes the list
-/// again.
+/// Turns a short list of runs into a sequence of blocks. A struct of the same runs lowers to the same
+/// sequence, so the list and the struct become the same window. If the runs are too far apart for a
+/// window, `gather.rs` turns the sequence into a list again.
 fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
     builder.changed = true;
     let each = builder.node(body).bytes;
@@ -143,8 +146,9 @@ fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: 
     builder.push(bytes, Op::Seq { parts })
 }
 
-/// Returns length and step of the rows if the table consists of two or more rows of equal length and
-/// step. The starts of the rows form a new table, which the next round examines.
+/// Returns the length and the step of the rows, if the table consists of at least two rows with the
+/// same length and the same step. The starts of the rows become a new table, which the next round
+/// examines.
 fn rows(entries: &Table) -> Option<(usize, i64)> {
     if entries.len() < 4 {
         return None;
@@ -157,15 +161,16 @@ fn rows(entries: &Table) -> Option<(usize, i64)> {
     equal.then_some((row, step))
 }
 
-/// Maximum number of loops into which a table is cut.
+/// Maximum number of loops into which a table is divided.
 const STRETCHES: usize = 4;
 
-/// Minimum number of entries per loop if there are several loops: with fewer entries the loops' own
-/// cost shows.
+/// Minimum average number of entries per loop, if a table is divided into several loops. With fewer
+/// entries, the time to start the loops becomes noticeable.
 const STRETCH: usize = 8;
 
-/// Cuts a table into as few stretches of constant step as possible: first entry, number of entries,
-/// step. Returns `None` if the table needs more than [`STRETCHES`] stretches, or short ones.
+/// Divides a table into stretches of constant step. Each stretch consists of its first entry, the
+/// number of its entries, and the step. Returns `None` if there are more than [`STRETCHES`] stretches,
+/// or if the stretches are too short.
 fn stretches(entries: &Table) -> Option<SmallVec<[(i64, u64, i64); STRETCHES]>> {
     let mut found: SmallVec<[(i64, u64, i64); STRETCHES]> = SmallVec::new();
     let mut next = 0;

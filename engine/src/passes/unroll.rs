@@ -1,25 +1,25 @@
-//! Turns sequences of a few short loops into sequences of blocks, if the blocks form a window.
+//! Unrolls a sequence of a few short loops into a sequence of blocks, if the blocks form a window.
 //!
-//! `gather.rs` uses this file once, after the rounds. A part of a sequence costs a kernel call for each
-//! element. A call takes 20 to 50 ns; in that time a window moves hundreds of bytes. Example: `struct
-//! {int a[15] every 20 bytes; int b}` took 50 ns per element as two parts; as a window it takes one
-//! move per int (`typepack-bench guidelines`, seed 2). Unrolling is not part of the rounds, because a
-//! sequence that is spliced into a longer one should have as few parts as possible. `README.md` lists
-//! the rules by number.
+//! `gather.rs` uses this file once, after the rounds of the other passes. Executing a sequence that is
+//! not a window takes one kernel call per part and element. A call takes 20 to 50 ns; in that time a
+//! window moves hundreds of bytes. Example: `struct {int a[15] every 20 bytes; int b}` took 50 ns per
+//! element as a sequence of two parts. As a window, it takes one move per int (`typepack-bench
+//! guidelines`, seed 2). The rounds do not unroll, because a sequence should have as few parts as
+//! possible when it is spliced into a longer one. `README.md` lists the rules by number.
 
 use super::{Builder, moved};
 use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// Maximum number of levels that are opened. Each level has at least two operands, so a sixth level
-/// would make more runs than a window holds.
+/// Maximum number of levels to unroll. Each level has at least two operands, so a sixth level would
+/// make more runs than a window can hold.
 const LEVELS: usize = 5;
 
 type Edges = SmallVec<[Edge; WINDOW_RUNS]>;
 
-/// Returns the blocks of `parts` in order, with touching blocks merged and the first at 0, and the
-/// position of the first. Returns `None` if all parts are blocks already, or if the blocks do not form
-/// a window.
+/// Returns the offset of the first block of `parts`, and a sequence of all blocks in order. Blocks that
+/// touch are joined, and offsets are relative to the first block. Returns `None` if all parts are
+/// blocks already, or if the blocks do not form a window.
 pub(super) fn unrolled(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Box<[Part]>)> {
     let first = parts.iter().map(|part| part.edge);
     if parts.len() > WINDOW_RUNS || first.clone().all(|edge| is_block(builder, edge)) {
@@ -39,8 +39,8 @@ fn is_block(builder: &Builder, edge: Edge) -> bool {
     builder.node(edge).op.is_block()
 }
 
-/// Replaces each edge that is not a block by the edges of its operands; `None` if the result is too
-/// long.
+/// Replaces each edge that is not a block by the edges to its operands. Returns `None` if the result
+/// has too many edges for a window, or if there is a ragged list.
 fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let mut opened = Edges::new();
     for &edge in edges {
@@ -64,7 +64,7 @@ fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(opened)
 }
 
-/// Computes the result of [`unrolled`] from blocks.
+/// Computes the result of [`unrolled`] from the unrolled blocks.
 fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> {
     let first = blocks[0].offset;
     let mut runs: SmallVec<[(i64, u64); WINDOW_RUNS]> = SmallVec::new();
@@ -81,7 +81,8 @@ fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> 
         let end = at.checked_add_unsigned(bytes);
         at >= -WINDOW_SPAN && end.is_some_and(|end| end <= WINDOW_SPAN)
     };
-    // If the rounds ended early, all blocks may touch. This function does not handle that case.
+    // If the rounds stopped at their maximum number, all blocks may touch and form a single run, which
+    // is not a sequence.
     if runs.len() < 2 || !runs.iter().all(fits) {
         return None;
     }

@@ -1,8 +1,9 @@
-//! The table of constructors: the name, the parameters and the call of each constructor, and the
-//! functions that return the call of a type.
+//! The table of constructors, with the name, the parameters and the maker function of each constructor;
+//! and the functions that return the constructor call of a given type.
 //!
-//! `parse.rs` and `print.rs` know no particular constructor. To add a constructor, add a row to
-//! [`ROWS`] and an arm to [`call`]; a test checks that the two agree.
+//! `parse.rs` and `print.rs` work with this table and contain no code for a particular constructor. To
+//! add a constructor, add a row to [`ROWS`] and an arm to [`call`]; a test checks that the row and the
+//! arm agree.
 
 use crate::datatype::{
     Binding, Call, Constructor, DEFAULT_ARGUMENT, Datatype, Distribution, F90, Order, UNDEFINED,
@@ -13,9 +14,9 @@ use crate::table::Table;
 /// The form of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One number, or one of the words that the parameter defines.
+    /// One number, or a word that the parameter defines for a number.
     Number,
-    /// A list of numbers or words.
+    /// A list of numbers and of such words.
     Numbers,
     /// A type.
     Type,
@@ -23,17 +24,17 @@ pub(crate) enum Kind {
     Types,
 }
 
-/// Words that stand for numbers.
+/// Words that stand for numbers, with these numbers.
 type Words = &'static [(&'static str, i64)];
 
 /// A parameter of a constructor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// The name that the engine's errors use.
+    /// The name of the parameter, which the engine's errors also use.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) words: Words,
-    /// True if the parameter accepts words but no numbers.
+    /// True if the parameter accepts only words.
     pub(crate) words_only: bool,
 }
 
@@ -68,7 +69,7 @@ const ARGUMENTS: Parameter = Parameter {
     words_only: false,
 };
 
-/// Makes the parameter of a Fortran 90 kind: a number that may be left undefined.
+/// Returns the parameter of a Fortran 90 kind: a number or the word `undefined`.
 const fn digits(name: &'static str) -> Parameter {
     Parameter {
         name,
@@ -82,7 +83,7 @@ const fn part(name: &'static str) -> Parameter {
     Parameter { name, kind: Kind::Type, words: &[], words_only: false }
 }
 
-/// The value of an argument, in the form that its parameter asks for.
+/// The value of an argument. The variant corresponds to the kind of the parameter.
 #[derive(Debug)]
 pub(crate) enum Value {
     Number(i64),
@@ -91,12 +92,13 @@ pub(crate) enum Value {
     Types(Vec<Datatype>),
 }
 
-/// All values of a call, one for each parameter of its row.
+/// The values of all arguments of a call, in the order of the row's parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Values(pub(crate) Vec<Value>);
 
-/// The parser reads each value according to its parameter's kind, so a value always has the kind of its
-/// row. The test `every_row_builds` checks that each row's function asks for the kinds of the row.
+/// The text of a panic that cannot happen. The parser reads each value according to the kind of its
+/// parameter, so a value always has the kind that the row states. The test `every_row_builds` checks
+/// that each row's function asks for the kinds that the row states.
 const KIND: &str = "a value has another kind than its row";
 
 impl Values {
@@ -108,7 +110,8 @@ impl Values {
         if let Value::Numbers(list) = &self.0[index] { list } else { unreachable!("{KIND}") }
     }
 
-    /// Returns a number that the call takes as an `int`.
+    /// Returns the number at `index` as an `i32`. The MPI calls take this argument as an `int`, and the
+    /// error for larger numbers names `name`.
     fn small(&self, index: usize, name: &'static str) -> Result<i32> {
         narrow(name, self.number(index))
     }
@@ -141,7 +144,8 @@ fn narrow(name: &'static str, number: i64) -> Result<i32> {
 }
 
 fn distribution(value: &i64) -> Result<Distribution> {
-    // The parameter accepts only words, and each word is a distribution.
+    // The parameter accepts only words, and each of its words is a distribution, so this conversion
+    // succeeds.
     i32::try_from(*value).ok().and_then(Distribution::from_abi_value).ok_or_else(|| {
         let detail = format!("{value} is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE");
         Error::new(ErrorKind::Argument, "distributions", detail)
@@ -150,7 +154,7 @@ fn distribution(value: &i64) -> Result<Distribution> {
 
 fn structured(values: &Values) -> Result<Datatype> {
     let (lengths, at, types) = (values.numbers(0), values.numbers(1), values.types(2));
-    // Only the MPI-1 call accepts bound markers.
+    // Bound markers (`lb`, `ub`) are allowed only in the struct call of MPI-1.
     if types.iter().any(|ty| ty.as_named().is_some_and(|named| named.is_marker())) {
         return Datatype::type_struct(lengths, at, types, Binding::C);
     }
@@ -181,7 +185,7 @@ fn value_index(values: &Values) -> Result<Datatype> {
     })
 }
 
-/// A constructor.
+/// A constructor: its name, its parameters, and the function that makes a type from their values.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -189,7 +193,7 @@ pub(crate) struct Row {
     pub(crate) make: fn(&Values) -> Result<Datatype>,
 }
 
-/// All constructors.
+/// All constructors, one row each.
 pub(crate) static ROWS: &[Row] = &[
     Row { name: "dup", parameters: &[OLD], make: |v| Ok(v.ty(0).dup()) },
     Row {
@@ -274,8 +278,8 @@ pub(crate) static ROWS: &[Row] = &[
     Row { name: "value_index", parameters: &[part("value"), part("index")], make: value_index },
 ];
 
-/// Returns the constructor that `word` names: by its name in the table, or by its C name with
-/// `MPI_Type_` or `MPI_Type_create_` in front.
+/// Returns the constructor with the name `word`. `word` is the name in the table or the C name, in
+/// which `MPI_Type_` or `MPI_Type_create_` comes before that name.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let lower = word.to_ascii_lowercase();
     let short = lower.strip_prefix("mpi_type_").unwrap_or(&lower);
@@ -307,19 +311,19 @@ pub enum Argument<'a> {
     Number(i64),
     /// A word that stands for a number, such as `default`.
     Word(&'static str),
-    /// A list that the tree stores as a table.
+    /// A list of numbers that the tree stores as a table.
     Table(&'a Table),
-    /// A list.
+    /// A list of numbers that the tree stores as a slice.
     Numbers(&'a [i64]),
     /// The old type.
     Type(&'a Datatype),
-    /// The types of a struct.
+    /// A list of types, which only a struct has.
     Types(&'a [Datatype]),
-    /// A short list; the entries are already text.
+    /// A short list whose entries are already converted to text.
     Texts(Vec<String>),
 }
 
-/// Returns the arguments of a composite call.
+/// Returns the arguments of the call that made a composite.
 fn composite(call: &Call) -> Vec<Argument<'_>> {
     let digits = |number: i32| match number {
         UNDEFINED => Argument::Word("undefined"),
@@ -362,8 +366,8 @@ fn order(order: Order) -> Argument<'static> {
     })
 }
 
-/// Returns the call that made `ty`: the constructor's name and its arguments, in the order of its row.
-/// Returns `None` for named types.
+/// Returns the call that made `ty`: the name of the constructor and its arguments, in the order of the
+/// row's parameters. Returns `None` for named types.
 pub fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
     use Argument::{Number, Numbers, Table, Type, Types};
     let constructor = ty.constructor();
@@ -401,9 +405,11 @@ mod tests {
     use super::*;
     use crate::named::Named;
 
-    /// Returns arguments that fit every row: lists of two ones, and 1 for a number.
+    /// Returns arguments that the constructor of `row` accepts. Most numbers are 1, and most lists
+    /// consist of two ones.
     fn sample(row: &Row) -> Values {
-        // No named pair has two members of this type.
+        // The type is `int64_t`, because no named pair consists of two `int64_t`. For the members of a
+        // named pair, `value_index` would return that pair instead of a composite.
         let int = || Datatype::named(Named::INT64_T);
         let value = |parameter: &Parameter| match parameter.kind {
             Kind::Number if parameter.name == "rank" => Value::Number(0),

@@ -1,14 +1,13 @@
-//! The error of a text that is not a type, with its position.
+//! Defines the error for a text that is not a type. The error contains the position in the text.
 //!
-//! `reader.rs` and `parse.rs` make these errors. The one-line form states line and column;
-//! [`ParseError::render`]
-//! draws the line with carets below the position.
+//! `reader.rs`, `parse.rs` and `file.rs` make these errors. The one-line form states the line and the
+//! column. [`ParseError::render`] also draws the line, with carets below the position.
 
 use memchr::{memchr, memchr_iter, memrchr};
 use std::fmt;
 use std::ops::Range;
 
-/// The error of a text that is not a type: what is wrong and where.
+/// The error for a text that is not a type: what is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     pub(crate) message: String,
@@ -18,7 +17,8 @@ pub struct ParseError {
     refusal: Option<crate::Error>,
 }
 
-/// Characters of the line that [`ParseError::render`] shows before and after the position.
+/// Maximum number of characters of the line that [`ParseError::render`] shows before the position, and
+/// after it.
 const SHOWN: usize = 60;
 
 impl ParseError {
@@ -33,24 +33,25 @@ impl ParseError {
         }
     }
 
-    /// Makes the error of a constructor that refused its arguments.
+    /// Makes the error for a constructor that refused its arguments.
     pub(crate) fn refused(text: &str, span: Range<usize>, name: &str, error: crate::Error) -> Self {
         let mut refused = Self::new(text, span, format!("{name}: {error}"));
         refused.refusal = Some(error);
         refused
     }
 
-    /// Returns the range of bytes that is wrong; an empty range at the end of the text.
+    /// Returns the range of the bytes that are wrong. If the text ends too early, the range is empty
+    /// and lies at the end of the text.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// Returns the line, counted from 1.
+    /// Returns the number of the line, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the column in characters, counted from 1.
+    /// Returns the column: the number of the character within the line, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -60,13 +61,14 @@ impl ParseError {
         &self.message
     }
 
-    /// Returns the engine's error if the text was well-formed and a constructor refused its arguments.
+    /// Returns the engine's error if a constructor refused its arguments; `None` if the text itself
+    /// was wrong.
     pub fn refusal(&self) -> Option<&crate::Error> {
         self.refusal.as_ref()
     }
 
-    /// Returns the message and the line of `text` (the text that was parsed) with carets below the
-    /// position:
+    /// Returns the message, the wrong line of the text, and a line with carets below the position.
+    /// `text` must be the text that was parsed.
     ///
     /// ```text
     /// 1:15: expected `,` and then `stride`, found `1024`
@@ -95,7 +97,7 @@ impl ParseError {
     }
 }
 
-/// Returns `text` up to its first line feed.
+/// Returns `text` up to its first line feed, or all of it.
 pub(crate) fn first_line(text: &str) -> &str {
     &text[..memchr(b'\n', text.as_bytes()).unwrap_or(text.len())]
 }
@@ -105,7 +107,7 @@ fn last_line(text: &str) -> &str {
     &text[memrchr(b'\n', text.as_bytes()).map_or(0, |at| at + 1)..]
 }
 
-/// Replaces a control character by a space: it would shift the carets.
+/// Replaces a control character by a space. A control character would shift the carets.
 fn plain(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }

@@ -11,9 +11,9 @@
 //! count = 4                             # optional, 1
 //! ```
 //!
-//! `parse.rs` parses the expressions; errors state the position in the file. Names are resolved with a
-//! list on the heap, and every type is built after the types that it uses. A name that depends on
-//! itself is refused, and the error shows the cycle.
+//! `parse.rs` parses the expressions. The errors state the position in the file. This file builds
+//! every type after the types that it uses, without recursion. If a name depends on itself, parsing
+//! fails and the error shows the cycle.
 
 use super::reader::Reader;
 use super::{ParseError, parse, parse_in};
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use toml::Spanned;
 
-/// A file of types: named types, and layouts.
+/// The content of a file: named types, and layouts.
 #[derive(Clone, Debug)]
 pub struct File {
     types: BTreeMap<String, Datatype>,
@@ -34,7 +34,7 @@ pub struct File {
 /// One layout of a file: a type and a number of elements.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The name, or the expression if the layout has no name.
+    /// The name of the layout, or its expression if it has no name.
     pub name: String,
     /// The type.
     pub datatype: Datatype,
@@ -42,7 +42,8 @@ pub struct Layout {
     pub count: u64,
 }
 
-/// The error of a file: invalid TOML, or a wrong expression. The position is the position in the file.
+/// The error for a file: invalid TOML, or a wrong expression. The error contains the position in the
+/// file.
 pub type FileError = ParseError;
 
 #[derive(Deserialize)]
@@ -68,8 +69,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Returns the first error with its position: invalid TOML, an unknown key, a wrong expression, a
-    /// name that is not valid or depends on itself, a negative count.
+    /// Returns the first error and its position: invalid TOML, an unknown key, a wrong expression, a
+    /// name that is invalid or depends on itself, or a negative count.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let raw: Raw = toml::from_str(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
@@ -98,12 +99,12 @@ impl File {
         Ok(Self { types: scope.into_iter().collect(), layouts })
     }
 
-    /// Returns the type with this name.
+    /// Returns the type that the file defines under this name.
     pub fn get(&self, name: &str) -> Option<&Datatype> {
         self.types.get(name)
     }
 
-    /// Returns all named types, ordered by name.
+    /// Returns all named types with their names, ordered by name.
     pub fn types(&self) -> impl ExactSizeIterator<Item = (&str, &Datatype)> {
         self.types.iter().map(|(name, ty)| (name.as_str(), ty))
     }
@@ -117,7 +118,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Returns a [`ParseError`] as [`parse`] does.
+    /// Returns the errors of [`parse`].
     pub fn expression(&self, text: &str) -> Result<Datatype, ParseError> {
         if self.types.is_empty() {
             return parse(text);
@@ -129,13 +130,14 @@ impl File {
 
 type Definitions = BTreeMap<Spanned<String>, Spanned<String>>;
 
-/// Builds every named type after the types that it uses.
+/// Builds all named types. Each type is built after the types that it uses.
 fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>, FileError> {
     let by_name: HashMap<&str, &Spanned<String>> =
         types.iter().map(|(name, value)| (name.get_ref().as_str(), value)).collect();
     let mut scope = HashMap::new();
     for start in types.keys() {
-        // Each entry is a name and the names it uses that are not resolved yet.
+        // The names on the path from `start` to the name that is being resolved. Each entry also has
+        // the names used by that name which were not visited yet.
         let mut path: Vec<(&str, std::vec::IntoIter<&str>)> = Vec::new();
         let mut next = Some(start.get_ref().as_str());
         while next.is_some() || !path.is_empty() {
@@ -165,7 +167,7 @@ fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>,
     Ok(scope)
 }
 
-/// Returns the words of an expression. They include all names that the expression may use.
+/// Returns all words of an expression. Every name that the expression uses is one of these words.
 fn words(expression: &str) -> impl Iterator<Item = &str> {
     let mut reader = Reader::new(expression);
     std::iter::from_fn(move || {
@@ -182,15 +184,15 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Clips `span` to `text`, at character boundaries.
+/// Moves both ends of `span` into `text`, to character boundaries.
 fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     let floor = |at: usize| (0..=at.min(text.len())).rev().find(|&i| text.is_char_boundary(i));
     let (start, end) = (floor(span.start).unwrap_or(0), floor(span.end).unwrap_or(0));
     start..end.max(start)
 }
 
-/// Moves an error of the expression `value` to its position in the file. If the string contains
-/// escapes, positions inside it cannot be computed, and the error marks the whole string.
+/// Returns an error of the expression `value` with its position in the file. If the string contains
+/// escapes, the function cannot compute positions inside it, and the error marks the whole string.
 fn moved(text: &str, value: &Spanned<String>, error: ParseError) -> FileError {
     let outer = inside(text, value.span());
     let verbatim = memmem::find(text[outer.clone()].as_bytes(), value.get_ref().as_bytes());

@@ -1,13 +1,13 @@
 //! Datatypes as text: one-line expressions, and files that name them.
 //!
-//! Command lines, golden files and benches make types from text, and print types as text. Everything
-//! that an expression can say is a constructor call; this module computes nothing but integers.
+//! Command lines, golden files and benches read types from text and print types as text. An expression
+//! consists of constructor calls and of integer arithmetic in their arguments.
 //!
-//! - `constructors.rs`: the table of constructors, with the name and parameters of each
-//! - `reader.rs`: words, numbers, lists
-//! - `parse.rs`: expressions to types; `print.rs`: types to expressions
-//! - `error.rs`: what is wrong and where, drawn with carets
-//! - `file.rs`: TOML files of named types and layouts (feature `text-file`)
+//! - `constructors.rs`: the table of constructors, with the name and the parameters of each constructor
+//! - `reader.rs`: reads words, numbers and lists
+//! - `parse.rs`: turns expressions into types; `print.rs`: turns types into expressions
+//! - `error.rs`: errors, with the wrong place of the text marked by carets
+//! - `file.rs`: reads TOML files of named types and layouts (feature `text-file`)
 //!
 //! # Grammar
 //!
@@ -27,11 +27,12 @@
 //! factor   = digits | "-" factor | "(" number ")"    digits may contain `_`
 //! ```
 //!
-//! `#` begins a comment, which ends with the line. Letter case does not matter, except in bound names.
-//! Constructors may have their C names (`MPI_Type_create_hvector`). The arguments are those of the MPI
-//! calls, without the counts that the lists imply; the old type is the last argument. Words are `C` and
-//! `Fortran`, `block`, `cyclic`, `none` and `default` (darray), `undefined` (f90_real). The text does
-//! not state in which form a call decodes (`int` or large counts):
+//! `#` begins a comment, which extends to the end of the line. Letter case does not matter, except in
+//! bound names. A constructor may have its C name (`MPI_Type_create_hvector`). The arguments are those
+//! of the MPI call, without the counts that are the lengths of lists. The old type is the last
+//! argument. Words for numbers are `C` and `Fortran` (subarray, darray), `block`, `cyclic`, `none` and
+//! `default` (darray), and `undefined` (f90_real). The text does not record whether a call was made
+//! with `int` or with large counts, which matters for decoding. Examples:
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -44,8 +45,9 @@
 //! # Ok::<(), typepack_engine::text::ParseError>(())
 //! ```
 //!
-//! Only memory limits the nesting of types. [`MAX_PARENTHESES`] limits the nesting of parentheses in
-//! numbers, [`MAX_ENTRIES`] the entries of all lists of a text.
+//! Types may be nested as deeply as memory allows. [`MAX_PARENTHESES`] limits the nesting of
+//! parentheses in numbers, and [`MAX_ENTRIES`] limits the number of entries of all lists of a text
+//! together.
 
 pub(crate) mod constructors;
 mod error;
@@ -64,7 +66,7 @@ pub use print::{abridge, print};
 /// Maximum number of entries in all lists of one text together.
 pub const MAX_ENTRIES: usize = 1 << 24;
 
-/// Maximum nesting of parentheses and signs within a number.
+/// Maximum nesting depth of parentheses and signs within a number.
 pub const MAX_PARENTHESES: usize = 64;
 
 impl std::str::FromStr for crate::Datatype {

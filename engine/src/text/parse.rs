@@ -1,8 +1,8 @@
 //! Parses expressions to types.
 //!
-//! `reader.rs` reads numbers and lists; `constructors.rs` says which arguments to read. Open
-//! constructor calls are stored in a list on the heap, because an expression may be nested as deeply as
-//! it is long.
+//! `reader.rs` reads numbers and lists. The table in `constructors.rs` defines the arguments of each
+//! constructor. An expression may be nested so deeply that recursion would overflow the stack, so the
+//! parser keeps its open constructor calls in a list on the heap.
 
 use super::ParseError;
 use super::constructors::{self, Kind, ROWS, Row, Value, Values};
@@ -23,11 +23,11 @@ pub fn parse(text: &str) -> Result<Datatype, ParseError> {
     parse_in(text, &HashMap::new())
 }
 
-/// Does what [`parse`] does, in a scope of names that are already bound.
+/// Parses a type like [`parse`]. The expression may use the names in `scope`.
 ///
 /// # Errors
 ///
-/// Returns a [`ParseError`] as [`parse`] does.
+/// Returns the errors of [`parse`].
 pub fn parse_in(text: &str, scope: &HashMap<String, Datatype>) -> Result<Datatype, ParseError> {
     let mut parser = Parser { reader: Reader::new(text), outer: scope, bound: HashMap::new() };
     loop {
@@ -51,7 +51,7 @@ pub fn parse_in(text: &str, scope: &HashMap<String, Datatype>) -> Result<Datatyp
     }
 }
 
-/// Returns the named type for `word`: its MPI name, with or without `MPI_`, or its Rust name.
+/// Returns the named type with the name `word`: its MPI name, with or without `MPI_`, or its Rust name.
 pub(crate) fn named(word: &str) -> Option<Named> {
     const RUST: [(&str, Named); 11] = [
         ("i8", Named::I8),
@@ -75,7 +75,7 @@ pub(crate) fn named(word: &str) -> Option<Named> {
         .or_else(|| RUST.iter().find(|(name, _)| *name == word).map(|(_, named)| *named))
 }
 
-/// Returns the reason why `name` cannot be bound, or `None` if it can.
+/// Returns the reason why `name` cannot be bound, or `None` if it can be bound.
 pub(crate) fn unbindable(name: &str) -> Option<String> {
     if name.starts_with(|c: char| c.is_ascii_digit())
         || name.is_empty()
@@ -107,13 +107,14 @@ struct Call {
     start: usize,
     values: Values,
     spans: Vec<Range<usize>>,
-    /// The list of types that is being read, and the number of copies of its next type.
+    /// While the call's list of types is read: the types so far, and the number of copies of the next
+    /// type.
     types: Option<(Vec<Datatype>, usize)>,
     argument_start: usize,
 }
 
 impl Parser<'_> {
-    /// Reads `name =`, if the text continues with a binding.
+    /// If the text continues with a binding, reads `name =` and returns the name.
     fn binding(&mut self) -> Result<Option<String>, ParseError> {
         let start = self.reader.position();
         let word = self.reader.peek_word();
@@ -137,7 +138,8 @@ impl Parser<'_> {
         let mut calls: Vec<Call> = Vec::new();
         loop {
             let mut finished = self.begin(&mut calls)?;
-            // Deliver a finished type to the call that waits for it. This may finish that call in turn.
+            // The finished type is an argument of the innermost open call. It may be the last argument;
+            // then that call is finished too, and its type goes to the next open call.
             while let Some(ty) = finished.take() {
                 let Some(call) = calls.last_mut() else { return Ok(ty) };
                 self.deliver(call, ty)?;
@@ -149,7 +151,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a name, or opens a call. Returns a type if the type is already complete.
+    /// Reads a named type, a bound name, or the beginning of a constructor call. Returns the type if it
+    /// is already complete. Otherwise pushes the open call to `calls`.
     fn begin(&mut self, calls: &mut Vec<Call>) -> Result<Option<Datatype>, ParseError> {
         let start = self.reader.position();
         let word = self.reader.peek_word();
@@ -207,7 +210,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads arguments up to the next type (returns false) or up to the end of the call (returns true).
+    /// Reads the arguments of `call`. Returns false if the next argument is a type, which the caller
+    /// must read, and true after the last argument.
     fn read_arguments(&mut self, call: &mut Call) -> Result<bool, ParseError> {
         if call.types.is_some() {
             return self.next_of_list(call);
@@ -241,8 +245,9 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Continues a list of types. Reads copies and a type (returns false), or the end of the list and
-    /// then the arguments after it, as `read_arguments` does.
+    /// Continues a list of types. Returns false if the list continues with a type; the function has
+    /// then read the number of its copies. At the end of the list, reads the remaining arguments and
+    /// returns the result of `read_arguments`.
     fn next_of_list(&mut self, call: &mut Call) -> Result<bool, ParseError> {
         if self.reader.accept("]") {
             let (types, _) = call.types.take().unwrap_or_default();
@@ -250,7 +255,7 @@ impl Parser<'_> {
             call.spans.push(self.reader.since(call.argument_start));
             return self.read_arguments(call);
         }
-        // `2int` is a type, `2 x int` is two copies of a type.
+        // The word `2int` is a named type, whereas `2 x int` means two copies of a type.
         let is_named = named(self.reader.peek_word()).is_some();
         let copies = if is_named { 1 } else { self.reader.copies()? };
         if let Some((_, next)) = &mut call.types {
@@ -269,7 +274,7 @@ impl Parser<'_> {
     }
 }
 
-/// Clips a word to a length that suits a message.
+/// Shortens a word to a length that fits in a message.
 fn clipped(word: &str) -> String {
     // Words are ASCII, so any index is a character boundary.
     if word.len() > 40 { format!("{}…", &word[..40]) } else { word.to_owned() }
@@ -290,7 +295,7 @@ fn nearest(word: &str, names: impl Iterator<Item = String>) -> String {
         .map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
 }
 
-/// Returns the number of insertions, deletions and replacements that turn `a` into `b`.
+/// Returns the least number of insertions, deletions and replacements that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,8 +1,9 @@
 //! Prints types as expressions.
 //!
-//! This file is the inverse of `parse.rs`. [`print()`] writes every argument and binds a name to each
-//! type that is used in several places. So the text is as small as the tree, and the tree that is
-//! parsed from it shares the same subtrees. [`abridge`] prints for people and leaves out long parts.
+//! [`print()`] is the inverse of `parse.rs`. It writes every argument, and it binds a name to each
+//! type that is used in several places. So the text is about as small as the tree, and parsing the
+//! text gives a tree that shares the same subtrees. [`abridge`] prints a type for people and leaves
+//! out long parts.
 
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
@@ -11,22 +12,22 @@ use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Number of list entries that [`abridge`] shows.
+/// Maximum number of list entries that [`abridge`] shows.
 const SHOWN: usize = 6;
-/// Number of types that [`abridge`] shows.
+/// Maximum number of derived types that [`abridge`] shows.
 const TYPES: usize = 24;
-/// Number of levels that [`abridge`] shows.
+/// Maximum number of levels that [`abridge`] shows.
 const LEVELS: usize = 8;
 
-/// Returns the word for a named type: its MPI name without the prefix, in lower case.
+/// Returns the word for a named type. It is the MPI name without the prefix, in lower case.
 pub fn word(named: Named) -> String {
     named.name().trim_start_matches("MPI_").to_ascii_lowercase()
 }
 
 /// Prints `ty` as an expression; [`parse`](super::parse) turns the expression into an equal tree.
 ///
-/// The length of the text is proportional to the tree and its index arrays. Sequences of equal or
-/// equally distant numbers are written as copies and ranges.
+/// The length of the text is at most proportional to the sizes of the tree and of its index lists.
+/// Sequences of equal numbers are written as copies, and sequences with a constant step as ranges.
 pub fn print(ty: &Datatype) -> String {
     let (order, uses) = uses(ty);
     let mut names = HashMap::new();
@@ -44,8 +45,9 @@ pub fn print(ty: &Datatype) -> String {
     text
 }
 
-/// Returns all derived types in `ty`, including `ty`, each once, parts before wholes; and how often
-/// each is used (adjacent copies in a struct count once).
+/// Returns all derived types in `ty`, including `ty` itself, each of them once and after the types
+/// that it contains. Also returns how often each type is used; adjacent copies in a struct count as
+/// one use.
 fn uses(ty: &Datatype) -> (Vec<&Datatype>, HashMap<*const (), usize>) {
     let mut order = Vec::new();
     let mut uses: HashMap<*const (), usize> = HashMap::new();
@@ -134,8 +136,8 @@ fn expression(ty: &Datatype, names: &HashMap<*const (), String>, out: &mut Strin
     }
 }
 
-/// Writes a list. Three or more equal numbers become copies, four or more equally distant numbers
-/// become a range.
+/// Writes a list. Three or more equal numbers are written as copies. Four or more numbers with a
+/// constant step are written as a range.
 fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
     out.push('[');
     let step = |i: usize| i128::from(get(i + 1)) - i128::from(get(i));
@@ -156,13 +158,15 @@ fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
         if run >= 3 && distance == 0 {
             let _ = write!(out, "{run} x {first}");
         } else if run >= 4 {
-            // The end is one past the last number, in the direction of the range.
+            // The end of a range is exclusive, so write the number after the last one, in the
+            // direction of the step.
             let _ = write!(out, "{first}..{}", i128::from(get(end - 1)) + distance.signum());
             if distance != 1 {
                 let _ = write!(out, " step {distance}");
             }
         } else {
-            // The rest of a short run may be the start of a longer run.
+            // The run is too short for copies or a range. Write only its first number, because the
+            // others may belong to a longer run.
             end = at + 1;
             let _ = write!(out, "{first}");
         }
@@ -171,7 +175,8 @@ fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
     out.push(']');
 }
 
-/// Prints `ty` as a short expression for people: long lists, wide structs and deep trees end in `…`.
+/// Prints `ty` as a short expression for people. `…` replaces the rest of long lists, wide structs
+/// and deep trees.
 pub fn abridge(ty: &Datatype) -> String {
     enum Part<'a> {
         Type(&'a Datatype, usize),
@@ -239,7 +244,8 @@ pub fn abridge(ty: &Datatype) -> String {
     out
 }
 
-/// Prints the first entries of a list, and the number of entries if not all are shown.
+/// Returns the text of the first entries of a list. If the text leaves out entries, it also states
+/// their total number.
 pub fn abridged_list(table: &Table) -> String {
     let mut text = String::new();
     if table.len() <= 64 {

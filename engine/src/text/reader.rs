@@ -1,7 +1,7 @@
-//! Reads words, numbers and lists of a text for `parse.rs`.
+//! Reads words, numbers and lists from a text, for `parse.rs` and `file.rs`.
 //!
-//! The reader has a position and only moves forward. Every error states what was expected at the
-//! position and what was found. Numbers are computed in 128 bits.
+//! The reader has a position in the text and only moves forward. Most errors state what the grammar
+//! expects at the position and what the text contains there. Numbers are computed in 128 bits.
 
 use super::constructors::Parameter;
 use super::error::first_line;
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { text, position: 0, entries: 0 }
     }
 
-    /// Skips white space and comments, and returns the position of the next token.
+    /// Skips white space and comments. Returns the position of the next token.
     pub(crate) fn position(&mut self) -> usize {
         loop {
             let rest = self.text[self.position..].trim_start();
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         start..self.position.max(start)
     }
 
-    /// Makes an error: `expected …, found` the token at the position.
+    /// Returns the error `expected …, found …`, which shows the token at the position.
     pub(crate) fn expected(&mut self, what: impl std::fmt::Display) -> ParseError {
         let rest = self.rest();
         let word = rest.bytes().take_while(|&b| in_word(b)).count();
@@ -87,14 +87,14 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Returns the word at the position (letters, digits, `_`) without moving; empty if there is no
-    /// word.
+    /// Returns the word at the position, without moving past it. A word consists of letters, digits
+    /// and `_`; the result is empty if there is no word.
     pub(crate) fn peek_word(&mut self) -> &'a str {
         let rest = self.rest();
         &rest[..rest.bytes().take_while(|&b| in_word(b)).count()]
     }
 
-    /// Returns the text after `word`, which is at the position.
+    /// Returns the text after `word`. The caller has found `word` at the position.
     pub(crate) fn ahead(&mut self, word: &str) -> &'a str {
         &self.rest()[word.len()..]
     }
@@ -103,12 +103,13 @@ impl<'a> Reader<'a> {
         self.rest().starts_with(token)
     }
 
-    /// Moves past a word that `peek_word` has returned.
+    /// Moves past `word`, which `peek_word` has returned.
     pub(crate) fn skip(&mut self, word: &str) {
         self.position += word.len();
     }
 
-    /// Moves past the next character that is neither space nor comment; returns false at the end.
+    /// Moves past the next character that belongs neither to white space nor to a comment. Returns
+    /// false at the end of the text.
     #[cfg(feature = "text-file")]
     pub(crate) fn skip_character(&mut self) -> bool {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
@@ -116,7 +117,8 @@ impl<'a> Reader<'a> {
         length > 0
     }
 
-    /// Reads a number for the parameter `name`, in 64 bits.
+    /// Reads one number, or a word for a number, as the value of `parameter`. The value must fit in 64
+    /// bits.
     fn value(&mut self, parameter: &Parameter) -> Result<i64> {
         let word = self.peek_word();
         let is_word = |entry: &&(&str, i64)| entry.0.eq_ignore_ascii_case(word);
@@ -141,7 +143,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| self.error(self.since(start), format!("{value} does not fit 64 bits")))
     }
 
-    /// Reads one number or word.
+    /// Reads one number, or a word for a number.
     pub(crate) fn number(&mut self, parameter: &Parameter) -> Result<i64> {
         self.value(parameter)
     }
@@ -176,7 +178,8 @@ impl<'a> Reader<'a> {
         }
         let first = self.expression(&what(parameter), 0)?;
         if parameter.words_only && !self.rest_begins("x") && !self.rest_begins("X") {
-            // Only a number of copies of a word may stand at this position.
+            // A parameter that accepts only words may have a number only before `x`, as the number of
+            // copies.
             let expected = format!("expected {}", what(parameter));
             return Err(self.error(self.since(start), expected));
         }
@@ -209,12 +212,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Accepts `x` after a number. No other token that may follow a number begins with this letter.
+    /// Accepts the `x` between the number of copies and the value. No other token that may follow a
+    /// number begins with this letter.
     fn accept_times(&mut self) -> bool {
         self.accept("x") || self.accept("X")
     }
 
-    /// Reads the `number x` before a type of a list, if it is there, and returns the number of copies.
+    /// Reads the optional `number x` before a type in a list. Returns the number of copies.
     pub(crate) fn copies(&mut self) -> Result<usize> {
         let start = self.position();
         let mut copies = 1;
@@ -225,7 +229,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.count_entries(copies, start)?;
-        // `count_entries` checked that the number is between 0 and the limit.
+        // `count_entries` has checked that the number is not negative and not above the limit.
         Ok(copies as usize)
     }
 
@@ -247,7 +251,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a sum of products. An error says that `what` was expected if no number begins here.
+    /// Reads a sum of products. If no number begins at the position, the error says that `what` was
+    /// expected.
     fn expression(&mut self, what: &str, depth: usize) -> Result<i128> {
         let start = self.position();
         let mut sum = self.product(what, depth)?;
@@ -274,7 +279,8 @@ impl<'a> Reader<'a> {
         Ok(product)
     }
 
-    /// Reads a factor. Recurses into parentheses and signs, at most [`MAX_PARENTHESES`] deep.
+    /// Reads a factor of a product. The function recurses for parentheses and signs, at most
+    /// [`MAX_PARENTHESES`] levels deep.
     fn factor(&mut self, what: &str, depth: usize) -> Result<i128> {
         let start = self.position();
         let bracket = self.accept("(");
@@ -300,14 +306,15 @@ impl<'a> Reader<'a> {
             return Err(self.expected(what));
         }
         if rest.starts_with("0x") || rest.starts_with("0X") {
-            // The text is a hexadecimal number and not the copies `0 x 10`: a list of 0 copies is not
-            // written without spaces.
+            // The text is a hexadecimal number, which the grammar does not allow. (It could also mean
+            // 0 copies of 10, but nobody writes that without spaces.)
             return Err(self.expected("a decimal number"));
         }
         let mut value = 0i128;
         for digit in rest[..length].bytes().filter(u8::is_ascii_digit) {
             let next = value.checked_mul(10).and_then(|v| v.checked_add(i128::from(digit - b'0')));
-            // The smallest number is written with a minus sign, so the bound is that of `u64`.
+            // The bound is that of `u64`, because -2^63 is written as a minus sign before 2^63, which
+            // does not fit in `i64`.
             if next.is_none_or(|v| v > i128::from(u64::MAX)) {
                 let span = self.position..self.position + length;
                 return Err(self.error(span, "the number does not fit 64 bits"));
@@ -318,8 +325,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Checks that an intermediate result stays far within 128 bits, so that sums of such results
-    /// cannot overflow.
+    /// Checks that an intermediate result is below 2^100, so that sums of such results do not
+    /// overflow.
     fn wide(&self, value: Option<i128>, start: usize) -> Result<i128> {
         value
             .filter(|v| v.unsigned_abs() < 1 << 100)
@@ -327,7 +334,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Describes an argument, for errors.
+/// Returns the text with which errors describe an argument.
 pub(crate) fn what(parameter: &Parameter) -> String {
     let name = parameter.name;
     if parameter.words.is_empty() {
@@ -343,7 +350,8 @@ pub(crate) fn what(parameter: &Parameter) -> String {
     format!("{}{or} for `{name}`", words.join(" or "))
 }
 
-/// Returns the number of values from `first`, `step` apart, before `end`. The step is not 0.
+/// Returns the number of values of the range that begins at `first`, has steps of `step` (not 0), and
+/// ends before `end`.
 fn range_length(first: i128, end: i128, step: i128) -> i128 {
     let distance = if step > 0 { end - first } else { first - end };
     if distance <= 0 { 0 } else { (distance - 1) / step.abs() + 1 }

@@ -1,9 +1,11 @@
-//! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
+//! Executes the common nest of a transfer with its kernel. A range of leaves is divided into boxes
+//! of iterations, and each box is one call of the kernel.
 //!
-//! `nest.rs` builds the common nest that this file executes. Usually a call takes whole iterations
-//! of the row: as many as lie on the rows of both sides. If the sides meet in every level, one call
-//! takes all of them. Inside an iteration of the row, at the ends of a range, a call takes the
-//! largest box that fits, as `exec/` does for one layout. `staged.rs` copies broken leaves.
+//! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call
+//! executes whole iterations of the row, as many as are left in the current rows of both sides. If
+//! the sides meet in every level, one call executes the whole copy. If a range begins or ends
+//! inside an iteration of the row, a call executes the largest box that fits, as `exec/` does for
+//! one layout. The interpreter (`interpreted.rs`) or `staged.rs` copies broken leaves.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;
@@ -17,15 +19,17 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its executor: a better order of visits (`transpose.rs`), or a kernel once the
-/// compiler has made one.
+/// A common nest and its executor. The executor is a [`Transposed`], which visits memory in a
+/// better order, or else a kernel, once the compiler has made one.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
-    /// Empty: the compiler was not asked yet. `None`: the compiler refused.
+    /// The kernel. The cell is empty until the compiler is asked, and contains `None` if the
+    /// compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a wrong result. Then the executor is not used again.
+    /// Set when `Settings::verify` finds a wrong result. The executor is not called again after
+    /// that.
     distrusted: Cell<bool>,
 }
 
@@ -35,8 +39,8 @@ impl Compiled {
         Self { nest, transposed, kernel, moved, distrusted }
     }
 
-    /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is none
-    /// yet.
+    /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is no
+    /// executor yet.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {
@@ -49,7 +53,8 @@ impl Compiled {
         kernel.map(|kernel| Callee::Kernel(kernel.entry()))
     }
 
-    /// Asks the compiler once the threshold is reached.
+    /// Counts the `bytes` of this call. Asks the compiler for the kernel once the count has reached
+    /// the compiler's threshold.
     #[cold]
     fn request(&self, settings: &Settings, bytes: u64) -> Option<&Kernel> {
         let compiler = settings.compiler.as_ref()?;
@@ -62,12 +67,14 @@ impl Compiled {
         self.kernel.get_or_init(|| compiler.transfer_kernel(&self.nest.shape)).as_ref()
     }
 
-    /// Copies packed bytes `range`.
+    /// Copies packed bytes `range`: whole leaves with `callee`, and broken leaves with `blocks` or
+    /// `staged.rs`.
     ///
     /// # Safety
     ///
     /// - `self` was made for these two plans and counts, and `callee` comes from `self`.
-    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold, and displacement 0 of each side is
+    ///   at its `memory`.
     pub(super) unsafe fn copy(
         &self,
         callee: Callee<'_>,
@@ -79,18 +86,19 @@ impl Compiled {
         let nest = &self.nest;
         let verify = src.plan.settings().verify || dst.plan.settings().verify;
         if nest.whole == Some(range.end) && range.start == 0 && !verify {
-            // The usual case: one call, with the parameter block as it was built.
+            // The usual case is one call of the kernel. It needs no copy of the parameter block.
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
-            // SAFETY: `nest.words` describes the whole transfer (`nest.whole`), and `a` and `b` are
-            // the bases of its two sides, which the caller guarantees.
+            // SAFETY: `nest.words` describes the whole transfer, because `nest.whole` is set. `a`
+            // and `b` are the bases of the two sides, which the caller guarantees.
             unsafe { callee.call(&nest.words, a, b) };
             return stats::add(callee.executor(), range.end);
         }
         let leaf = nest.leaf;
         let (first, last) = (range.start.div_ceil(leaf), range.end / leaf);
-        // SAFETY: the calls copy the parts of `range` before, in and after the whole leaves, in
-        // packed order, which is the destination's typemap order.
+        // SAFETY: the calls copy three parts of `range`: the bytes before the whole leaves, the
+        // whole leaves, and the bytes after them. They do so in packed order, which is the
+        // destination's typemap order.
         unsafe {
             if first >= last {
                 return interpret(blocks, src, dst, range);
@@ -109,14 +117,14 @@ impl Compiled {
         }
     }
 
-    /// Does what [`leaves`](Self::leaves) does and compares the executor's result with the
-    /// interpreter's. The interpreter's result stays in the destination. Before the executor runs,
-    /// the bytes that it must write hold the complement of their values, so that a byte it leaves
-    /// out is detected.
+    /// Copies leaves like [`leaves`](Self::leaves), and compares the executor's result with that of
+    /// the interpreter. The destination keeps the interpreter's result. Before the executor runs,
+    /// the bytes that it must write are set to the complement of their new values. So the
+    /// comparison detects a byte that the executor does not write.
     ///
     /// # Safety
     ///
-    /// The conditions of [`copy`](Self::copy) hold, for the bytes of `leaves`.
+    /// The conditions of [`copy`](Self::copy) hold for the bytes of `leaves`.
     #[cold]
     unsafe fn verified(
         &self,
@@ -130,9 +138,9 @@ impl Compiled {
         let mut answer = vec![0u8; (range.end - range.start) as usize];
         let mut expected = answer.clone();
         let read = dst.memory.cast_const();
-        // SAFETY: every call moves packed bytes of `range`, which the caller guarantees; the
-        // vectors have the range's length. Reading the destination back is allowed under `verify`
-        // (second condition of `copy_raw`).
+        // SAFETY: every call moves the packed bytes `range`, which the caller guarantees, and both
+        // vectors have the length of the range. `copy_raw` requires that the destination is
+        // readable under `Settings::verify`.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
@@ -148,11 +156,11 @@ impl Compiled {
         }
     }
 
-    /// Copies the leaves with the numbers `leaves`. The range is not empty.
+    /// Copies the leaves whose numbers are in `leaves`. The range is not empty.
     ///
     /// # Safety
     ///
-    /// The conditions of [`copy`](Self::copy) hold, for the bytes of `leaves`.
+    /// The conditions of [`copy`](Self::copy) hold for the bytes of `leaves`.
     unsafe fn leaves(
         &self,
         callee: Callee<'_>,
@@ -165,7 +173,7 @@ impl Compiled {
         let mut leaf = leaves.start;
         while leaf < leaves.end {
             let left = leaves.end - leaf;
-            // SAFETY: the sides borrow the plans, and the leaves from `leaf` to `leaves.end` are in
+            // SAFETY: the sides keep the plans alive. The leaves from `leaf` to `leaves.end` are in
             // the range that the caller guarantees.
             leaf += unsafe {
                 if left >= inside && leaf.is_multiple_of(inside) {
@@ -179,12 +187,13 @@ impl Compiled {
         stats::add(callee.executor(), (leaves.end - leaves.start) * self.nest.leaf);
     }
 
-    /// Copies `count` iterations of the row, beginning with number `first`.
+    /// Copies `count` iterations of the row. `first` is the number of the first of them, counted
+    /// from the start of the transfer.
     ///
     /// # Safety
     ///
-    /// The conditions of [`leaves`](Self::leaves) hold, for the leaves of these iterations.
-    /// Displacement 0 of the sides is at `source` and `target`.
+    /// The conditions of [`leaves`](Self::leaves) hold for the leaves of these iterations.
+    /// Displacement 0 of the source is at `source`, and that of the destination is at `target`.
     unsafe fn rows(
         &self,
         callee: Callee<'_>,
@@ -196,7 +205,8 @@ impl Compiled {
         let nest = &self.nest;
         let mut words = nest.words;
         let mut left = count;
-        // SAFETY: the caller's sides borrow both plans during this call, so they outlive the walks.
+        // SAFETY: the caller's sides borrow both plans during this call, so the plans outlive the
+        // walks.
         let (mut from, mut to) =
             unsafe { (Walk::at(&nest.from, source, first), Walk::at(&nest.to, target, first)) };
         loop {
@@ -205,8 +215,8 @@ impl Compiled {
             words[0] = count;
             let a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
             let b = self.enter(&mut words, 0, 1, to.inner().1, to.row);
-            // SAFETY: the parameters describe `count` iterations from the walks' positions; both
-            // rows have that many left.
+            // SAFETY: `words`, `a` and `b` describe `count` iterations from the positions of the
+            // walks. The current rows of both walks have at least that many iterations left.
             unsafe { callee.call(&words, a, b) };
             left -= count;
             if left == 0 {
@@ -217,12 +227,13 @@ impl Compiled {
         }
     }
 
-    /// Copies the largest box of leaves that begins at number `leaf`, lies inside one iteration of
-    /// the row, and has at most `left` leaves. Returns the number of copied leaves.
+    /// Copies the largest box of leaves that begins at leaf number `leaf`, lies inside one
+    /// iteration of the row, and has at most `left` leaves. Returns the number of leaves that it
+    /// copied.
     ///
     /// # Safety
     ///
-    /// The conditions of [`rows`](Self::rows) hold, for these leaves.
+    /// The conditions of [`rows`](Self::rows) hold for these leaves.
     unsafe fn part(
         &self,
         callee: Callee<'_>,
@@ -234,14 +245,16 @@ impl Compiled {
         let nest = &self.nest;
         let (row, mut rest) = (leaf / nest.below[0], leaf % nest.below[0]);
         let left = left.min(nest.below[0] - rest);
-        // Find the outermost level of which a whole iteration begins here and fits. The innermost
-        // level always qualifies: its iterations are single leaves.
+        // Find the outermost level that has a whole iteration which begins at `leaf` and has at
+        // most `left` leaves. The innermost level always has one, because each of its iterations is
+        // a single leaf.
         let level = (1..nest.depth())
             .find(|&l| rest.is_multiple_of(nest.below[l]) && nest.below[l] <= left)
             .unwrap_or(nest.depth() - 1);
         let mut words = nest.words;
         words[0] = 1;
-        // SAFETY: the caller's sides borrow both plans during this call, and the walks end with it.
+        // SAFETY: the caller's sides borrow both plans during this call, and both walks end before
+        // this call returns.
         let (from, to) =
             unsafe { (Walk::at(&nest.from, source, row), Walk::at(&nest.to, target, row)) };
         let mut a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
@@ -254,14 +267,14 @@ impl Compiled {
             let whole = (words[5 * l] - index).min(left / nest.below[l]);
             words[5 * l] = if l < level { 1 } else { whole };
         }
-        // SAFETY: the parameters describe leaves from `leaf` on, at most `left` of them, and no
-        // level has more iterations than are left in it.
+        // SAFETY: `words`, `a` and `b` describe at most `left` leaves, beginning with `leaf`. No
+        // level gets more iterations than it has left.
         unsafe { callee.call(&words, a, b) };
         words[5 * level] * nest.below[level]
     }
 
-    /// Enters iteration `index` of level `l` on one side: returns the side's base after the step,
-    /// or advances its entries in `words`.
+    /// Moves one side to iteration `index` of level `l`. For a loop, returns the new base of the
+    /// side. For a table, returns `base` and advances the address of the entries in `words`.
     #[inline]
     fn enter(
         &self,
@@ -278,10 +291,11 @@ impl Compiled {
     }
 }
 
-/// An executor of boxes of the common nest.
+/// An executor of boxes of the common nest. It moves all leaves of a box in one call.
 #[derive(Clone, Copy)]
 pub(super) enum Callee<'a> {
-    /// The kernel of the nest's shape. The `Compiled` that returned it keeps its code alive.
+    /// The kernel of the nest's shape. The `Compiled` that returned this value keeps the kernel's
+    /// code alive.
     Kernel(Entry),
     Transposed(&'a Transposed),
 }
@@ -291,11 +305,11 @@ impl Callee<'_> {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Entry`] hold, for the shape of the nest that this executor belongs to.
+    /// The conditions of [`Entry`] hold for the shape of the nest to which this executor belongs.
     #[inline]
     unsafe fn call(self, words: &[u64; TransferShape::WORDS], source: *mut u8, target: *mut u8) {
-        // SAFETY: the caller guarantees the parameters for the nest's shape; both executors were
-        // made for that nest.
+        // SAFETY: the caller guarantees that the parameters meet the conditions of the nest's
+        // shape. Both executors were made for that nest.
         unsafe {
             match self {
                 Self::Kernel(entry) => entry(words.as_ptr(), source, target),
@@ -312,19 +326,19 @@ impl Callee<'_> {
     }
 }
 
-/// Copies `range` without the executor of the nest.
+/// Copies packed bytes `range` without the executor of the nest.
 ///
 /// # Safety
 ///
-/// The conditions of [`Compiled::copy`] hold; `blocks` belongs to the same transfer.
+/// The conditions of [`Compiled::copy`] hold, and `blocks` belongs to the same transfer.
 unsafe fn interpret(
     blocks: Option<&Interpreted>,
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
     range: Range<u64>,
 ) {
-    // SAFETY: the caller guarantees the range on both sides, and that `blocks` was made for these
-    // plans and counts.
+    // SAFETY: the caller guarantees the range on both sides. `blocks` was made for these plans and
+    // counts.
     unsafe {
         match blocks {
             Some(blocks) => blocks.copy(src, dst, range),

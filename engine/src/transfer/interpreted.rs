@@ -1,10 +1,11 @@
-//! Copies between two layouts of loops and tables over blocks of one length: one loop advances two
-//! address streams.
+//! Copies between two layouts that are loops and tables over blocks of one length. One loop
+//! advances through the blocks of both layouts at the same time.
 //!
-//! This is the interpreter of a transfer, the counterpart of its kernel (`compiled.rs`). If a block
-//! is a multiple of the other side's block, it becomes one more loop over the shorter length. The
-//! walk takes as many blocks at a time as lie on the innermost rows of both sides. The inner loop
-//! is specialised for the block's length and for strides or tables on either side.
+//! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a
+//! kernel. If the block length of one side is a multiple of that of the other side, the longer
+//! block becomes a loop over shorter blocks. The walk copies as many blocks at a time as are left
+//! in the innermost rows of both sides. There are versions of the inner loop for different block
+//! lengths, and for a stride or a table on each side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -13,15 +14,15 @@ use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
 use std::ops::Range;
 
-/// A longer block is split only into at least this many shorter blocks. With rows of two blocks,
-/// control costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
+/// Minimum number of shorter blocks into which a longer block is split. In rows of two blocks, loop
+/// control takes as long as a second pass through a buffer (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// Blocks of at least this length use memcpy, which may use wider registers than this code and then
-/// costs less than a loop of moves.
+/// Minimum length of a block that is copied with memcpy. memcpy may use wider registers than this
+/// code; from this length on, that saves more than the call of memcpy costs.
 const MEMCPY: usize = 256;
 
-/// Both sides as levels over blocks of one length.
+/// Both sides of a transfer, as levels over blocks of the same length.
 pub(super) struct Interpreted {
     from: SideLevels,
     to: SideLevels,
@@ -29,8 +30,9 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Returns the two sides of a transfer. Returns `None` if a side contains anything but levels
-    /// over blocks, or if neither block length is a multiple of the other.
+    /// Returns the two sides of a transfer as levels. Returns `None` if a side contains anything
+    /// but levels over blocks, or if the longer block cannot be split into blocks of the shorter
+    /// length.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
@@ -48,7 +50,7 @@ impl Interpreted {
         Some(Self { from: from.close(), to: to.close(), bytes: short })
     }
 
-    /// Returns the mean number of bytes that lie on one row of both sides.
+    /// Returns the mean number of bytes that can be copied before a row of either side ends.
     pub(super) fn row_bytes(&self) -> f64 {
         mean(self.from.inner().count(), self.to.inner().count()) * self.bytes as f64
     }
@@ -58,7 +60,8 @@ impl Interpreted {
     /// # Safety
     ///
     /// - `self` was made for these two plans and counts.
-    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold. Displacement 0 of each side is at
+    ///   its `memory`.
     pub(super) unsafe fn copy(
         &self,
         src: &Side<'_, *const u8>,
@@ -66,9 +69,9 @@ impl Interpreted {
         range: Range<u64>,
     ) {
         let (first, last) = (range.start.div_ceil(self.bytes), range.end / self.bytes);
-        // SAFETY: the calls copy the parts of `range` before, in and after the whole blocks
-        // `first..last`, which both sides have. The calls go in packed order, which is the
-        // destination's typemap order.
+        // SAFETY: the calls copy three parts of `range`: the bytes before the whole blocks
+        // `first..last`, these blocks, and the bytes after them. They do so in packed order, which
+        // is the destination's typemap order.
         unsafe {
             if first >= last {
                 return staged::copy(src, dst, range);
@@ -83,15 +86,15 @@ impl Interpreted {
         }
     }
 
-    /// Copies the blocks with the numbers `blocks`.
+    /// Copies the blocks whose numbers are in `blocks`.
     ///
     /// # Safety
     ///
-    /// The conditions of [`copy`](Self::copy) hold, for the bytes of these blocks.
+    /// The conditions of [`copy`](Self::copy) hold for the bytes of these blocks.
     unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
         let count = blocks.end - blocks.start;
-        // SAFETY: the sides borrow both plans during this call. The caller guarantees `count` valid
-        // blocks of `self.bytes` bytes from `blocks.start` on, on both sides.
+        // SAFETY: the sides keep both plans alive during this call. From block `blocks.start` on,
+        // the caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
         unsafe {
             let mut from = Walk::at(&self.from, src.memory.cast_mut(), blocks.start);
             let mut to = Walk::at(&self.to, dst.memory, blocks.start);
@@ -101,7 +104,8 @@ impl Interpreted {
     }
 }
 
-/// A loop of `count` iterations on both sides, with the bytes between two iterations of each side.
+/// A loop of `count` iterations. `from` and `to` are the distances between two iterations in the
+/// source and in the destination, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
     pub(super) from: i64,
@@ -109,34 +113,34 @@ pub(super) struct Strides {
     pub(super) count: u64,
 }
 
-/// Copies blocks of `bytes` bytes along a row of both sides.
+/// A function that copies the blocks of a row, each of `bytes` bytes.
 ///
 /// # Safety
 ///
-/// - `bytes` is the length that [`row_of`] was called with.
+/// - `bytes` is the length for which [`row_of`] returned this function.
 /// - For every `i` below the count, a block is valid for reads at `src` plus `i` times the source's
 ///   stride, and for writes at `dst` plus `i` times the destination's stride.
 /// - No block that is read overlaps a block that is written.
 pub(super) type Row = unsafe fn(src: *const u8, dst: *mut u8, strides: Strides, bytes: usize);
 
-/// Returns the row for blocks of `bytes` bytes.
+/// Returns the function that copies rows of blocks of `bytes` bytes.
 pub(super) fn row_of(bytes: u64) -> Row {
     /// # Safety
     ///
-    /// The conditions of [`Row`] hold, for blocks of the length that `block` copies.
+    /// The conditions of [`Row`] hold for blocks of the length that `block` copies.
     #[inline(always)]
     unsafe fn along(src: *const u8, dst: *mut u8, strides: Strides, block: &impl Block) {
         let (from, to) = (Strided::at(strides.from, 0), Strided::at(strides.to, 0));
-        // SAFETY: the caller guarantees a block at every multiple of each side's stride below the
-        // count.
+        // SAFETY: for every `i` below the count, the caller guarantees a block at `i` times the
+        // stride of each side.
         unsafe { row(src, from, dst, to, strides.count, block) }
     }
     macro_rules! rows {
         ($($lengths:pat => $block:expr,)*) => {
             match bytes {
                 // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in
-                // `$lengths`. An `Exact` has that one length; an `Ends<N>` is chosen for lengths
-                // from `N` to `2 * N`.
+                // `$lengths`. An `Exact` copies exactly the one length of its pattern. An `Ends<N>`
+                // is chosen only for lengths from `N` to `2 * N`.
                 $($lengths => |src, dst, strides, bytes| unsafe {
                     let block: fn(usize) -> _ = $block;
                     along(src, dst, strides, &block(bytes))
@@ -166,14 +170,14 @@ pub(super) fn row_of(bytes: u64) -> Row {
     }
 }
 
-/// Calls [`walk`] with the block type for `bytes`.
+/// Calls [`walk`] with the type that copies blocks of `bytes` bytes.
 ///
 /// # Safety
 ///
-/// The conditions of [`walk`] hold, for blocks of `bytes` bytes.
+/// The conditions of [`walk`] hold for blocks of `bytes` bytes.
 unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: usize) {
-    // SAFETY: the caller guarantees the blocks of both walks; each arm's block type copies `bytes`
-    // bytes (`Ends<N>` is chosen for lengths from `N` to `2 * N`).
+    // SAFETY: the caller guarantees the blocks of both walks. The block type in each arm copies
+    // `bytes` bytes; an `Ends<N>` is chosen only for lengths from `N` to `2 * N`.
     unsafe {
         match bytes {
             1 => walk(from, to, blocks, &Exact::<1>),
@@ -201,7 +205,7 @@ unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: u
 ///
 /// # Safety
 ///
-/// - Both walks have at least `blocks` blocks left, of `block`'s length.
+/// - Both walks have at least `blocks` blocks left. `block` copies blocks of their length.
 /// - The blocks of `from` are valid for reads, those of `to` for writes, and no block that is read
 ///   overlaps a block that is written.
 unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl Block) {
@@ -210,7 +214,7 @@ unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl
         let count = from.left().min(to.left()).min(left);
         let ((source, a), (target, b)) = (from.inner(), to.inner());
         // SAFETY: `count` is at most the number of blocks left in the current row of each walk, and
-        // at most `left`, so both rows have these blocks.
+        // at most `left`. So both rows have these blocks, and the caller guarantees them.
         unsafe {
             match (*source, *target) {
                 (SideLevel::Loop { stride: s, .. }, SideLevel::Loop { stride: d, .. }) => {
@@ -240,9 +244,9 @@ unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl
     }
 }
 
-/// The places of the blocks of a row.
+/// Computes the positions of the blocks of a row.
 trait Places {
-    /// Returns the place of block `i`, in bytes from the row's base.
+    /// Returns the position of block `i`, in bytes from the base of the row.
     ///
     /// # Safety
     ///
@@ -278,8 +282,8 @@ struct Listed {
 impl Places for Listed {
     #[inline(always)]
     unsafe fn place(&self, i: u64) -> isize {
-        // SAFETY: the caller guarantees that the row has block `i`, whose entry is `from + i`, and
-        // that the plan is alive.
+        // SAFETY: the caller guarantees that the row has a block `i` and that the plan is alive.
+        // The entry of block `i` is `from + i`.
         unsafe { self.entries.get(self.from + i) }.wrapping_mul(self.scale) as isize
     }
 }
@@ -291,23 +295,24 @@ trait Block {
     /// # Safety
     ///
     /// - `src` is valid for reads and `dst` for writes of the block's length.
-    /// - The two do not overlap.
+    /// - The block at `src` and the block at `dst` do not overlap.
     unsafe fn copy(&self, src: *const u8, dst: *mut u8);
 }
 
-/// Copies `N` bytes, with one move for powers of two up to the width of a register.
+/// Copies `N` bytes. If `N` is a power of two and fits in a register, the copy is a single move.
 struct Exact<const N: usize>;
 
 impl<const N: usize> Block for Exact<N> {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller guarantees `N` bytes, the block's length, on both sides without
-        // overlap.
+        // SAFETY: the caller guarantees `N` readable bytes at `src` and `N` writable bytes at
+        // `dst`, which do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, N) }
     }
 }
 
-/// Copies `N` to `2 * N` bytes: the first `N` and the last `N`, which may overlap.
+/// Copies `N` to `2 * N` bytes with two moves: the first `N` bytes and the last `N` bytes, which
+/// may overlap.
 struct Ends<const N: usize> {
     bytes: usize,
 }
@@ -316,8 +321,8 @@ impl<const N: usize> Block for Ends<N> {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
         let last = self.bytes - N;
-        // SAFETY: the block has at least `N` bytes, so both parts lie within it; bytes that are
-        // written twice get the same value.
+        // SAFETY: the block has at least `N` bytes, so both moves stay within it. A byte that is
+        // written twice gets the same value both times.
         unsafe {
             std::ptr::copy_nonoverlapping(src, dst, N);
             std::ptr::copy_nonoverlapping(src.add(last), dst.add(last), N);
@@ -325,7 +330,8 @@ impl<const N: usize> Block for Ends<N> {
     }
 }
 
-/// Copies more than 64 bytes: 64 at a time, and the last 64, which may overlap those before.
+/// Copies more than 64 bytes in moves of 64 bytes. The last move copies the last 64 bytes and may
+/// overlap the move before it.
 struct Chunks {
     bytes: usize,
 }
@@ -335,8 +341,8 @@ impl Block for Chunks {
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
         let last = self.bytes - 64;
         let mut at = 0;
-        // SAFETY: every part ends at or before `last + 64`, the block's end; bytes that are written
-        // twice get the same value.
+        // SAFETY: every move ends at or before `last + 64`, which is the end of the block. A byte
+        // that is written twice gets the same value both times.
         unsafe {
             while at < last {
                 std::ptr::copy_nonoverlapping(src.add(at), dst.add(at), 64);
@@ -355,8 +361,8 @@ struct Long {
 impl Block for Long {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller guarantees the block's length, `self.bytes`, on both sides without
-        // overlap.
+        // SAFETY: the caller guarantees `self.bytes` readable bytes at `src` and as many writable
+        // bytes at `dst`, which do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, self.bytes) }
     }
 }
@@ -365,8 +371,8 @@ impl Block for Long {
 ///
 /// # Safety
 ///
-/// - For every `i` below `count`, a block is valid for reads at `src` plus place `i` of `from`, and
-///   for writes at `dst` plus place `i` of `to`.
+/// - For every `i` below `count`, a block is valid for reads at `src` plus position `i` of `from`,
+///   and for writes at `dst` plus position `i` of `to`.
 /// - The plans of the rows are alive.
 /// - No block that is read overlaps a block that is written.
 #[inline(always)]
@@ -379,7 +385,8 @@ unsafe fn row(
     block: &impl Block,
 ) {
     for i in 0..count {
-        // SAFETY: `i` is below `count`, so the caller guarantees block `i` of both rows.
+        // SAFETY: `i` is below `count`, so the caller guarantees block `i` of the source row and of
+        // the destination row.
         unsafe {
             let at = src.wrapping_offset(from.place(i));
             block.copy(at, dst.wrapping_offset(to.place(i)));

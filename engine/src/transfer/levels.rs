@@ -1,11 +1,12 @@
 //! The levels of one side of a copy, and a position in them.
 //!
-//! `interpreted.rs` and `nest.rs` read levels from the program. The plan's nests do not serve as the
-//! source, because they unroll short loops into windows. `memo.rs` keeps levels from call to call.
+//! `interpreted.rs` and `nest.rs` use this file to read the levels of a program. They cannot use
+//! the nests of the plan, because the plan unrolls short loops into windows. `memo.rs` keeps levels
+//! from call to call.
 //!
-//! Levels refer to the entries of a table by address. The table belongs to the plan's program,
-//! which is immutable. A copy uses levels only with the plan that they were read from (`memo.rs`
-//! compares).
+//! A level refers to the entries of a table by their address. The table belongs to the plan's
+//! program, which never changes. A copy uses levels only together with the plan from which they
+//! were read; `memo.rs` compares the plans.
 
 use crate::ir::{Node, Op, Program};
 use crate::kernel::LevelShape;
@@ -14,14 +15,15 @@ use crate::table::Table;
 /// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;
 
-/// One level of a side. Its count is at least 2, except for the only level of a single block.
+/// One level of a side. Its count is at least 2. There is one exception: a side that is a single
+/// leaf has one level with count 1.
 #[derive(Clone, Copy)]
 pub(super) enum SideLevel {
     Loop { count: u64, stride: i64 },
     Table { entries: Entries, scale: i64 },
 }
 
-/// The entries of a table of the plan.
+/// The entries of a table in the plan's program.
 #[derive(Clone, Copy)]
 pub(super) struct Entries {
     address: u64,
@@ -44,8 +46,8 @@ impl Entries {
     #[inline(always)]
     pub(super) unsafe fn get(self, index: u64) -> i64 {
         debug_assert!(index < self.len);
-        // SAFETY: the plan keeps the table alive; `index` is below its length; `shape` names the
-        // width of its entries.
+        // SAFETY: the caller guarantees that the plan, which owns the table, is alive, and that
+        // `index` is below the table's length. `shape` states the width of the entries.
         unsafe {
             match self.shape {
                 LevelShape::Table32 => i64::from(*(self.address as *const i32).add(index as usize)),
@@ -70,7 +72,7 @@ impl SideLevel {
         }
     }
 
-    /// Returns the two words of this side in a parameter block.
+    /// Returns the two words of the parameter block that describe this side of a level.
     pub(super) fn words(&self) -> [u64; 2] {
         match self {
             Self::Loop { stride, .. } => [*stride as u64, 0],
@@ -88,7 +90,7 @@ impl SideLevel {
         match self {
             Self::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
             // SAFETY: the caller guarantees that the plan is alive and that `index` is below the
-            // count, which is the number of entries.
+            // count. The count is the number of entries.
             Self::Table { entries, scale } => unsafe { entries.get(index) }.wrapping_mul(*scale),
         }
     }
@@ -103,12 +105,11 @@ pub(super) struct SideLevels {
 }
 
 impl SideLevels {
-    /// Returns the levels of `count` elements and the leaf below them: a block or a sequence.
-    /// Returns `None` if the program contains anything else or has too many levels.
+    /// Returns the levels of `count` elements and the leaf below them, which is a block or a
+    /// sequence. Returns `None` if the program contains a ragged list or has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
-        // The levels are all zeros at first, because zeros are the fastest values with which to fill
-        // an array.
+        // Fill the array with zeros first, because the compiler can do that fastest.
         let levels = [SideLevel::Loop { count: 0, stride: 0 }; LEVELS];
         let mut side = Self { levels, depth: 0, base: 0 };
         let mut edge = program.body?;
@@ -131,11 +132,12 @@ impl SideLevels {
         }
     }
 
-    /// Adds an innermost level.
+    /// Adds an innermost level. A level with a single iteration only moves the base. Returns `None`
+    /// if there are too many levels.
     pub(super) fn push(&mut self, level: SideLevel) -> Option<()> {
         if level.count() == 1 {
-            // SAFETY: the caller has just read the level from a plan it borrows; the level's count
-            // is 1, so iteration 0 exists.
+            // SAFETY: the caller has just read the level from a plan that it borrows, so the plan
+            // is alive. The count of the level is 1, so iteration 0 exists.
             let displacement = unsafe { level.displacement(0) };
             self.base = self.base.wrapping_add(displacement);
             return Some(());
@@ -143,13 +145,14 @@ impl SideLevels {
         self.push_any(level)
     }
 
-    /// Removes the innermost level and returns it.
+    /// Removes and returns the innermost level.
     pub(super) fn pop(&mut self) -> Option<SideLevel> {
         self.depth = self.depth.checked_sub(1)?;
         Some(self.levels[self.depth])
     }
 
-    /// Adds an innermost level, even if it has a single iteration.
+    /// Adds an innermost level, even if the level has a single iteration. Returns `None` if there
+    /// are too many levels.
     pub(super) fn push_any(&mut self, level: SideLevel) -> Option<()> {
         *self.levels.get_mut(self.depth)? = level;
         self.depth += 1;
@@ -165,7 +168,8 @@ impl SideLevels {
         self.depth == 0
     }
 
-    /// Adds the one level that every walk needs, if the side is a single leaf.
+    /// If the side has no level, because it is a single leaf, adds the one level that every walk
+    /// needs.
     pub(super) fn close(mut self) -> Self {
         if self.depth == 0 {
             self.levels[0] = SideLevel::Loop { count: 1, stride: 0 };
@@ -174,14 +178,15 @@ impl SideLevels {
         self
     }
 
-    /// Returns the innermost level.
+    /// Returns the innermost level. The side must have a level.
     #[inline]
     pub(super) fn inner(&self) -> &SideLevel {
         &self.levels[self.depth - 1]
     }
 }
 
-/// A position in a side: the base of the current innermost row and the next iteration in it.
+/// A position in a side: the base of the current innermost row, and the index of the next iteration
+/// of every level.
 pub(super) struct Walk<'a> {
     levels: &'a SideLevels,
     index: [u64; LEVELS],
@@ -189,8 +194,8 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the position of iteration `item` of the innermost level, counted through all levels.
-    /// Displacement 0 is at `origin`.
+    /// Returns the position of iteration `item` of the innermost level. `item` counts the
+    /// iterations from the start of the side. Displacement 0 is at `origin`.
     ///
     /// # Safety
     ///
@@ -206,8 +211,8 @@ impl<'a> Walk<'a> {
                 rest /= level.count();
             }
             if l + 1 < levels.depth {
-                // SAFETY: the caller guarantees that the plan is alive; the index is below the
-                // count. An index of 0 needs the displacement too: entry 0 of a table is not always
+                // SAFETY: the caller guarantees that the plan is alive, and the index is below the
+                // count. Even index 0 needs this call, because entry 0 of a table may differ from
                 // 0.
                 let shift = unsafe { level.displacement(index[l]) };
                 row = row.wrapping_offset(shift as isize);
@@ -216,20 +221,20 @@ impl<'a> Walk<'a> {
         Self { levels, index, row }
     }
 
-    /// Returns the innermost level and its next iteration.
+    /// Returns the innermost level and the index of its next iteration.
     #[inline]
     pub(super) fn inner(&self) -> (&'a SideLevel, u64) {
         (self.levels.inner(), self.index[self.levels.depth - 1])
     }
 
-    /// Returns the iterations left in the row.
+    /// Returns the number of iterations left in the current row.
     #[inline]
     pub(super) fn left(&self) -> u64 {
         let (level, index) = self.inner();
         level.count() - index
     }
 
-    /// Advances by `items` iterations, at most to the end of the row.
+    /// Advances by `items` iterations. The caller advances at most to the end of the current row.
     #[inline]
     pub(super) fn advance(&mut self, items: u64) {
         let mut l = self.levels.depth - 1;
@@ -247,8 +252,8 @@ impl<'a> Walk<'a> {
             if carry {
                 self.index[l] = 0;
             }
-            // SAFETY: the caller of `at` guarantees that the plan lives as long as the walk; both
-            // indices are below the count.
+            // SAFETY: the caller of `at` guarantees that the plan outlives the walk. Both indices
+            // are below the count of the level.
             let step = unsafe {
                 level.displacement(self.index[l]).wrapping_sub(level.displacement(before))
             };

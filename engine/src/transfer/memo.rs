@@ -1,12 +1,14 @@
-//! A thread's memory of its recent transfers: how their two sides fit, and their kernels.
+//! Remembers the recent transfers of a thread: how the two sides of each transfer fit together, and
+//! the kernel of the transfer.
 //!
-//! `mod.rs` calls [`of`] for every copy between two layouts with gaps. [`of`] asks `interpreted.rs`
-//! and `nest.rs` once per pair of plans and counts.
+//! `mod.rs` calls [`of`] for every copy between two layouts with gaps. For a new pair of plans and
+//! counts, [`of`] calls `interpreted.rs` and `nest.rs` and remembers the result.
 //!
-//! The memory is per thread. A call of MPI passes two types and no third object that could hold the
-//! fit. A field of a plan would need a lock, or could never drop old fits. Here, a lookup is a few
-//! comparisons without an atomic operation, and a new fit replaces the least recently used one. The
-//! compiler's cache belongs to the process: two threads that copy one transfer share its code.
+//! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
+//! store how they fit. If a plan stored it, the plan would need a lock, or could never drop old
+//! entries. With a memo per thread, a lookup is a few comparisons without atomic operations, and a
+//! new entry replaces the least recently used one. The compiler's cache belongs to the process, so
+//! two threads that execute the same transfer share its code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
@@ -18,17 +20,18 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive. It also keeps the
-/// allocations of its plans' outermost structs, but not the contents of the plans.
+/// Number of fits that a thread remembers. Each fit takes about 2 KiB. A fit keeps its kernel
+/// alive. It also keeps the memory of the plans' outermost structs allocated, but not the contents
+/// of the plans.
 const REMEMBERED: usize = 16;
 
-/// How two sides fit: the executors that can copy from one side to the other.
+/// How two sides fit together: the executors that can copy from one side to the other.
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
-    /// The fit for the interpreter.
+    /// The interpreter's levels, if the interpreter can execute this transfer.
     blocks: Option<Interpreted>,
-    /// The fit for a kernel.
+    /// The common nest and its executor, if there is one.
     compiled: Option<Compiled>,
 }
 
@@ -39,7 +42,8 @@ impl Fit {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
-        // If the settings force kernels, kernels execute all copies.
+        // If the settings force kernels, kernels execute all copies, so no other order of visits is
+        // used.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {
@@ -48,8 +52,8 @@ impl Fit {
             }
             _ => None,
         };
-        // If each side has kernels and the transfer will have none, the sides' kernels copy short
-        // rows faster.
+        // If each side has kernels but the transfer will have none, then copying short rows through
+        // a buffer with the kernels of the sides is faster than the interpreter.
         let kernels = |plan: &Plan| {
             let settings = plan.settings();
             settings.compiler.is_some() && settings.strategy != Some(Strategy::Interpreter)
@@ -71,7 +75,8 @@ impl Fit {
     /// # Safety
     ///
     /// - [`of`] returned `self` for these two sides.
-    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold; displacement 0 of each side is at
+    ///   its `memory`.
     pub(super) unsafe fn copy(
         &self,
         src: &Side<'_, *const u8>,
@@ -79,8 +84,8 @@ impl Fit {
         range: Range<u64>,
     ) {
         let blocks = self.blocks.as_ref();
-        // SAFETY: the caller guarantees the range on both sides, and that `self`, so also
-        // `compiled` and `blocks`, was made for these plans and counts.
+        // SAFETY: the caller guarantees the range on both sides. `self`, and with it `compiled` and
+        // `blocks`, was made for these plans and counts.
         unsafe {
             if let Some(compiled) = &self.compiled
                 && let Some(callee) = compiled.callee(src.plan.settings(), range.end - range.start)
@@ -102,20 +107,23 @@ thread_local! {
     static RECENT: RefCell<Memo> = const { RefCell::new(Memo([const { None }; REMEMBERED])) };
 }
 
-/// Returns the fit of two sides, remembered or computed now.
+/// Returns the fit of two sides. If the thread does not remember the fit, the function computes and
+/// stores it.
 #[inline]
 pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();
         let index = recent.0.iter().position(|fit| {
-            // The memo fills from the front: all places after an empty place are empty.
+            // Stop at an empty place, because the memo fills from the front and all places after an
+            // empty one are empty.
             fit.as_ref().is_none_or(|fit| fit.is_of(src, dst))
         })?;
         let fit = recent.0[index].clone()?;
         recent.0[..=index].rotate_right(1);
         Some(fit)
     });
-    // A thread that has run its thread-local destructors remembers nothing.
+    // While a thread ends, its memo may already be destroyed. Then the fit is computed for this
+    // call only.
     known.ok().flatten().unwrap_or_else(|| remember(Rc::new(Fit::new(src, dst))))
 }
 
@@ -126,7 +134,8 @@ fn remember(fit: Rc<Fit>) -> Rc<Fit> {
         recent.0.rotate_right(1);
         recent.0[0].replace(fit.clone())
     });
-    // Drop after the borrow ends: the drop of a kernel's owner may run any code.
+    // Drop the old fit only after the borrow of the memo has ended, because dropping a kernel may
+    // run code of the compiler.
     drop(forgotten);
     fit
 }

@@ -1,23 +1,25 @@
-//! Fused copy: copies from one layout straight into another layout of the same signature.
+//! Copies from one layout straight into another layout of the same signature (a fused copy).
 //!
-//! A fused copy executes two plans (`plan/`) at once. The two programs have equal packed bytes in
-//! one order. So packed byte `i` of the source goes to the place of packed byte `i` of the
-//! destination, and no packed buffer is needed. There are four executors, tried in this order:
+//! A fused copy executes two plans (`plan/`) at the same time. Both programs describe the same
+//! sequence of packed bytes. So the copy moves packed byte `i` from its position in the source to
+//! its position in the destination, without a packed buffer. There are four ways to execute a copy,
+//! tried in this order:
 //!
-//! 1. One side is one run of memory: the copy is a pack or an unpack, by the plan's own kernel.
-//! 2. Both sides are loops and tables over blocks or small windows that meet in a common nest
-//!    (`nest.rs`): the kernel of the transfer (`compiled.rs`) executes the copy once enough bytes
-//!    were copied for the threshold of the source plan's compiler. If packed order is a slow order
-//!    of visits for one of the layouts, `transpose.rs` visits memory in a better order (it
-//!    transposes in registers).
-//! 3. Both sides are loops and tables over blocks of one length, or of lengths of which one divides
-//!    the other: `interpreted.rs` copies block by block.
-//! 4. Everything else (`staged.rs`): long runs are copied directly, short runs go through a buffer
-//!    that stays in L1, by the kernels of both plans.
+//! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the
+//!    other side's plan.
+//! 2. If both sides are loops and tables over blocks or small windows, they may have a common nest
+//!    (`nest.rs`). The kernel of that nest executes the copy (`compiled.rs`), once earlier copies
+//!    have moved as many bytes as the threshold of the source plan's compiler requires. If packed
+//!    order is a slow order of visits for one of the layouts, `transpose.rs` executes the copy in a
+//!    better order.
+//! 3. If both sides are loops and tables over blocks, and the block length of one side divides that
+//!    of the other, `interpreted.rs` copies block by block.
+//! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
+//!    kernels of both plans through a buffer that stays in the L1 cache.
 //!
-//! Each thread remembers which executor fits a transfer (`memo.rs`). If runs of the destination
-//! overlap, all executors write them in its typemap order, so that the result is that of a pack
-//! followed by an unpack.
+//! Each thread remembers which executors fit its recent transfers (`memo.rs`). If runs of the
+//! destination overlap, all executors write them in the typemap order of the destination. So the
+//! result always equals that of a pack followed by an unpack.
 
 mod compiled;
 mod interpreted;
@@ -44,24 +46,25 @@ pub struct Side<'a, M> {
     pub plan: &'a Plan,
     /// Number of elements.
     pub count: u64,
-    /// A slice ([`copy_range`]) or the address of its first byte ([`copy_raw`]).
+    /// The memory: a slice (for [`copy_range`]), or the address of its first byte (for
+    /// [`copy_raw`]).
     pub memory: M,
-    /// Byte position in `memory` of the type's displacement 0.
+    /// The byte of `memory` at which displacement 0 of the type lies.
     pub origin: usize,
 }
 
-/// Copies `src_count` elements of `src_plan` into `dst_count` elements of `dst_plan`, and returns
-/// the number of packed bytes moved. The first byte of each slice is the origin of its type. Bytes
-/// of `dst` that the type does not cover keep their values.
+/// Copies `src_count` elements of `src_plan` into `dst_count` elements of `dst_plan`. Returns the
+/// number of packed bytes that the call moved. In each slice, displacement 0 of the type is at the
+/// first byte. Bytes of `dst` that the type does not cover keep their values.
 ///
-/// The result is that of a pack followed by an unpack. The caller makes sure that both types have
-/// the same signature; the function compares only the packed lengths.
+/// The result equals that of a pack followed by an unpack. The caller must make sure that both
+/// types have the same signature; the function compares only the packed lengths.
 ///
 /// # Errors
 ///
 /// - [`ErrorKind::Truncated`] for `dst_count` if the packed sizes of the two sides differ.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, copy};
@@ -101,22 +104,23 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
     let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
     let memory = dst.as_mut_ptr().cast();
     let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
-    // SAFETY: `0..bytes` is the packed form of both sides; `check_bounds` showed that both type
-    // maps lie within their slices. The source's bytes are initialised (NoUninit), the
-    // destination's may take any value (AnyBitPattern), and `dst` is borrowed mutably, so the
+    // SAFETY: `0..bytes` is the packed form of both sides, and `check_bounds` showed that both type
+    // maps lie within their slices. The source's bytes are initialised (NoUninit), and the
+    // destination's bytes may take any value (AnyBitPattern). `dst` is borrowed mutably, so the
     // slices do not overlap.
     unsafe { copy_raw(from, to, 0..bytes) };
     Ok(bytes)
 }
 
-/// Copies the bytes `range` of the packed form from their places in the source to their places in
-/// the destination. The packed lengths of the two sides may differ if both contain the range.
+/// Copies the bytes `range` of the packed form from their positions in the source to their
+/// positions in the destination. The packed lengths of the two sides may differ, but the range must
+/// lie within both.
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of both sides.
+/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form of a side.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
 pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     src: Side<'_, &[S]>,
     dst: Side<'_, &mut [D]>,
@@ -141,7 +145,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     let memory = dst.memory.as_mut_ptr().cast::<u8>();
     let dst = Side { plan: dst.plan, count: dst.count, memory, origin: dst.origin };
     // SAFETY:
-    // - the range is within the packed bytes of both sides, which fit i64;
+    // - the range lies within the packed forms of both sides, whose lengths fit in `i64`;
     // - every byte of the type maps lies within its slice (`check_bounds`); the source's bytes are
     //   initialised (NoUninit), the destination's may take any value (AnyBitPattern);
     // - the slices cannot overlap, since one is borrowed mutably.
@@ -149,16 +153,17 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     Ok(())
 }
 
-/// Does what [`copy_range`] does, without checks: for self messages and memory shared with another
-/// process. Displacement 0 of a side is at `memory + origin`, which need not be inside an
-/// allocation.
+/// Copies like [`copy_range`], but without checks. This function serves messages from a process to
+/// itself, and memory that is shared with another process. Displacement 0 of a side is at `memory +
+/// origin`, which need not lie inside an allocation.
 ///
 /// # Safety
 ///
-/// - `range.end` is at most [`Plan::packed_bytes`] of each side's count, which fits `i64`.
-/// - Every byte of the type maps that belongs to the range is valid: for reads in the source, for
-///   writes in the destination (and for reads there under `Settings::verify`).
-/// - No byte that is read overlaps one that is written.
+/// - `range.end` is at most the result of [`Plan::packed_bytes`] for the count of each side.
+/// - Every byte of the source's type map that belongs to the range is valid for reads.
+/// - Every byte of the destination's type map that belongs to the range is valid for writes, and
+///   under `Settings::verify` also for reads.
+/// - No byte is both read and written.
 pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: Range<u64>) {
     if range.start >= range.end {
         return;
@@ -170,26 +175,27 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     match (src.plan.contiguous(), dst.plan.contiguous()) {
         (Some(a), Some(b)) => {
             let (from, to) = (from.wrapping_offset(run(a)), to.wrapping_offset(run(b)));
-            // SAFETY: both sides are one run; these are the bytes of the run that belong to the
-            // range.
+            // SAFETY: both sides are one run. `from` and `to` are the addresses of packed byte
+            // `range.start`, and the caller guarantees the bytes of the range on both sides.
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
-        // SAFETY: packed byte `range.start` of the source is at `a + range.start`, and the source
-        // is one run. The caller guarantees the destination's bytes of the range.
+        // SAFETY: the source is one run, and its packed byte `range.start` is at `a + range.start`.
+        // The caller guarantees the bytes of the range in the destination.
         (Some(a), None) => unsafe {
             unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
         },
-        // SAFETY: packed byte `range.start` of the destination is at `b + range.start`, and the
-        // destination is one run. The caller guarantees the source's bytes of the range.
+        // SAFETY: the destination is one run, and its packed byte `range.start` is at `b +
+        // range.start`. The caller guarantees the bytes of the range in the source.
         (None, Some(b)) => unsafe {
             pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
         (None, None) => {
             let src = Side { memory: from, origin: 0, ..src };
             let dst = Side { memory: to, origin: 0, ..dst };
-            // SAFETY: the caller guarantees the range and both sides; `from` and `to` are their
-            // displacements 0, so `origin` is 0. `memo::of` returns the fit of these two sides.
+            // SAFETY: the caller guarantees the range and both sides. `from` and `to` are the
+            // addresses of displacement 0, so `origin` is 0. `memo::of` returns the fit of these
+            // two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy(&src, &dst, range);
@@ -201,8 +207,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     }
 }
 
-/// Returns whether the program is a list of unequal runs, which only `staged.rs` handles. The test
-/// needs no lookup.
+/// Returns true if the body of the program is a ragged list, which only `staged.rs` can copy. This
+/// test avoids the lookup in the memo.
 fn is_ragged(plan: &Plan) -> bool {
     let program = plan.program();
     program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))

@@ -1,16 +1,17 @@
-//! The nest that two layouts have in common: what a kernel of the transfer executes.
+//! Finds the common nest of two layouts, which a kernel of the transfer executes.
 //!
-//! `memo.rs` calls [`Nest::of`] once per transfer; `compiled.rs` executes the nest. There are three
-//! steps:
+//! `memo.rs` calls [`Nest::of`] once per transfer, and `compiled.rs` executes the nest. The search
+//! has three steps:
 //!
-//! 1. Find one leaf. If the leaves of the two sides differ in length, innermost loops are unrolled
-//!    up to the least common multiple (24 against 16 bytes: two against three), or a block that is
-//!    a multiple of the other leaf becomes a loop. The leaf's runs end wherever a run of either
-//!    side ends.
-//! 2. Find common levels, from the inside out. Levels of equal count meet. If the counts divide,
-//!    the longer of two loops is split (100 against 10 x 10). The first level that does not meet is
-//!    the *row*: a call takes as many of its iterations as both sides have left.
-//! 3. Unroll short innermost loops of short blocks into the leaf.
+//! 1. Find a common leaf. If the leaves of the two sides differ in length, unroll the innermost
+//!    loops up to the least common multiple (for 24 and 16 bytes, two iterations and three
+//!    iterations). Otherwise, if the longer leaf is a block and a multiple of the other leaf, turn
+//!    the block into a loop. A run of the common leaf ends wherever a run of either side ends.
+//! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one
+//!    count divides the other, split the longer loop (100 iterations against 10 x 10). The first
+//!    level that is not common is the *row*. One call of the kernel executes as many iterations of
+//!    the row as both sides have left.
+//! 3. Unroll short innermost loops over short blocks into the leaf.
 
 use super::Side;
 use super::levels::{SideLevel, SideLevels};
@@ -20,47 +21,49 @@ use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
 use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
-/// Maximum number of leaves of one side that form one leaf of the transfer.
+/// Maximum number of leaves of one side that together form one leaf of the transfer.
 const UNROLL: u64 = 8;
 
-/// Maximum number of runs in a leaf that was made by unrolling a short loop, and maximum count of
-/// such a loop.
+/// Limits for unrolling a short innermost loop into the leaf: the maximum number of runs of the
+/// resulting leaf (`SHORT_RUNS`), and the maximum count of the loop (`SHORT_LOOP`).
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
 /// Minimum mean number of bytes per call of a kernel, or per row of the interpreter, if the rows of
-/// the two sides do not meet. With fewer bytes, two kernels through a buffer are faster: the second
-/// pass costs less than walking from row to row (blocks of 8 bytes, rows of 31 against rows of 32:
-/// both take the same time at 126 bytes; blocks of 64 bytes, rows of 5 against rows of 7: the same
-/// time at 187 bytes).
+/// the two sides do not meet. With fewer bytes, the kernels of the two plans copy faster through a
+/// buffer: a second pass over the bytes then takes less time than walking from row to row.
+/// Measured: with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at
+/// 126 bytes; with blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
 pub(super) const CALL: f64 = 200.0;
 
 /// Maximum number of levels of a nest.
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// A common nest, with its parameters.
+/// A common nest with its parameters.
 pub(super) struct Nest {
     pub(super) shape: TransferShape,
-    /// The levels outside the nest; the innermost of them is the row of each side.
+    /// The levels outside the nest, one list per side. The innermost of them is the row of that
+    /// side.
     pub(super) from: SideLevels,
     pub(super) to: SideLevels,
-    /// Number of leaves in one iteration of each level; level 0 is the row.
+    /// Number of leaves in one iteration of each level. Level 0 is the row.
     pub(super) below: [u64; DEPTH],
-    /// Packed bytes of a leaf.
+    /// Length of a leaf, in packed bytes.
     pub(super) leaf: u64,
-    /// The parameter block. The row's count is the smaller count of the two sides.
+    /// The parameter block. The count of the row is the smaller one of the two sides' counts.
     pub(super) words: [u64; TransferShape::WORDS],
-    /// Packed bytes of the whole transfer, if the sides meet in every level and `words` describes
-    /// all of it.
+    /// Number of packed bytes of the whole transfer, if the sides meet in every level, so that
+    /// `words` describes the whole transfer. Otherwise `None`.
     pub(super) whole: Option<u64>,
 }
 
-/// A level that both sides have: its source side and its destination side.
+/// A common level: its form in the source and its form in the destination.
 type Meeting = [SideLevel; 2];
 
 impl Nest {
-    /// Returns the common nest of a transfer, or `None` if the sides have none or a kernel of it
-    /// would not pay. The function does not ask whether there is a compiler.
+    /// Returns the common nest of a transfer. Returns `None` if the sides have no common nest, or
+    /// if its kernel would not be faster than other executors. The function does not check whether
+    /// there is a compiler.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let settings = src.plan.settings();
         let forced = |strategy| {
@@ -74,7 +77,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // The rows are long, so one memcpy per row is as fast.
+            // Blocks of this length are copied just as fast with one memcpy per block.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }
@@ -84,8 +87,9 @@ impl Nest {
         Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Executes steps 2 and 3. `runs` is `None` for blocks whose length is a parameter. If rows do
-    /// not meet, a call has to copy more than `least` bytes on average.
+    /// Executes steps 2 and 3. `runs` is `None` if the leaf is a block whose length is a parameter.
+    /// If the rows do not meet, each call must copy more than `least` bytes on average; otherwise
+    /// the function returns `None`.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -93,7 +97,7 @@ impl Nest {
         mut leaf: u64,
         least: f64,
     ) -> Option<Self> {
-        // The levels that meet, innermost first.
+        // The common levels so far, innermost first.
         let mut met: Vec<Meeting> = Vec::with_capacity(DEPTH);
         let mut row = loop {
             let (a, b) = (from.pop()?, to.pop()?);
@@ -120,7 +124,7 @@ impl Nest {
                 short += 1;
             }
             met.drain(..short);
-            // The whole copy is one short loop.
+            // In this case, the whole copy is one short loop, so unroll the row as well.
             if met.is_empty()
                 && from.is_empty()
                 && to.is_empty()
@@ -168,9 +172,9 @@ impl Nest {
         self.shape.levels.len()
     }
 
-    /// Returns what iteration `index` of level `l` adds on one side (0 source, 1 destination). For
-    /// a loop, the first value is added to the base; for a table, the second is added to the
-    /// address of the entries.
+    /// Returns by how much iteration `index` of level `l` moves one side (0 source, 1 destination).
+    /// The first value is added to the base of a loop; the second is added to the address of the
+    /// entries of a table.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {
@@ -183,14 +187,15 @@ impl Nest {
     }
 }
 
-/// Returns the mean number of iterations that can be copied at a time, if rows of `a` meet rows of
-/// `b`.
+/// Returns the mean number of iterations that can be copied before a row ends on either side. The
+/// rows have `a` iterations on one side and `b` on the other.
 pub(super) fn mean(a: u64, b: u64) -> f64 {
-    // Each part ends at the end of a row of one side, or of both sides.
+    // The number of parts is the number of positions at which a row of either side ends.
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
-/// Returns the inner `count` iterations of a level. The rest becomes the innermost level of `side`.
+/// Splits a loop. Returns the inner `count` iterations as a level, and adds the rest as the
+/// innermost level of `side`. Returns `None` for a table, unless it has exactly `count` entries.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);
@@ -201,7 +206,8 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
     Some(SideLevel::Loop { count, stride })
 }
 
-/// Executes step 1: returns the runs of one leaf of the transfer, and its packed bytes.
+/// Executes step 1. Returns the runs of one leaf of the transfer, and the number of packed bytes of
+/// the leaf.
 fn leaf(
     src: &Program,
     a: &Node,
@@ -236,14 +242,15 @@ fn leaf(
     Some((runs?, short))
 }
 
-/// Returns whether the innermost level is a loop that can be cut into groups of `times` iterations.
+/// Returns true if the innermost level is a loop that can be divided into groups of `times`
+/// iterations.
 fn unrollable(side: &SideLevels, times: u64) -> bool {
     side.last().is_some_and(
         |level| matches!(level, SideLevel::Loop { count, .. } if count.is_multiple_of(times)),
     )
 }
 
-/// Returns the runs of `times` leaves.
+/// Returns the runs of `times` consecutive leaves.
 fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Option<Vec<Run>> {
     let runs = runs_of(program, node)?;
     let stride = match side.last() {
@@ -259,7 +266,7 @@ fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Opti
     Some((0..times).flat_map(copy).collect())
 }
 
-/// Groups the iterations of the innermost level by `times`, which divides their count.
+/// Groups the iterations of the innermost level by `times`. `times` divides the count of the level.
 fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     if times > 1
         && let Some(SideLevel::Loop { count, stride }) = side.pop()
@@ -270,7 +277,7 @@ fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     Some(())
 }
 
-/// Returns the runs of a block, or of a sequence of a few short blocks.
+/// Returns the runs of a block or of a window.
 fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     match &node.op {
         Op::Block => Some(vec![Run { offset: 0, bytes: node.bytes }]),
@@ -285,8 +292,9 @@ fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     }
 }
 
-/// Merges two lists of runs with the same total number of bytes: a run of the result ends wherever
-/// a run of either list ends. Returns `None` if the result exceeds a limit of a shape.
+/// Cuts two lists of runs at each other's ends. The lists have the same total number of bytes, and
+/// a run of the result ends wherever a run of either list ends. Returns `None` if the result
+/// exceeds a limit of a shape.
 fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     let mut runs: Vec<TransferRun> = Vec::new();
     let (mut from, mut to) = (from.iter(), to.iter());
@@ -294,7 +302,7 @@ fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     loop {
         let bytes = a.bytes.min(b.bytes);
         match runs.last_mut() {
-            // This run continues the last run on both sides.
+            // The new run continues the last run on both sides, so extend the last run.
             Some(last)
                 if last.from + last.bytes as i64 == a.offset
                     && last.to + last.bytes as i64 == b.offset =>
@@ -319,7 +327,7 @@ fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     }
 }
 
-/// Returns whether the last run and the number of runs keep the limits of [`TransferLeaf::Runs`].
+/// Returns true if the number of runs and the last run obey the limits of [`TransferLeaf::Runs`].
 fn within_limits(runs: &[TransferRun]) -> bool {
     let span = i128::from(TransferShape::SPAN);
     runs.len() <= TransferShape::RUNS
@@ -330,9 +338,9 @@ fn within_limits(runs: &[TransferRun]) -> bool {
         })
 }
 
-/// Returns the runs of all iterations of a short level of loops. Returns `None` if there are too
-/// many runs or if they are too far apart. For such a short level, control would cost more than the
-/// copy.
+/// Returns the runs of all iterations of a short level of loops. For such a level, loop control
+/// would take longer than the copying. Returns `None` if there would be too many runs, or if they
+/// would lie too far apart.
 fn unrolled(runs: &[TransferRun], level: &Meeting) -> Option<Vec<TransferRun>> {
     let [SideLevel::Loop { count, stride: from }, SideLevel::Loop { stride: to, .. }] = *level
     else {

@@ -1,15 +1,16 @@
-//! Copies between any two layouts: long runs directly, short runs through a buffer in L1.
+//! Copies between any two layouts: long runs directly, short runs through a buffer that stays in
+//! the L1 cache.
 //!
-//! `mod.rs` uses this file if `interpreted.rs` does not apply; `interpreted.rs` uses it for the
-//! broken blocks at the ends of a range. At every position where a program has long runs, the first
-//! rule that fits applies:
+//! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer.
+//! `interpreted.rs` uses it for the broken blocks at the ends of a range. If a program has long
+//! runs, the first of these rules that fits the current position applies:
 //!
-//! 1. One side has a run of at least [`ALONE`] bytes, the other side shorter runs: the long run is
-//!    consecutive memory, so its bytes are one pack or unpack by a kernel, without the buffer.
-//! 2. Both sides have runs of at least [`LONG`] bytes: their common bytes are one memcpy.
-//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack and unpacked from
-//!    the buffer while they are in L1. The cost of short runs is the control per run, and the
-//!    plans' kernels have less of it than a walk along two programs.
+//! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
+//!    packs into the long run, or unpacks from it, without the buffer.
+//! 2. If both sides have runs of at least [`LONG`] bytes, one memcpy copies their common bytes.
+//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from
+//!    the buffer while they are in the L1 cache. For short runs, most of the time goes into the
+//!    control per run, and the plans' kernels need less control than a walk along two programs.
 
 use super::Side;
 use crate::analysis::cursor::Cursor;
@@ -21,27 +22,27 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Size of the buffer in bytes: the size of a common L1. Half of this size would leave room in L1
-/// for the lines of both layouts, but copies of 32 KiB would take 5 % longer, because of the calls
-/// at the ends of each part.
+/// Size of the buffer in bytes. It equals the size of a common L1 cache. With half this size, the
+/// lines of both layouts would also fit in the cache, but copies of 32 KiB would take 5 % longer,
+/// because each part has some extra calls at its ends.
 const BUFFER: u64 = 32 << 10;
 
-/// Shortest run on both sides that is copied directly. Such a piece costs 20 ns of control.
+/// Minimum length of the runs of both sides for a direct copy. Each direct copy takes 20 ns of
+/// control.
 const LONG: u64 = 512;
 
-/// Shortest run on one side that is used in place. The other side is packed into this run, or
-/// unpacked from it.
+/// Minimum length of a run of one side that serves as the packed buffer of the other side.
 const ALONE: u64 = 4 << 10;
 
-/// Ranges of at most this many bytes always use the buffer: finding a position in both programs
-/// costs as much as copying the bytes twice.
+/// Maximum length of a range that always uses the buffer. For such a range, finding the position in
+/// both programs takes as long as copying the bytes twice.
 const SHORT: u64 = 2 << 10;
 
 /// Copies packed bytes `range`.
 ///
 /// # Safety
 ///
-/// The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
+/// The conditions of [`copy_raw`](super::copy_raw) hold; the `origin` of each side is 0.
 pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
     let mut position = range.start;
     let chunk = chunk(src.plan, dst.plan);
@@ -50,16 +51,16 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
         && let (Ok(mut from), Ok(mut to)) =
             (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
     {
-        // Each consecutive use of the buffer doubles the distance to the next search for long runs,
-        // up to 8 chunks.
+        // Number of chunks to copy through the buffer before the next search for long runs. After a
+        // search without success, the number doubles, up to 8.
         let mut buffers = 1;
         loop {
-            // SAFETY: both cursors stand at `position`, and the caller guarantees the range from
-            // there to its end.
+            // SAFETY: both cursors are at `position`. The caller guarantees the bytes from there to
+            // the end of the range.
             let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
             buffers = if end == position { (2 * buffers).min(8) } else { 1 };
             position = range.end.min(end - end % chunk + buffers * chunk);
-            // SAFETY: `end..position` is a part of the range; `chunk` is at least 1 and at most
+            // SAFETY: `end..position` is a part of the caller's range, and `chunk` is between 1 and
             // `BUFFER`.
             unsafe { buffered(src, dst, end..position, chunk) };
             if position == range.end || from.seek(position).is_err() || to.seek(position).is_err() {
@@ -67,13 +68,13 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
             }
         }
     }
-    // SAFETY: `position..range.end` is the rest of the range; `chunk` is at least 1 and at most
+    // SAFETY: `position..range.end` is the rest of the caller's range, and `chunk` is between 1 and
     // `BUFFER`.
     unsafe { buffered(src, dst, position..range.end, chunk) };
 }
 
-/// Returns the mean length of a run, or more if parts of a sequence are not single runs. If the
-/// result is short, searching for long runs does not pay.
+/// Returns the mean length of a run. If the parts of a sequence consist of several runs, the result
+/// may be greater. If the result is small, a search for long runs would cost more than it saves.
 fn typical_run(program: &Program) -> u64 {
     let mut next = program.body;
     while let Some(edge) = next {
@@ -90,13 +91,13 @@ fn typical_run(program: &Program) -> u64 {
     0
 }
 
-/// Copies without the buffer while runs are long (rules 1 and 2), at most to `end`. Returns the
-/// position reached.
+/// Copies without the buffer (rules 1 and 2) as long as the runs are long enough, at most up to
+/// `end`. Returns the position that the copy reached.
 ///
 /// # Safety
 ///
-/// - Both cursors stand at the same position.
-/// - The conditions of [`copy`] hold, for the bytes from that position to `end`.
+/// - Both cursors are at the same position.
+/// - The conditions of [`copy`] hold for the bytes from that position to `end`.
 unsafe fn straight(
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
@@ -116,15 +117,16 @@ unsafe fn straight(
         let (long_a, long_b) = (from.whole_run() >= LONG, to.whole_run() >= LONG);
         if long_a && long_b {
             let bytes = a.bytes.min(b.bytes).min(left);
-            // SAFETY: `bytes` is at most the rest of the current run of each side and of the range.
+            // SAFETY: `bytes` is at most the rest of the current run of each side, and at most the
+            // rest of the range.
             unsafe { interpreter::copy::<true>(read.cast_mut(), write, bytes as usize) };
             stats::add(Executor::Fused, bytes);
             from.advance(bytes);
             to.advance(bytes);
         } else if !long_b && a.bytes >= ALONE.min(left) {
             let bytes = a.bytes.min(left);
-            // SAFETY: the source's current run has these `bytes` bytes of the range, so they are
-            // consecutive at `read`.
+            // SAFETY: the current run of the source has the next `bytes` bytes of the range, so
+            // these are consecutive in memory, beginning at `read`.
             unsafe {
                 unpack_raw(dst.plan, dst.count, dst.memory, position..position + bytes, read)
             };
@@ -132,8 +134,8 @@ unsafe fn straight(
             let _ = to.seek(from.tell());
         } else if !long_a && b.bytes >= ALONE.min(left) {
             let bytes = b.bytes.min(left);
-            // SAFETY: the destination's current run has these `bytes` bytes of the range, so they
-            // are consecutive at `write`.
+            // SAFETY: the current run of the destination has the next `bytes` bytes of the range,
+            // so these are consecutive in memory, beginning at `write`.
             unsafe { pack_raw(src.plan, src.count, src.memory, position..position + bytes, write) };
             to.advance(bytes);
             let _ = from.seek(to.tell());
@@ -143,8 +145,9 @@ unsafe fn straight(
     }
 }
 
-/// Returns the packed bytes that go through the buffer at a time: whole rows of both sides if
-/// possible, else whole blocks, because a broken block costs extra calls.
+/// Returns the number of packed bytes that go through the buffer at a time. If possible, this is a
+/// number of whole rows of both sides, else a number of whole blocks, because a broken block takes
+/// extra calls.
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {
@@ -169,16 +172,16 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The buffer, in whole cache lines.
+/// The buffer. It consists of whole cache lines.
 #[repr(align(64))]
 struct Lines([MaybeUninit<u8>; BUFFER as usize]);
 
-/// Copies packed bytes `range` through the buffer, up to the next multiple of `chunk` at a time.
+/// Copies packed bytes `range` through the buffer. Each step ends at the next multiple of `chunk`.
 ///
 /// # Safety
 ///
 /// - The conditions of [`copy`] hold.
-/// - `chunk` is not 0 and at most [`BUFFER`].
+/// - `chunk` is between 1 and [`BUFFER`].
 unsafe fn buffered(
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
@@ -193,8 +196,8 @@ unsafe fn buffered(
     let mut position = range.start;
     while position < range.end {
         let end = range.end.min(position - position % chunk + chunk);
-        // SAFETY: `position..end` is a part of the range and at most `chunk` bytes long, so it fits
-        // the buffer; the pack fills the bytes that the unpack reads.
+        // SAFETY: `position..end` is a part of the range and has at most `chunk` bytes, so the
+        // bytes fit in the buffer. The pack writes all bytes that the unpack reads.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, position..end, buffer);
             unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);

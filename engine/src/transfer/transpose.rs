@@ -1,21 +1,26 @@
-//! Fused copies for which packed order is a slow order of visits: transposes from one layout into
-//! the other, and other transfers whose packed order runs across memory lines.
+//! Executes fused copies for which packed order is a slow order of visits: transposes from one
+//! layout into the other, and other transfers in which consecutive blocks lie in different cache
+//! lines.
 //!
-//! `memo.rs` asks for the common nest of a transfer (`nest.rs`). `compiled.rs` calls
-//! [`Transposed::run`] in place of a kernel, with the kernel's parameters. The rules are those of
-//! `../leaf/traversal.rs`, for two sides:
+//! `memo.rs` calls [`Transposed::of`] for the common nest of a transfer (`nest.rs`). `compiled.rs`
+//! calls [`Transposed::run`] instead of a kernel, with the parameters of a kernel. The rules are
+//! those of `../leaf/traversal.rs`, extended to two sides. A level *continues the block* on a side
+//! if its stride there equals the length of the block.
 //!
-//! 1. A level that continues the block on both sides becomes part of the block, whatever its
-//!    position.
-//! 2. If one level continues the block in the source, another level continues it in the
-//!    destination, and one of the two lies outside more lines than the first-level cache holds, the
-//!    two levels are transposed in registers (`../leaf/tiles.rs`).
-//! 3. If a level shares lines on one side and lies outside more lines than the cache holds, but
-//!    rule 2 does not apply (the level does not continue the block, or no register transposes the
-//!    blocks), the innermost level is walked in parts, each for a chunk of that level.
+//! 1. A level that continues the block on both sides becomes part of the block, wherever the level
+//!    is.
+//! 2. Suppose that one level continues the block in the source and another one in the destination,
+//!    and that between two iterations of one of them, the levels inside it touch more cache lines
+//!    than the L1 cache holds. Then the two levels are transposed in registers
+//!    (`../leaf/tiles.rs`).
+//! 3. Suppose that consecutive iterations of a level share cache lines on one side, that the levels
+//!    inside it touch more lines than the L1 cache holds, and that rule 2 does not apply. (The
+//!    level may not continue the block, or no register can transpose such blocks.) Then the
+//!    innermost level is divided into parts, and each part is executed for a chunk of iterations of
+//!    the other level.
 //!
-//! The rules apply only if the blocks of the destination are proved disjoint. Otherwise the last
-//! block written to a byte wins, so the order matters.
+//! The rules apply only if the blocks of the destination are known to be disjoint. If they
+//! overlapped, the order of the writes would change the result.
 
 use super::interpreted::{self, Strides};
 use super::nest::Nest;
@@ -27,7 +32,7 @@ use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// The levels of a nest of loops over one block, visited in an order other than packed order.
+/// An order of visits, other than packed order, for a nest of loops over one block.
 pub(super) struct Transposed {
     depth: usize,
     bytes: u64,
@@ -35,8 +40,8 @@ pub(super) struct Transposed {
 }
 
 impl Transposed {
-    /// Returns the order for `nest`, or `None` if packed order is fast or no other order is
-    /// allowed.
+    /// Returns the order of visits for `nest`. Returns `None` if packed order is fast, or if the
+    /// blocks of the destination may overlap.
     pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
         let depth = nest.depth();
         let bytes = match &nest.shape.leaf {
@@ -60,7 +65,7 @@ impl Transposed {
     }
 
     /// Returns the levels that the parameters `words` describe, and whether [`Axes::merge`] merged
-    /// an outer level. Returns `None` if a count is 0.
+    /// a level other than the innermost one. Returns `None` if a count is 0.
     fn axes(&self, words: &[u64; TransferShape::WORDS]) -> Option<(Axes, bool)> {
         let none = Axis { count: 1, from: 0, to: 0 };
         let mut axes = Axes { levels: [none; DEPTH], depth: 0, bytes: self.bytes };
@@ -83,8 +88,8 @@ impl Transposed {
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Entry`](crate::kernel::Entry) hold, for the transfer that `self` was
-    ///   made for.
+    /// - The conditions of [`Entry`](crate::kernel::Entry) hold for the transfer for which `self`
+    ///   was made.
     /// - No level has more iterations than in that transfer.
     pub(super) unsafe fn run(
         &self,
@@ -96,10 +101,10 @@ impl Transposed {
         let bytes = axes.bytes;
         let order = axes.order(self.isa);
         let [Some(far), near] = [axes.take_far(&order), axes.take_near(&order)] else {
-            // No level is left: the copy is one block.
+            // All levels became part of the block, so the copy is one block.
             let row = Strides { from: 0, to: 0, count: 1 };
-            // SAFETY: the caller guarantees the block of `bytes` bytes on both sides; the row is
-            // that of `bytes`.
+            // SAFETY: the caller guarantees the block of `bytes` bytes on both sides, and `row_of`
+            // returns the function for blocks of this length.
             return unsafe { interpreted::row_of(bytes)(source, target, row, bytes as usize) };
         };
         let (row, near) =
@@ -115,10 +120,10 @@ impl Transposed {
                     width: width as usize,
                     height: far.count as usize,
                 };
-                // SAFETY: the matrix is `width` iterations of near and all iterations of far at one
-                // position of the other levels. Near continues the block in the source, far in the
-                // destination. The destination's blocks are disjoint (`of` proved it for counts at
-                // least this large).
+                // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of
+                // `far`, at one position of the other levels. `near` continues the block in the
+                // source, and `far` does in the destination. The blocks of the destination are
+                // disjoint: `of` proved it for counts that are at least as large.
                 return unsafe { transpose(t) };
             }
             let part = match order {
@@ -131,9 +136,9 @@ impl Transposed {
                 for i in 0..width {
                     let (source, target) = near.at(i, source, target);
                     let strides = Strides { from: far.from, to: far.to, count };
-                    // SAFETY: the row is `count` iterations of far at one iteration of near and one
-                    // position of the other levels, all within the levels that the caller
-                    // guarantees.
+                    // SAFETY: the row consists of `count` iterations of `far`, at one iteration of
+                    // `near` and one position of the other levels. The caller guarantees all
+                    // iterations of all levels.
                     unsafe { row(source, target, strides, bytes as usize) };
                 }
             }
@@ -147,7 +152,8 @@ impl Transposed {
     }
 }
 
-/// One level: its iterations, and the bytes between them on both sides.
+/// One level: the number of its iterations, and their distances in bytes in the source (`from`) and
+/// in the destination (`to`).
 #[derive(Clone, Copy)]
 struct Axis {
     count: u64,
@@ -156,7 +162,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Returns the addresses of iteration `index`.
+    /// Returns the addresses of iteration `index` in the source and in the destination.
     #[inline(always)]
     fn at(&self, index: u64, source: *mut u8, target: *mut u8) -> (*mut u8, *mut u8) {
         let shift = |stride: i64| (index as i64).wrapping_mul(stride) as isize;
@@ -164,18 +170,20 @@ impl Axis {
     }
 }
 
-/// The order of the innermost loops.
+/// The order in which the innermost loops visit the blocks.
 #[derive(Clone, Copy)]
 enum Order {
     /// Packed order.
     Packed,
-    /// `near` continues the block in the source, `far` in the destination.
+    /// Transpose two levels: `near` continues the block in the source, and `far` does in the
+    /// destination.
     Transposed { near: usize, far: usize, transpose: Transposer },
-    /// Parts of the innermost level for chunks of `near`.
+    /// Divide the innermost level into parts, and execute each part for a chunk of iterations of
+    /// level `near`.
     Parts { near: usize },
 }
 
-/// Levels of at least two iterations, outermost first, over blocks of `bytes` bytes.
+/// The levels that have at least two iterations, outermost first, over blocks of `bytes` bytes.
 struct Axes {
     levels: [Axis; DEPTH],
     depth: usize,
@@ -194,14 +202,14 @@ impl Axes {
         axis
     }
 
-    /// Merges levels that continue the block on both sides into the block. Returns whether one of
-    /// them lay outside the innermost level.
+    /// Merges the levels that continue the block on both sides into the block. Returns true if one
+    /// of them was not the innermost level.
     fn merge(&mut self) -> bool {
         let mut outside = false;
         let continues = |axis: &Axis, bytes: u64| axis.from == axis.to && axis.from as u64 == bytes;
         while let Some(index) = self.levels().iter().position(|axis| continues(axis, self.bytes)) {
             outside |= index + 1 < self.depth;
-            // The product is at most the number of bytes of the copy.
+            // The product is at most the number of bytes of the copy, so it does not overflow.
             self.bytes *= self.remove(index).count;
         }
         outside
@@ -212,7 +220,8 @@ impl Axes {
         let continues = |stride: i64| stride as u64 == self.bytes;
         let near = self.levels().iter().position(|axis| continues(axis.from));
         let far = self.levels().iter().position(|axis| continues(axis.to));
-        // True if the cache loses lines of a side between two iterations of a level.
+        // Returns true if the levels inside `level` touch so many lines of a side that the cache
+        // loses lines between two iterations of `level`.
         let lost = |level: usize, side: fn(&Axis) -> i64| {
             let inside = self.levels()[level + 1..].iter();
             !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))
@@ -233,7 +242,7 @@ impl Axes {
         near.map_or(Order::Packed, |near| Order::Parts { near })
     }
 
-    /// Removes and returns the level that the inner loop walks.
+    /// Removes and returns the level that the innermost loop visits.
     fn take_far(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Transposed { far, .. } => Some(self.remove(far)),
@@ -241,8 +250,8 @@ impl Axes {
         }
     }
 
-    /// Removes and returns the level outside the inner loop. Call after
-    /// [`take_far`](Self::take_far).
+    /// Removes and returns the level around the innermost loop, or returns `None` in packed order.
+    /// The caller calls [`take_far`](Self::take_far) first.
     fn take_near(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Packed => None,
@@ -253,7 +262,7 @@ impl Axes {
         }
     }
 
-    /// Calls `each` with the two addresses of every position of the levels.
+    /// Calls `each` for every position of the levels, with the two addresses of that position.
     #[inline(always)]
     fn walk(&self, source: *mut u8, target: *mut u8, each: impl Fn(*mut u8, *mut u8)) {
         let mut index = [0; DEPTH];

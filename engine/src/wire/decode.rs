@@ -1,9 +1,10 @@
-//! Decodes bytes, which may be hostile, to a program and the memory that the program touches.
+//! Decodes bytes to a program and its footprint, the memory that the program touches. The bytes may
+//! be hostile.
 //!
-//! The decoder compares every stated number of items with the bytes that are left before it
-//! allocates. It computes packed bytes and distances in 128 bits. The operands of a node come
-//! before the node. At the end, `ir/verify.rs` verifies the program. The decoder never indexes with
-//! an unchecked number.
+//! Before the decoder allocates memory for a number of items, it checks that enough bytes are left
+//! for that number. It computes packed sizes and distances in 128 bits. A node may only use
+//! operands that come before it. The decoder checks every number before it uses the number as an
+//! index. At the end, `ir/verify.rs` verifies the program.
 
 use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +17,7 @@ fn malformed(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Argument, "wire", detail)
 }
 
-/// Returns the program in `bytes` and its footprint.
+/// Returns the program that `bytes` encode, and its footprint.
 pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     let mut reader = Reader { rest: bytes };
     if reader.take(4)? != MAGIC {
@@ -71,7 +72,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
             "the encoding continues after the last node, bytes left: {left}"
         )));
     }
-    // The last node is the body. Every other node must have a user.
+    // The last node is the body. Refuse the encoding if any other node is unused.
     if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
         return Err(malformed(format!("no other node uses node {id}")));
     }
@@ -85,7 +86,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     Ok((program, stated))
 }
 
-/// Checks the values that the header states about the whole program against the program.
+/// Checks the program, and checks that the header states the program's element size and bounds.
 fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
     let body = program.body.map_or(0, |body| program.node(body.node).bytes);
     if program.factor == 0
@@ -150,8 +151,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the number of bytes of `count` items of at least `bytes` bytes each, or an error if
-    /// fewer bytes are left.
+    /// Checks that enough bytes are left for `count` items of at least `bytes` bytes each. Returns
+    /// the number of bytes of `count` items of exactly `bytes` bytes.
     fn promise(&self, count: u64, bytes: usize) -> Result<usize> {
         let total = u128::from(count) * bytes as u128;
         if total > self.rest.len() as u128 {
@@ -167,7 +168,8 @@ impl<'a> Reader<'a> {
         Ok(total as usize)
     }
 
-    /// Returns the next node and its packed bytes, which may be 0 or too many.
+    /// Reads the next node. Returns its operation and the number of its packed bytes, which the
+    /// caller must check: the number may be 0 or too large.
     fn node(&mut self, program: &Program, used: &mut [bool]) -> Result<(Op, u128)> {
         let [tag, width, lengths, reserved] = self.array()?;
         let body = self.half()?;
@@ -230,7 +232,8 @@ impl<'a> Reader<'a> {
                 }
                 let promised = self.promise(count, PART)?;
                 let parts = self.take(promised)?;
-                // The first pass checks the parts; the second collects them in one allocation.
+                // The first pass over the parts checks them. The second pass can then collect them
+                // without errors, in one allocation.
                 let mut end = 0u128;
                 for part in parts.chunks_exact(PART) {
                     let mut part = Reader { rest: part };
@@ -260,8 +263,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a table of `count` entries of `width` bytes each, padded to a multiple of 8. The width
-    /// must be at least `least`.
+    /// Reads a table of `count` entries of `width` bytes each, and the padding after it, up to a
+    /// multiple of 8 bytes. Refuses a width below `least`.
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
@@ -275,7 +278,7 @@ impl<'a> Reader<'a> {
         if self.take(bytes.next_multiple_of(8) - bytes)?.iter().any(|&byte| byte != 0) {
             return Err(malformed("the padding of a table is not zero"));
         }
-        // `take` returned a multiple of the width, so `as_chunks` leaves no remainder.
+        // The length of `entries` is a multiple of the width, so `as_chunks` leaves no remainder.
         Ok(match width {
             1 => Table::of_bytes(entries),
             4 => Table::Narrow(

@@ -1,17 +1,18 @@
 //! Encodes a plan as bytes, in the layout of `format.rs`.
 //!
-//! The encoder drops nodes that the passes left unused. So equal programs have equal encodings, and
-//! the decoder can require that every node is used.
+//! The encoder leaves out the nodes that nothing uses after the passes. So equal programs have
+//! equal encodings, and the decoder can require that every node is used.
 
 use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// Returns [`encode`]'s bytes if there are at most `limit`. The function does not build an encoding
-/// that is clearly longer.
+/// Returns the same bytes as [`encode`], or `None` if there are more than `limit` bytes. If the
+/// program clearly needs more than `limit` bytes, the function does not build the encoding.
 pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
-    // Each item counts with its least size, so that no encoding within the limit is missed.
+    // Add up the least possible size of every item. The sum is a lower bound, so no encoding within
+    // the limit is refused here.
     let (ids, nodes) = renumber(plan.program());
     let least = |node: &ir::Node| match &node.op {
         Op::Block | Op::Loop { .. } => 0,
@@ -28,8 +29,8 @@ pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
     Some(encode(plan)).filter(|encoding| encoding.len() <= limit)
 }
 
-/// Encodes the layout of `plan`: its program with all tables. The bytes contain nothing of the
-/// plan's datatype and nothing of this process.
+/// Encodes the layout of `plan`: the program with all its tables. The bytes contain neither the
+/// datatype of the plan nor anything that is specific to this process.
 pub fn encode(plan: &Plan) -> Vec<u8> {
     let (program, place) = (plan.program(), plan.footprint());
     let (ids, nodes) = renumber(program);
@@ -94,14 +95,14 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
 
 const UNUSED: u32 = u32::MAX;
 
-/// Returns the new id of each used node, and the number of used nodes. The body, which uses all
-/// others, comes last.
+/// Returns the new id of every node ([`UNUSED`] for unused nodes), and the number of used nodes.
+/// The body comes last, because it comes after all of its operands.
 fn renumber(program: &Program) -> (Vec<u32>, u32) {
     let mut ids = vec![UNUSED; program.nodes().len()];
     if let Some(body) = program.body {
         ids[body.node.index()] = 0;
     }
-    // Users come after operands, so one backward walk marks every used node.
+    // Users come after their operands, so one loop in reverse order marks every used node.
     for (i, node) in program.nodes().iter().enumerate().rev() {
         if ids[i] != UNUSED {
             ir::edges(&node.op).for_each(|edge| ids[edge.node.index()] = 0);

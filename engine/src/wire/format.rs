@@ -1,7 +1,7 @@
-//! The layout of an encoding, for `encode.rs` and `decode.rs`.
+//! Defines the layout of an encoding. `encode.rs` and `decode.rs` use this file.
 //!
-//! Numbers are little-endian. Every item begins at a multiple of 8 bytes; the padding after a table
-//! is zero.
+//! All numbers are little-endian. Every item begins at a multiple of 8 bytes. The padding bytes
+//! after a table are zero.
 //!
 //! ```text
 //! header   0 magic "tpkw"        4 version u32          8 total length u64
@@ -21,25 +21,27 @@
 //!         16 parts: offset i64, node u32, zero u32
 //! ```
 //!
-//! Fields that a node does not use are zero. The packed bytes of nodes are not sent: they follow
-//! from the program. Element bytes and bounds are sent for readers that do not decode the program.
-//! The decoder refuses wrong values.
+//! Fields that a node does not use are zero. The encoding does not contain the packed sizes of the
+//! nodes, because the decoder can compute them. It does contain the element size and the bounds,
+//! for readers that do not decode the program. The decoder refuses an encoding in which they are
+//! wrong.
 
-/// Version of the format. Any change of meaning gets a new version; there is no negotiation.
+/// Version of the format. Any change of meaning gets a new version. The decoder accepts only this
+/// version.
 pub const VERSION: u32 = 2;
 
 pub(super) const MAGIC: [u8; 4] = *b"tpkw";
 
-/// Bytes of the header.
+/// Size of the header, in bytes.
 pub(super) const HEADER: usize = 80;
 
-/// Offset of the total length in the header.
+/// Offset of the field `total length` in the header, in bytes.
 pub(super) const LENGTH: usize = 8;
 
-/// Bytes of the smallest node.
+/// Size of the smallest node, in bytes.
 pub(super) const NODE: usize = 16;
 
-/// Bytes of a part of a sequence.
+/// Size of a part of a sequence, in bytes.
 pub(super) const PART: usize = 16;
 
 pub(super) const BLOCK: u8 = 1;

@@ -1,23 +1,25 @@
-//! The wire form: a committed layout as bytes, for peers and for caches.
+//! The wire form represents a committed layout as bytes, for peers and for caches.
 //!
-//! [`encode`] turns a plan into bytes. [`decode`] returns a [`Plan`] without a datatype, which
-//! packs, unpacks and copies with kernels of this process. `format.rs` describes the layout of the
-//! bytes.
+//! [`encode`] turns a plan into bytes. [`decode`] turns the bytes into a [`Plan`] that has no
+//! datatype. The decoded plan packs, unpacks and copies with the kernels of the process that
+//! decoded it. `format.rs` describes the layout of the bytes.
 //!
-//! The decoder does not trust the sender. It refuses bytes that are not a program of the engine. It
-//! computes packed bytes and touched memory itself and refuses bytes that state other values. So a
-//! decoded plan is as safe to use as a committed one: safe calls check buffers against the computed
-//! footprint. Hostile bytes can only describe a layout that is large or slow, and the caller sees
-//! [`Plan::element_bytes`] and [`Plan::footprint`] before using it.
+//! The decoder does not trust the sender. It refuses bytes that are not a valid program. It
+//! computes the packed size and the footprint itself, and refuses bytes that state other values.
+//! Safe calls check their buffers against the computed footprint, so a decoded plan is as safe to
+//! use as a committed one. Hostile bytes can only describe a layout that is very large or slow to
+//! execute. The caller can look at [`Plan::element_bytes`] and [`Plan::footprint`] before it uses
+//! the plan.
 //!
-//! If another process can write the memory that holds the bytes, the caller must copy them before
-//! decoding.
+//! If another process can write to the memory that holds the bytes, the caller must copy the bytes
+//! before it decodes them.
 //!
-//! Decoding needs at most four times the memory of its input, plus 64 KiB. It does not recurse, and
-//! takes time proportional to its input. To keep that bound, only the first 32 nests of a program
-//! get kernels, and one more nest for each 4 KiB of input. The executor walks all other nests, with
-//! the same result. (This matters for a struct of hundreds of unlike parts; committing the datatype
-//! has no such limit.)
+//! The decoder allocates at most four times the size of its input, plus 64 KiB. It does not
+//! recurse, and its time is proportional to the size of the input. To keep the memory bound, only
+//! the first nests of a program get executors of their own: 32 nests, and one more for each 4 KiB
+//! of input. The walk executes all other nests, with the same result but more slowly. This limit
+//! affects only programs with very many different nests, such as a struct with hundreds of
+//! different members. A commit has no such limit.
 
 mod decode;
 mod encode;
@@ -29,13 +31,14 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Number of nests of a decoded program that always get a plan of their own.
+/// Number of nests for which every decoded program may have nest plans.
 const SITES: usize = 32;
 
-/// Bytes of input for each further nest plan, which needs up to 1.5 KiB.
+/// Number of bytes of input that allow one more nest plan. A nest plan takes up to 1.5 KiB.
 const BYTES_PER_SITE: usize = 4096;
 
-/// Decodes the bytes that [`encode`] made. Only the engine executes the plan, without a compiler.
+/// Decodes bytes that [`encode`] made. The plan has no compiler, so the engine's own executors
+/// execute it.
 ///
 /// # Errors
 ///
@@ -44,23 +47,24 @@ pub fn decode(bytes: &[u8]) -> Result<Plan> {
     decode_with(bytes, &Settings::default())
 }
 
-/// Decodes the bytes that [`encode`] made, with settings as for a commit.
+/// Decodes bytes that [`encode`] made. `settings` have the same meaning as for a commit.
 ///
 /// # Errors
 ///
-/// Returns an error for `wire` if the bytes are shorter or longer than they state, if they have
-/// another version, or if they are not a valid program with the stated sizes and bounds.
+/// Returns an error for `wire` if the number of bytes differs from the length in the header, if the
+/// format version is unknown, if the program is not valid, or if the header states a wrong size or
+/// wrong bounds.
 pub fn decode_with(bytes: &[u8], settings: &Settings) -> Result<Plan> {
     let (program, footprint) = decode::program(bytes)?;
     let nests = SITES + bytes.len() / BYTES_PER_SITE;
     Ok(Plan::assemble(None, footprint, program, settings, nests))
 }
 
-/// Returns a 128-bit hash of an encoding (XXH3), which identifies a layout in caches and tables.
+/// Returns a 128-bit hash of an encoding (XXH3). The hash identifies a layout in caches and tables.
 ///
-/// Equal programs have equal encodings. The hash is not cryptographic: a sender can choose bytes so
-/// that two encodings collide. So a table with layouts of untrusted peers must compare the
-/// encodings too.
+/// Equal programs have equal encodings, and so equal hashes. The hash is not cryptographic: a
+/// sender can construct two different encodings with the same hash. So a table that contains
+/// layouts from untrusted peers must also compare the encodings.
 pub fn identity(encoding: &[u8]) -> u128 {
     xxhash_rust::xxh3::xxh3_128(encoding)
 }

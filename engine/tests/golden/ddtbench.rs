@@ -1,9 +1,11 @@
-//! The layouts of DDTBench: turns the constructor nests in the rows of `ddtbench.csv` into type
-//! expressions.
+//! Turns the layouts of DDTBench into type expressions. Each row of `ddtbench.csv` describes a layout
+//! as nested constructors.
 //!
-//! `../golden.rs` and a test of `typepack-explain` parse the expressions. A nest leaves out values that
-//! its row states once: the element, C order, the positions of the arrays of a struct, and the index
-//! lists (`idx[D]`: the first numbers of a shuffle of `0..D`). All index lists of one row are equal.
+//! `../golden.rs` and a test of `typepack-explain` parse the expressions. The nested constructors in a
+//! row leave out some arguments, which this file adds: the element type, which has a column of its own;
+//! the order, which is always C order; the positions of the arrays of a struct; and the numbers of the
+//! index lists. `idx[D]` stands for the first numbers of a random shuffle of `0..D`. All index lists of
+//! one row are equal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,25 +13,25 @@ use typepack_engine::text::parse;
 
 /// A layout and its known properties.
 pub struct Row<'a> {
-    /// Its name in DDTBench.
+    /// The name of the layout in DDTBench.
     pub name: &'a str,
     /// The layout as a type expression.
     pub expression: String,
     /// Number of runs of memory.
     pub runs: u64,
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub bytes: u64,
 }
 
-/// Returns the rows of `ddtbench.csv`.
+/// Returns the layouts in the rows of `ddtbench.csv`.
 pub fn rows(csv: &str) -> Vec<Row<'_>> {
     let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(';').collect()).collect();
     let nests: BTreeMap<&str, &str> = rows.iter().map(|row| (row[0], row[2])).collect();
     let mut all = Vec::with_capacity(rows.len());
     for row in &rows {
         let (name, element, constructor) = (row[0], row[1], row[2]);
-        // The subarray form of a WRF row places its arrays, because only that form states where a
-        // region begins in its array.
+        // The positions of the arrays of a WRF row come from the subarray form of the row, because only
+        // that form states where a region begins in its array.
         let arrays = match name.strip_suffix("_vec") {
             Some(stem) => nests[format!("{stem}_sa").as_str()],
             None => constructor,
@@ -41,9 +43,10 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     all
 }
 
-/// Returns the expression for `nest` over `element`. Each member of a struct lies in an array of its
-/// own. The arrays are placed one after another with different gaps. `arrays` is the subarray form of
-/// the nest, or `nest` itself; it states where a member begins in its array.
+/// Returns the type expression for the constructors `nest` over the type `element`. If the layout is a
+/// struct, each member lies in an array of its own, and the arrays are placed one after another, with
+/// different gaps. `arrays` is the form of the layout that states where a member begins in its array:
+/// the subarray form, or `nest` itself.
 fn expression(nest: &str, arrays: &str, element: &str) -> String {
     let element = match element {
         "c128" => "c_double_complex",
@@ -57,7 +60,8 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
         (String::new(), String::new(), String::new(), String::new());
     for (i, (member, array)) in members.iter().zip(&arrays).enumerate() {
         let array = parse(&ty(array, element)).unwrap();
-        // If the two forms differ, only the subarray form states the start.
+        // A subarray member contains its start. For other members, the start is that of the member in
+        // the form `arrays`.
         let start = if member.starts_with("subarray") { 0 } else { array.true_lb() };
         writeln!(text, "m{i} = {};", ty(member, element)).unwrap();
         let comma = if i == 0 { "" } else { ", " };
@@ -69,7 +73,7 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
     format!("{text}struct([{ones}], [{at}], [{names}])")
 }
 
-/// Returns the members of a struct, each as often as it is repeated.
+/// Returns the members of a struct. A member with a factor occurs as often as the factor states.
 fn members(nest: &str) -> Option<Vec<&str>> {
     let inner = nest.strip_prefix("struct(")?.strip_suffix(')')?;
     let mut all = Vec::new();
@@ -84,7 +88,7 @@ fn members(nest: &str) -> Option<Vec<&str>> {
 fn ty(nest: &str, element: &str) -> String {
     let Some((name, arguments)) = nest.split_once('(') else { return element.to_owned() };
     let mut arguments = split(arguments.strip_suffix(')').unwrap(), ',');
-    // The nest leaves out the old type if it is the element.
+    // If the last argument is not a constructor, the old type is the element.
     let last = *arguments.last().unwrap();
     let old = if last.ends_with(')') {
         ty(arguments.pop().unwrap(), element)
@@ -116,7 +120,8 @@ fn list(text: &str, length: usize) -> Vec<u64> {
     let mut all: Vec<u64> = (0..end).collect();
     let mut state = end | 1 << 40;
     for i in 0..length {
-        // xorshift; a bias far below 2^-40 does not matter here.
+        // One step of xorshift64. The remainder below is slightly biased (far less than 2^-40), which
+        // does not matter here.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -126,7 +131,7 @@ fn list(text: &str, length: usize) -> Vec<u64> {
     all[..length].iter().map(|index| factor * index).collect()
 }
 
-/// Splits `text` at the marks that are not inside parentheses or brackets.
+/// Splits `text` at each `mark` that is not inside parentheses or brackets.
 fn split(text: &str, mark: char) -> Vec<&str> {
     let mut depth = 0;
     let at_mark = |c: char| {

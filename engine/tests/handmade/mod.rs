@@ -1,9 +1,9 @@
-//! Encoded layouts written by hand, for the tests of the wire form (`wire.rs`, `wire_memory.rs`).
+//! Helps the tests of the wire form (`wire.rs`, `wire_memory.rs`) to write encoded layouts by hand.
 
 use typepack_engine::wire;
 
-/// Encodes a program of `nodes` with `true_lb` 0. The last node is its body. The header states the
-/// given sizes.
+/// Returns the encoding of a program. Its nodes are `nodes`, the last of which is the body. The
+/// header states the given sizes, and 0 for `true_lb`.
 pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]) -> Vec<u8> {
     let body: Vec<u8> = nodes.concat();
     let mut bytes = b"tpkw".to_vec();
@@ -17,7 +17,8 @@ pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]
     bytes
 }
 
-/// Encodes a node without tables: its tag, its body, and the words after them.
+/// Returns the encoding of a node without tables: `tag`, the id of its body, and the words after
+/// them.
 pub fn node(tag: u8, body: u32, words: &[u64]) -> Vec<u8> {
     let mut bytes = vec![tag, 0, 0, 0];
     bytes.extend(body.to_le_bytes());

@@ -1,9 +1,10 @@
-//! Types that reach every operation of a program and every branch of the executors, for the tests
-//! of the executors (`agree.rs`), of fused copies (`transfer.rs`) and of the wire form (`wire.rs`).
+//! Types for the tests of the executors (`agree.rs`), of fused copies (`transfer.rs`) and of the
+//! wire form (`wire.rs`). Together they reach every operation of a program and every branch of the
+//! executors.
 
 use typepack_engine::{Datatype, Named, Order};
 
-/// Returns small types: every split of their packed bytes can be tried.
+/// Returns types that are small enough to try every split of their packed bytes.
 pub fn small() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let double = Datatype::named(Named::DOUBLE);
@@ -13,7 +14,7 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
     let ragged = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 5], &int).unwrap();
     let gapped = Datatype::resized(0, 7, &int).unwrap();
     let wide: Vec<i64> = (0..9).map(|i| i * i).collect();
-    // The list has more runs than a window holds, so it stays a list.
+    // The list has more runs than a window can hold, so no pass turns the list into a window.
     let lengths: Vec<i64> = (0..40).map(|i| i % 4).collect();
     let places: Vec<i64> = (0..40).map(|i| (i * 7) % 40 * 5).collect();
     let list = Datatype::indexed(&lengths, &places, &Datatype::named(Named::SHORT)).unwrap();
@@ -80,8 +81,8 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
     ]
 }
 
-/// Returns memory that holds `count` elements with room around them, filled with a pattern, and the
-/// position of the origin in it.
+/// Returns memory for `count` elements, with some room before and after them, and the position of
+/// displacement 0 in it. The memory is filled with a pattern that depends on `seed`.
 pub fn memory(ty: &Datatype, count: u64, seed: usize) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);

@@ -1,5 +1,6 @@
-//! Types for the tests of this folder: chosen types, and random trees that are small enough to expand.
-//! The project's full generator is in `typepack-fuzz`, which depends on the engine.
+//! Provides types for the tests in this folder: chosen types, and random trees that are small enough
+//! to expand. The project's full generator is in `typepack-fuzz`. It cannot be used here, because that
+//! crate depends on the engine.
 
 #[path = "../../../fuzz/support/random.rs"]
 mod numbers;
@@ -8,7 +9,8 @@ pub use numbers::Random;
 use typepack_engine::{Datatype, Named, Order};
 
 impl Random {
-    /// Returns a count up to `high`. It is rarely 0, because 0 makes every type above it empty.
+    /// Returns a random count up to `high`. The count is rarely 0, because a count of 0 makes every
+    /// type above it empty.
     fn count(&mut self, high: i64) -> i64 {
         if self.below(16) == 0 { 0 } else { self.between(1, high) }
     }
@@ -22,7 +24,7 @@ impl Random {
     }
 }
 
-/// Returns a random tree of at most `levels` constructors above named types.
+/// Returns a random tree with at most `levels` constructors above the named types.
 pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     const NAMED: [Named; 8] = [
         Named::INT,
@@ -62,7 +64,8 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
             let order = if random.below(2) == 0 { Order::C } else { Order::Fortran };
             Datatype::subarray(&[3, 4], &[2, random.between(1, 3)], &[1, 1], order, &old)
         }
-        // A struct with one type twice, with different types, and with equal types built twice.
+        // These are a struct that contains one type twice, a struct of different types, and a struct
+        // of equal types that were built separately.
         9 => {
             let at = [0, extent + random.between(0, 16), 2 * extent + random.between(0, 40)];
             Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])
@@ -77,7 +80,7 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     .expect("small arguments of the right form")
 }
 
-/// Returns `number` random trees with at most `entries` basic elements.
+/// Returns `number` random trees. Each has at most `8 * entries` bytes of data.
 pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
     let mut random = Random(seed);
     let mut all = Vec::with_capacity(number);
@@ -86,18 +89,20 @@ pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
         let levels = 2 + random.below(4) as u32;
         let ty = datatype(&mut random, levels);
         empty += usize::from(ty.size() == 0);
-        // A basic element has at most 8 bytes in these types.
+        // The basic types here have at most 8 bytes, so every type with at most `entries` basic
+        // elements passes this test.
         if ty.size() <= 8 * entries && (ty.size() > 0 || empty.is_multiple_of(16)) {
             all.push(ty);
         }
     }
-    // A test of random types is only as good as its sample.
+    // A test with random types is only useful if most of the types are not tiny.
     let large = all.iter().filter(|ty| ty.size() >= 32).count();
     assert!(large > number / 2, "only {large} of {number} random types have 32 bytes or more");
     all
 }
 
-/// Returns types that each reach a different operation or rule of the program.
+/// Returns types of which each reaches a different operation of the program or a different rule of the
+/// passes.
 pub fn chosen() -> Vec<Datatype> {
     let named = Datatype::named;
     let (byte, int, double) = (named(Named::BYTE), named(Named::INT), named(Named::DOUBLE));

@@ -1,8 +1,8 @@
-//! Lowers a tree to a typed program. The lowering is that of `ir/lower.rs`, but all elements of a
-//! leaf have one type, and leaves of different types are never merged.
+//! Lowers a tree to a typed program. First `ir/lower.rs` lowers the tree, with one leaf per named type.
+//! Then this file merges leaves, but only leaves of the same named type.
 //!
-//! `ir/typed/` calls this file. It does not use the passes of `passes/`, which compare and merge
-//! blocks by their bytes and would lose their types.
+//! `ir/typed/mod.rs` calls this file. The passes of `passes/` cannot be used here: they compare and
+//! merge blocks by their lengths in bytes, and would merge blocks of different types.
 
 use super::Unit;
 use crate::datatype::Datatype;
@@ -12,13 +12,14 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty` in units, and the named type of each of its blocks.
+/// Returns the program of `ty`, whose block lengths count units, and the named type of each node that
+/// is a block.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
 
-/// Lowers `ty` like [`lower_typed`], but replaces each element by the elements that `parts` returns, at
-/// their displacements.
+/// Lowers `ty` like [`lower_typed`], but replaces each element by the elements that `parts` returns for
+/// its type. `parts` also returns their displacements.
 pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
     ty: &Datatype,
     unit: Unit,
@@ -89,11 +90,12 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Maximum number of parts after sequences inside a sequence are spliced. A window (`kernel/mod.rs`)
-/// has room for as many.
+/// Maximum number of parts of a sequence after the sequences inside it have been spliced into it. It
+/// equals the maximum number of runs in a window (`ir/mod.rs`).
 const SPLICED: usize = WINDOW_RUNS;
 
-/// The program under construction: operands first. Each new node is merged with its operands.
+/// The program under construction. `named` contains the type of each node that is a block. Each new
+/// node is merged with its operands where possible.
 struct Merging {
     program: Program,
     named: Vec<Option<Named>>,
@@ -110,15 +112,17 @@ impl Merging {
         self.program.node(edge.node).bytes
     }
 
-    /// Returns the type of a leaf and its bytes in memory.
+    /// Returns the named type of a leaf and the number of bytes that its elements cover in memory;
+    /// `None` if the node is not a leaf.
     fn leaf(&self, edge: Edge) -> Option<(Named, i128)> {
         let named = self.named[edge.node.index()]?;
         let length = self.units(edge) / self.unit.of(named);
         Some((named, i128::from(length) * i128::from(named.extent())))
     }
 
-    /// Repeats `body`. The result is one leaf if its elements continue each other, or one loop if
-    /// `body` is a loop that continues with the same step.
+    /// Repeats `body`. If the copies of a leaf follow each other without a gap, the result is one
+    /// longer leaf. If `body` is a loop and its steps continue from copy to copy, the result is one
+    /// longer loop.
     fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
         let units = self.units(body) * count;
         if count == 1 {
@@ -142,8 +146,8 @@ impl Merging {
         moved(self.push(units, Op::Loop { count, stride, body }, None), offset)
     }
 
-    /// Places `body` at the entries of a table; the result is a loop if the entries have a constant
-    /// step.
+    /// Repeats `body` at the entries of a table. If the entries have a constant step, the result is the
+    /// same as that of a loop.
     fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
         let first = entries.get(0);
         let step = if entries.len() == 1 { Some(0) } else { entries.get(1).checked_sub(first) };
@@ -159,7 +163,7 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges`, with short sequences replaced by their parts.
+    /// Returns `edges`, in which the parts of short sequences replace these sequences.
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {
@@ -173,8 +177,8 @@ impl Merging {
         all
     }
 
-    /// Makes a sequence of parts. Leaves of one type that touch become one leaf; equal parts at a
-    /// constant step become a loop.
+    /// Makes a sequence. Touching leaves of one type become one leaf. If all parts are then equal and
+    /// have a constant step, the result is a loop.
     fn sequence(&mut self, edges: &[Edge]) -> Edge {
         let mut merged: Vec<Edge> = Vec::with_capacity(edges.len());
         for edge in self.spliced(edges) {
@@ -218,7 +222,8 @@ impl Merging {
     }
 }
 
-/// Merges the outermost loops that continue into the next element.
+/// Merges the outermost loop with the loop over the elements, as long as its steps continue from one
+/// element to the next.
 fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {
         let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };

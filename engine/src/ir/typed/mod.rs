@@ -1,19 +1,21 @@
-//! The typed program: a loop program that keeps basic types apart.
+//! The typed program: a loop program that records the basic type of every block.
 //!
-//! The native program (`ir/`, `passes/`) merges neighbouring basic types into byte runs, because it
-//! only moves bytes. Some modules have to know the types of the bytes: `external32/`, reductions,
-//! user-defined operations. These modules lower the same tree with typed leaves. A leaf is a run of
-//! elements of one named type, one extent apart, and merges only with neighbours of the *same* named
-//! type. Pairs such as `MPI_DOUBLE_INT` are one leaf, because operations take whole pairs. Loops,
-//! tables, ragged lists and sequences are those of `ir/`. Shared subtrees stay shared, and index
-//! tables are shared with the tree.
+//! The native program (`ir/`, `passes/`) only moves bytes, so it merges neighbouring elements of
+//! different basic types into one run of bytes. Some modules have to know the types of the bytes:
+//! `external32/`, reductions and user-defined operations. These modules use a typed program, which is
+//! lowered from the same tree. A leaf of a typed program is a run of elements of one named type; the
+//! elements are one extent apart. Only leaves of the *same* named type are merged. A pair such as
+//! `MPI_DOUBLE_INT` is one element of a leaf, because operations take whole pairs. The other operations
+//! (loops, tables, ragged lists and sequences) are those of `ir/`. Nodes can have several users, and
+//! index tables are shared with the tree, as in a native program.
 //!
 //! Invariants:
 //!
-//! 1. The packed order of elements is typemap order; no function here reorders them.
-//! 2. Positions count [`Unit`]s, and a program is made for one unit. In the loop program inside,
-//!    `Node::bytes` counts units, and `named[id]` is set exactly for blocks.
-//! 3. No function recurses over depth or expands a list; a position is found in O(depth + log list).
+//! 1. The elements are packed in the order of the typemap; no function here reorders them.
+//! 2. Each typed program has a [`Unit`], and its positions count that unit. In the loop program inside
+//!    it, `Node::bytes` is a number of units. `named[id]` is `Some` exactly if node `id` is a block.
+//! 3. No function recurses from level to level or expands a list. To find a position takes O(depth +
+//!    log list length) steps.
 
 mod merge;
 
@@ -24,10 +26,10 @@ use crate::ir::{Edge, Node, NodeId, Op, Program};
 use crate::named::Named;
 use std::ops::Range;
 
-/// The unit that positions in a typed program count.
+/// The unit in which a typed program counts positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Elements of named types; a pair is one element.
+    /// Elements of named types. A pair counts as one element.
     Element,
     /// Bytes of the native packed form.
     Native,
@@ -36,7 +38,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the units of one element of `named`.
+    /// Returns the number of units of one element of type `named`.
     fn of(self, named: Named) -> u64 {
         match self {
             Self::Element => 1,
@@ -46,7 +48,7 @@ impl Unit {
     }
 }
 
-/// A loop program over runs of named types. See the [module](self) text.
+/// A loop program whose blocks are runs of one named type. See the [module](self) text.
 #[derive(Clone, Debug)]
 pub struct TypedProgram {
     program: Program,
@@ -54,36 +56,37 @@ pub struct TypedProgram {
     unit: Unit,
 }
 
-/// Elements of one named type: `blocks` blocks, `stride` bytes apart. Each block has `length` elements,
-/// one extent of the named type apart.
+/// Elements of one named type, in `blocks` blocks that begin `stride` bytes apart. Each block has
+/// `length` elements that are one extent of the named type apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
-    /// Displacement of the first element in bytes.
+    /// Displacement of the first element, in bytes.
     pub offset: i64,
     /// The type of all elements.
     pub named: Named,
     /// Number of blocks, at least 1.
     pub blocks: u64,
-    /// Bytes from one block to the next; meaningless if there is one block.
+    /// Distance from one block to the next, in bytes. Meaningless if there is only one block.
     pub stride: i64,
-    /// Elements per block, at least 1.
+    /// Number of elements per block, at least 1.
     pub length: u64,
 }
 
-/// An item of a walk: whole elements, or a part of one element if the range begins or ends inside it.
+/// What a walk visits in one step: whole elements, or a part of one element if the range begins or ends
+/// inside that element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Whole elements.
     Runs(Runs),
-    /// Units `skip .. skip + length` of one element.
+    /// Units `skip..skip + length` of one element.
     Part {
-        /// Displacement of the element in bytes.
+        /// Displacement of the element, in bytes.
         offset: i64,
         /// The type of the element.
         named: Named,
-        /// Units of the element before the part.
+        /// Number of the element's units before the part.
         skip: u64,
-        /// Units of the part, fewer than the element has.
+        /// Number of units of the part. It is less than the number of units of the element.
         length: u64,
     },
 }
@@ -91,16 +94,16 @@ pub enum Stretch {
 /// A position: an element, and the number of its units that come before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Displacement of the element in bytes.
+    /// Displacement of the element, in bytes.
     pub offset: i64,
     /// The type of the element.
     pub named: Named,
-    /// Units of the element before the position.
+    /// Number of the element's units before the position.
     pub skip: u64,
 }
 
 impl TypedProgram {
-    /// Lowers `ty`, with positions in `unit`.
+    /// Lowers `ty` to a typed program whose positions count `unit`.
     ///
     /// # Errors
     ///
@@ -111,26 +114,26 @@ impl TypedProgram {
         Ok(Self { program, named: named.into(), unit })
     }
 
-    /// Returns the named types of all blocks; a type may occur more than once.
+    /// Returns the named type of every block. A type may occur more than once.
     pub(crate) fn named_types(&self) -> impl Iterator<Item = Named> {
         self.named.iter().flatten().copied()
     }
 
-    /// Returns the unit that positions count.
+    /// Returns the unit in which positions are counted.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Returns the units of one element of the datatype.
+    /// Returns the number of units of one element of the datatype.
     pub fn element_units(&self) -> u64 {
         self.program.element_bytes()
     }
 
-    /// Returns the units of `count` elements of the datatype.
+    /// Returns the number of units of `count` elements of the datatype.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the product does not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the number does not fit in `i64`.
     pub fn units(&self, count: u64) -> Result<u64> {
         let each = self.element_units();
         each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
@@ -141,20 +144,22 @@ impl TypedProgram {
         })
     }
 
-    /// Returns the loop program, whose block lengths are in units; its `Display` prints it.
+    /// Returns the loop program, in which the lengths of blocks are in units. The program implements
+    /// `Display`.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Returns the named type of a block of [`TypedProgram::program`].
+    /// Returns the named type of a block of [`TypedProgram::program`]; `None` for other nodes.
     pub fn named(&self, node: NodeId) -> Option<Named> {
         self.named[node.index()]
     }
 
-    /// Returns the element that holds unit `position` of any number of elements of the datatype; `None`
-    /// for a type without data.
+    /// Returns the element of a named type that contains unit `position` of a sequence of elements of
+    /// the datatype; `None` for a type without data.
     ///
-    /// The cost is O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
+    /// The cost is O(depth + log list length). There must be a count for which [`TypedProgram::units`]
+    /// is greater than `position`.
     pub fn seek(&self, position: u64) -> Option<Place> {
         let stop = walk::seek(&self.program, position, |_, node| node.op.is_block())?;
         let named = self.named[stop.node.index()]?;
@@ -163,19 +168,22 @@ impl TypedProgram {
         Some(Place { offset, named, skip: stop.from % unit })
     }
 
-    /// Visits the elements `range` (in this program's units) of `count` elements of the datatype, in
-    /// typemap order, as runs of one named type. `visit` receives the displacement in bytes, the type,
-    /// the number of elements, and the bytes from one element to the next.
+    /// Visits the units `range` of `count` elements of the datatype, in typemap order, as runs of
+    /// elements of one named type. For each run, `visit` receives the displacement of the first element
+    /// in bytes, the named type, the number of elements, and the distance from one element to the next
+    /// in bytes.
     ///
-    /// Each element is at its position in memory, also in types with gaps or a negative lower bound.
-    /// User-defined operations (MPI-5.0 section 6.9.5) and typed reductions need this.
+    /// The displacements are positions in the user's memory, even if the type has gaps or a negative
+    /// lower bound. User-defined operations (MPI-5.0 section 6.9.5) and typed reductions need these
+    /// positions.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` about `range` if the range does not lie within the `count`
-    /// elements or divides an element. Returns `ErrorKind::Overflow` about `count` if the units do not
-    /// fit 64 bits. The function checks the bounds before it visits anything. If the range divides its
-    /// last element, the elements before that one are visited.
+    /// Returns `ErrorKind::Argument` for `range` if the range exceeds the `count` elements, or if it
+    /// begins or ends inside an element. Returns `ErrorKind::Overflow` for `count` if the number of
+    /// units does not fit in `i64`. The function checks the bounds of the range before it visits
+    /// anything. If the range ends inside an element, the function visits the elements before that
+    /// element and then returns the error.
     pub fn visit_runs(
         &self,
         count: u64,
@@ -207,10 +215,10 @@ impl TypedProgram {
         })
     }
 
-    /// Walks units `range` of `count` elements of the datatype, in typemap order.
+    /// Visits the units `range` of `count` elements of the datatype, in typemap order.
     ///
-    /// Returns the errors of [`TypedProgram::visit_runs`] for a `count` or a `range` out of bounds. If
-    /// `visit` returns an error, the walk ends and returns it.
+    /// If `count` is too large or `range` exceeds the elements, returns the same errors as
+    /// [`TypedProgram::visit_runs`]. If `visit` returns an error, the walk ends and returns that error.
     pub fn walk(
         &self,
         count: u64,
@@ -235,7 +243,7 @@ impl TypedProgram {
         Ok(())
     }
 
-    /// Returns true if a node is a leaf or repeats a leaf.
+    /// Returns true if a node is a leaf or repeats a leaf. Walks do not enter such nodes.
     fn is_stop(&self, node: &Node) -> bool {
         match &node.op {
             Op::Block => true,
@@ -246,7 +254,7 @@ impl TypedProgram {
         }
     }
 
-    /// Visits a leaf, or a node that repeats a leaf.
+    /// Visits the elements of a leaf, or of a node that repeats a leaf.
     fn stop(&self, stop: Stop, visit: &mut impl FnMut(Stretch) -> Result<()>) -> Result<()> {
         let Stop { node, at, from, to } = stop;
         match &self.program.node(node).op {
@@ -285,8 +293,8 @@ impl TypedProgram {
         }
     }
 
-    /// Visits units `range` of a loop over a leaf: whole blocks together, a divided block at either end
-    /// separately.
+    /// Visits the units `range` of a loop over a leaf. All whole blocks are visited together; a block
+    /// that the range divides, at either end, is visited separately.
     fn repeated(
         &self,
         looped: &Looped,
@@ -314,7 +322,7 @@ impl TypedProgram {
         Ok(())
     }
 
-    /// Visits units `range` of a leaf at displacement `at`.
+    /// Visits the units `range` of a leaf whose displacement is `at`.
     fn leaf(
         &self,
         node: NodeId,
@@ -350,8 +358,9 @@ impl TypedProgram {
     }
 }
 
-/// Returns the loop program of `ty` in bytes of external32, and the named type of each of its blocks.
-/// The elements that `parts` returns replace each element.
+/// Returns the loop program of `ty`, which counts bytes of external32, and the named type of each of
+/// its blocks. Each element of a named type is replaced by the elements that `parts` returns for that
+/// type.
 ///
 /// # Errors
 ///
@@ -368,7 +377,7 @@ fn untyped() -> Error {
     Error::new(ErrorKind::Internal, "program", "a block has no named type")
 }
 
-/// A loop and its displacement.
+/// A loop over a leaf, and the displacement of the loop.
 struct Looped {
     at: i64,
     stride: i64,
@@ -388,7 +397,7 @@ mod tests {
         Datatype::named(n)
     }
 
-    /// Returns types that contain every operation of a typed program.
+    /// Returns types whose programs contain every operation of a typed program.
     fn types() -> Vec<Datatype> {
         let (int, double) = (named(Named::INT), named(Named::DOUBLE));
         let members = [named(Named::CHAR), int.clone(), double.clone()];
@@ -413,7 +422,8 @@ mod tests {
         ]
     }
 
-    /// Returns the elements of the typemap as operations take them: pairs are whole.
+    /// Returns the displacements and types of the elements of `count` elements of `ty`, computed from
+    /// the typemap. A pair counts as one element, as it does for operations.
     fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
         let mut all = Vec::new();
         let units = program.units(count).unwrap();
@@ -483,7 +493,8 @@ mod tests {
         let column = Datatype::vector(1000, 1, 7, &named(Named::DOUBLE)).unwrap();
         assert_eq!(visits(&column, 1), [(0, Named::DOUBLE, 1000, 56)]);
         assert_eq!(visits(&named(Named::FLOAT), 9), [(0, Named::FLOAT, 9, 4)]);
-        // User-defined operations get whole elements at extent spacing (gaps, negative lower bound).
+        // User-defined operations receive whole pairs at the distance of the extent, even if the type
+        // has gaps and a negative lower bound.
         let gapped = Datatype::resized(-8, 24, &named(Named::DOUBLE_INT)).unwrap();
         assert_eq!(visits(&gapped, 5), [(0, Named::DOUBLE_INT, 5, 24)]);
         let rows = Datatype::vector(2, 3, 5, &named(Named::INT)).unwrap();
