@@ -1,7 +1,8 @@
-//! A first datatype: rank 0 sends the first column of a matrix, rank 1 receives it as its last
-//! column. No loop copies anything: the datatype says which doubles a column is made of.
+//! A first datatype. Rank 0 sends the first column of a matrix, and rank 1 receives it as the last
+//! column of its own matrix. No loop copies anything, because the datatype says which doubles make
+//! up a column.
 //!
-//! `mpiexec -n 2 column`
+//! Run it with `mpiexec -n 2 column`.
 
 use typepack::{Datatype, Named, Result, commit};
 
@@ -22,7 +23,7 @@ fn main() -> Result<()> {
             for row in 0..ROWS {
                 matrix[row * COLUMNS] = 1.0 + row as f64;
             }
-            world.send(&matrix, &column, 1, 1, 0)?; // 1 column to rank 1 with tag 0
+            world.send(&matrix, &column, 1, 1, 0)?; // send 1 column to rank 1 with tag 0
         }
         1 => {
             // The slice begins at the first element of the last column.
