@@ -70,12 +70,12 @@ pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
-// The modules of the job crate, under the names that this crate's files use.
+// The modules of the job crate, under the names by which the files of this crate refer to them.
 #[cfg(test)]
 use typepack_job::sync;
 use typepack_job::{shm, sys};
 
-// For the fuzzers: two ranks in one process, whose shared memory the fuzzer can overwrite.
+// For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};
 
