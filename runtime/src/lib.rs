@@ -29,8 +29,10 @@
 //! `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two ranks),
 //! `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other ranks can
 //! copy from in place).
-//! The crate in `job/` holds the parts that launcher and ranks share (the segment, the system calls). It is
-//! internal and not part of this interface. The engine and the code generator are separate crates.
+//!
+//! The job crate (folder `job/`) holds the parts that the launcher and the ranks share (the segment, the
+//! system calls). That crate is internal and not part of this interface. The engine and the code generator
+//! are separate crates.
 
 pub mod coll;
 pub mod comm;

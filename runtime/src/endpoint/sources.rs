@@ -154,7 +154,7 @@ pub trait Source: Any + fmt::Debug + Send {
     /// no turns.
     fn nap(&self) -> Option<Duration>;
 
-    /// Returns whether an errand is ready.
+    /// Returns whether a source has an errand ready.
     fn has_errand(&self) -> bool;
 
     /// Returns the next errand, and the token with which the thread that runs the errand reports its end.
@@ -241,7 +241,7 @@ impl Core {
         self.nap = self.sources.iter().filter_map(|source| source.nap()).min();
     }
 
-    /// Returns whether an errand is ready.
+    /// Returns whether a source has an errand ready.
     #[inline]
     pub fn has_errand(&self) -> bool {
         self.errands
