@@ -41,8 +41,8 @@ pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Returns how many bytes this process can still allocate. This is the smallest of three numbers: the
-/// machine's free memory, and the memory that the cgroups and the limits of this process leave.
+/// Returns how many bytes this process can still allocate: the smallest of the machine's available memory
+/// and the amounts that the cgroups of this process still allow.
 pub fn available() -> u64 {
     limits::available_memory()
 }
