@@ -209,9 +209,8 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns how many ranks have connected to this rank so far, or `None` if the number is still `seen`.
-    /// If the number differs from `seen`, another rank has begun to write to this rank since the caller
-    /// read `seen`.
+    /// Returns this rank's count of connects, or `None` if the count is still `seen`. If the count has
+    /// changed, another rank has begun to write to this rank since the caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)

@@ -44,7 +44,7 @@ impl Peer {
         }
     }
 
-    /// Begins to read the envelopes of the other rank, which writes to this rank in `area`.
+    /// Begins to read the envelopes of the other rank. That rank writes to this rank in `area`.
     pub fn admit(&mut self, area: Area) {
         self.link.rx = Some(Rx::new(area));
     }
