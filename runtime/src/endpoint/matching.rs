@@ -221,8 +221,8 @@ impl Queues {
         of(&mut self.unexpected, source).push_back(message);
     }
 
-    /// Finds the first unexpected message that a receive from `source` with `tag` matches: its source and
-    /// its place in that source's queue.
+    /// Finds the first unexpected message that a receive from `source` with `tag` matches. Returns its
+    /// source and its position in the queue of this source.
     #[inline]
     fn find(&self, source: Sender, tag: Tag) -> Option<(Slot, usize)> {
         let first = |queue: &VecDeque<Unexpected>| queue.iter().position(|u| tag.accepts(u.tag));
