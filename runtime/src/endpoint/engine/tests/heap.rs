@@ -358,7 +358,7 @@ fn lies_about_data_are_violations() {
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
-    // The victim must not have touched the counters of its own direction.
+    // The hostile rank has counted no withdrawal, and the victim has freed no slot of the ring.
     assert_eq!(area.withdrawn().load_relaxed(), 0);
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
