@@ -96,7 +96,7 @@ impl RankPair {
     ///   elements are readable and nobody writes them.
     ///
     /// # Errors
-    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size exceeds 64 bits,
+    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size does not fit in 64 bits,
     /// `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn send(
         &mut self,

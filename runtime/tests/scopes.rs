@@ -165,8 +165,9 @@ fn a_detached_receive_frees_its_memory() {
     });
 }
 
-/// Checks that a rank which leaves the job first takes the messages that it has granted. Rank 0 answers a
-/// message with a CTS, abandons the receive and leaves, while rank 1 is in the middle of sending.
+/// Checks that a rank does not leave the job before it has taken every message for which it has sent a
+/// CTS. Rank 0 answers a message with a CTS, abandons the receive and leaves, while rank 1 is in the
+/// middle of sending.
 #[test]
 fn the_end_waits_for_what_has_been_granted() {
     ranks(2, "the_end_waits_for_what_has_been_granted", |world| {

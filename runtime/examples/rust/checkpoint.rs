@@ -7,7 +7,8 @@
 use typepack::engine::{pack_at, unpack_at};
 use typepack::{Datatype, Named, Order, Result, commit};
 
-/// Cells of the field along each dimension, with a halo of one cell on each side.
+/// Number of cells of the field along each dimension. These numbers include a halo of one cell on
+/// each side.
 const ROWS: usize = 10;
 const COLUMNS: usize = 14;
 

@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A duplicate of a communicator that is under construction; see [`Communicator::idup`].
+/// A communicator under construction: the duplicate of another communicator; see [`Communicator::idup`].
 ///
 /// If the program drops this value before the duplicate is complete, this rank abandons the operation, and
 /// the operations of the other ranks fail.
@@ -32,7 +32,8 @@ pub struct Duplicate {
 /// The number of a duplicate that is under construction.
 #[derive(Debug)]
 struct Number {
-    /// The word that the broadcast reads or writes under the endpoint's lock.
+    /// The number, in the word that the broadcast sends from rank 0 and receives at the other ranks. Only the
+    /// schedule accesses this word, under the endpoint's lock.
     sent: AtomicU64,
     /// The number, after the broadcast has completed without error on this rank; [`UNKNOWN`] before.
     published: AtomicU64,
@@ -111,7 +112,7 @@ impl Drop for Duplicate {
     }
 }
 
-/// A number that no communicator has.
+/// Means that the number is not known yet. No communicator has this number.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {

@@ -98,7 +98,7 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    /// The number of contexts of a communicator: a power of two, at least the number of spaces.
+    /// Number of contexts of a communicator. It is a power of two, and at least the number of spaces.
     const COUNT: u64 = 8;
 }
 
@@ -223,7 +223,8 @@ impl Communicator {
         self.shared.peers.status(status)
     }
 
-    /// Translates the status of an operation that is already complete.
+    /// If an operation has already completed, translates its status like [`local`](Self::local). Returns a
+    /// pending operation unchanged.
     #[inline]
     pub(crate) fn local_start(&self, started: Operation) -> Result<Operation> {
         match started {
@@ -243,7 +244,7 @@ impl Communicator {
         self.shared.peers.check(rank, argument, kind)
     }
 
-    // ---- the one way to start an operation ----
+    // ---- the two functions through which every operation starts ----
 
     /// Starts a send of `layout` to rank `dest` in one of the message spaces.
     ///
@@ -298,7 +299,7 @@ impl Communicator {
         }
     }
 
-    /// Returns the status of an operation if it is complete.
+    /// Returns the status of an operation if the operation is complete, and otherwise `None`.
     pub(crate) fn test(&self, id: u64) -> Result<Option<Status>> {
         self.shared.endpoint.test(id)?.map(|status| self.local(status)).transpose()
     }
@@ -313,7 +314,8 @@ impl Communicator {
     /// # Errors
     /// - [`ErrorKind::Rank`] if `dest` is not a rank of the communicator.
     /// - [`ErrorKind::Tag`] if `tag` is negative.
-    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 64 bits.
+    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size does not fit in 64
+    ///   bits.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
     /// If the call returns one of the first three errors, it has sent nothing.

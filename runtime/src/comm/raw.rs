@@ -14,7 +14,7 @@ use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
 
-/// The messages of one context of this process, without checks of arguments.
+/// Starts and completes the messages of this process in one context. The calls do not check their arguments.
 ///
 /// Ranks are ranks of the world. The caller keeps the memory of an operation valid until the operation has
 /// ended. A `Messages` value keeps the queues of its context alive, and an operation keeps its plan alive. If
@@ -85,8 +85,9 @@ impl Messages {
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Engine` if the packed size exceeds 64 bits, `ErrorKind::NoMemory` if memory runs
-    /// out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has started.
+    /// Returns `ErrorKind::Engine` if the packed size does not fit in 64 bits, `ErrorKind::NoMemory` if
+    /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has
+    /// started.
     pub unsafe fn send(
         &self,
         mode: SendMode,

@@ -1,10 +1,10 @@
 //! Safe nonblocking operations: a scope ends only after its operations have ended.
 //!
-//! Scopes work like `std::thread::scope`. The buffers are borrowed for longer than the scope (`'env`), and
-//! leaving the scope completes all operations that were started in it. The scope has its own list of
-//! operations, so a leaked [`Request`] does no harm. If the program panics in the scope, the scope detaches
-//! the operations from their buffers (`endpoint/engine.rs`, `detach`), because a message that they wait for
-//! may never arrive.
+//! Scopes work like `std::thread::scope`. A scope borrows the buffers for `'env`, which is longer than the
+//! life of the scope. The end of the scope completes all operations that were started in it. The scope keeps
+//! its own list of operations, so a leaked [`Request`] does no harm. If the program panics in the scope, the
+//! scope detaches the operations from their buffers (`endpoint/engine/detach.rs`) and does not wait for them,
+//! because the message that an operation waits for may never arrive.
 
 use super::{Communicator, Space, readable, writable};
 use crate::message::{Operation, Source, Status, Tag};

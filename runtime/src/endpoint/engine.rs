@@ -3,8 +3,8 @@
 //! `progress.rs` keeps the only [`MessageEngine`] behind its lock and calls its turns. `comm/` checks the
 //! arguments of sends and receives and starts them here. The bytes go through `transport/peer.rs`. A
 //! receive is matched either when it is posted (`receive`) or when a message arrives (`incoming.rs`), and
-//! at no other time. `matching.rs` decides every match, with one exception: a blocking receive that finds
-//! its message at the head of the ring, with both queues empty, takes the message without a queue
+//! at no other time. `matching.rs` finds every match, with one exception: a blocking receive that finds its
+//! message at the head of the ring, with both queues empty, takes the message without a queue
 //! (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
@@ -114,7 +114,7 @@ impl MessageEngine {
         self.patient = patient;
     }
 
-    /// Forces the protocol of long messages.
+    /// Makes the engine use the protocol `forced` for long messages from now on.
     pub fn force(&mut self, forced: Forced) {
         self.terms.forced = forced;
     }

@@ -70,7 +70,7 @@ impl Hasher for Spread {
     }
 }
 
-/// All contexts of this process.
+/// The queues of all contexts of this process.
 #[derive(Debug)]
 pub struct Matching {
     size: usize,
@@ -89,7 +89,8 @@ impl Matching {
         self.contexts.entry(context).or_insert_with(|| Queues::new(size))
     }
 
-    /// Drops a context that no communicator uses any more, unless one of its queues has an entry.
+    /// Drops the queues of a context that no communicator uses any more. Does nothing if one of the queues
+    /// has an entry.
     pub fn close(&mut self, context: u64) {
         if let Entry::Occupied(entry) = self.contexts.entry(context)
             && entry.get().is_empty()
@@ -140,7 +141,7 @@ impl Matching {
     }
 }
 
-/// The posted and the unexpected queue of one context.
+/// The queues of one context: posted receives and unexpected messages.
 #[derive(Debug)]
 struct Queues {
     posted: Vec<VecDeque<Posted>>,

@@ -50,7 +50,7 @@ struct State {
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
-    /// The result of [`rests`]: the number of rests that suits this machine.
+    /// Number of rests (`pause` instructions) that suits this machine; the result of [`rests`].
     rests: usize,
 }
 

@@ -6,7 +6,7 @@
 //! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or (if the guard
 //!   was leaked) one of the fields completes the exchange. Whichever comes first completes the exchange for
 //!   the guard and for all fields.
-//! - After completion, with or without an error, no message accesses the memory. The waiting calls of
+//! - After completion, even if the exchange has failed, no message accesses the memory. The waiting calls of
 //!   `comm/raw.rs` guarantee this.
 //! - The guard and each field share the ownership of the field's memory. If the program leaks the guard, it
 //!   leaks the memory too.

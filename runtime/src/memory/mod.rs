@@ -30,7 +30,7 @@ const LINE: usize = 64;
 /// The heaps of the job. Empty until this process has joined a job.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
-/// Makes all later blocks come from this rank's heap, which is one of `heaps`.
+/// Makes all later blocks come from this rank's heap, which `heaps` contains.
 pub(crate) fn join(heaps: &Arc<Heaps>) {
     // `JOB` is still empty here, because a process joins a job only once (`world.rs`).
     let _ = JOB.set(heaps.clone());

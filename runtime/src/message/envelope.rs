@@ -30,7 +30,7 @@
 //!          Help: the place of the data in the receiver, in the format of an RTS
 //! ```
 //!
-//! Invariant: the fields of a decoded [`Envelope`] are in range, whatever words the slot held.
+//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
 //! `transport/answers.rs` checks whether an envelope fits the request that it names.
 
 pub use super::label::Label;
@@ -124,20 +124,20 @@ impl Place {
     }
 }
 
-/// Returns the violation of a place whose first word is `word`.
+/// Returns the error for a place whose first word, `word`, does not name an allowed type and kind of memory.
 #[cold]
 fn no_place(word: u64) -> Violation {
     let (space, number) = (word >> 32, word as u32);
     Violation::new(format!("a place names type {number} in memory of kind {space}; there is none"))
 }
 
-/// Returns the violation of an envelope of kind `kind`.
+/// Returns the error for an envelope of the unknown kind `kind`.
 #[cold]
 fn unknown(kind: u64) -> Violation {
     Violation::new(format!("an envelope has the unknown kind {kind:#x}"))
 }
 
-/// The lengths of a message that is not empty.
+/// The allowed lengths of a message that must not be empty, in bytes.
 const NOT_EMPTY: RangeInclusive<u64> = 1..=i64::MAX as u64;
 
 /// A checked envelope.

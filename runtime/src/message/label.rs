@@ -15,7 +15,7 @@ pub enum Source {
     /// Every rank.
     #[doc(alias = "MPI_ANY_SOURCE")]
     Any,
-    /// This rank of the communicator.
+    /// The rank with this number in the communicator.
     Rank(usize),
 }
 

@@ -87,8 +87,9 @@ impl LayoutRef<'_> {
     /// - The bytes at `dst` do not overlap the layout's memory.
     #[inline]
     pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
-        // SAFETY: the caller guarantees the range, the readable elements, the room at `dst`, and that the
-        // two do not overlap (the conditions of `# Safety`; `pack_raw` has no others).
+        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
+        // readable, that `dst` has room, and that the two do not overlap (the conditions of `# Safety`;
+        // `pack_raw` has no others).
         unsafe { engine::pack_raw(self.plan, self.count, self.origin, range, dst) };
     }
 
@@ -101,8 +102,9 @@ impl LayoutRef<'_> {
     /// - The bytes at `src` do not overlap the layout's memory.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        // SAFETY: the caller guarantees the range, the writable elements, the bytes at `src`, and that the
-        // two do not overlap (the conditions of `# Safety`; `unpack_raw` has no others).
+        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
+        // writable, that the bytes at `src` are readable, and that the two do not overlap (the conditions of
+        // `# Safety`; `unpack_raw` has no others).
         unsafe { engine::unpack_raw(self.plan, self.count, self.origin, range, src) };
     }
 }
@@ -259,8 +261,8 @@ impl Sink {
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
         if let Self::Memory(layout) = self {
             // SAFETY: the layout's memory is valid (module invariant). The caller guarantees that `range`
-            // lies within the receive, and that the bytes at `src` are readable and apart from the layout
-            // (both conditions of `# Safety`).
+            // lies within the receive, and that the bytes at `src` are readable and do not overlap the
+            // layout (both conditions of `# Safety`).
             unsafe { layout.view().unpack(range, src) };
         }
     }

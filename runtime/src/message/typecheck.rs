@@ -131,7 +131,8 @@ pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
     }
 }
 
-/// Returns the first `bytes` bytes of a signature as text, such as `2 x float 8, integer 4`.
+/// Returns a text for the types of the first `bytes` bytes of `count` elements with this signature, such
+/// as `2 x float 8, integer 4`.
 fn front(signature: &Signature, count: u64, bytes: u64) -> String {
     let (mut text, mut left) = (String::new(), bytes);
     let Ok(runs) = signature.runs(count) else { return text };

@@ -99,7 +99,7 @@ impl Part {
     }
 }
 
-/// Returns the note of a rank.
+/// Returns the note of rank `rank` in the part that begins at `start`.
 fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
     // SAFETY: `start` is the start of a part that the caller has. The part has one byte of notes per rank,
     // which is mapped for as long as the part lives, and `rank` is a rank of the part. All accesses to
@@ -107,7 +107,7 @@ fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
     unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
 }
 
-/// The part that this process owns.
+/// A part that this process owns.
 pub(super) struct OwnPart {
     block: Block,
     /// World rank of each rank of the communicator.

@@ -19,7 +19,7 @@ use crate::message::label::Label;
 pub struct Traffic {
     /// Messages sent.
     pub messages: u64,
-    /// Packed bytes sent.
+    /// Number of packed bytes sent.
     pub bytes: u64,
     /// Messages that went through the ring at once.
     pub eager: u64,
@@ -110,9 +110,9 @@ pub struct Matched {
 /// The result of a protocol's work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// The protocol could not move anything.
+    /// The protocol could not make progress.
     Idle,
-    /// The protocol moved something.
+    /// The protocol made progress.
     Moved,
     /// The receive with the first number cannot read the message in place whose RTS has the second number.
     /// So the message has to go through the chunks.

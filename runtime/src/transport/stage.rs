@@ -30,8 +30,8 @@ pub const STAGE_MIN: usize = 4 << 10;
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
 /// A layout with runs shorter than a cache line goes through the buffer only if the span of an element is
-/// at most this many times the size of its data. For a sparser layout, reading the many source lines costs
-/// more than the transfer to the other core, and the copy through the buffer would add to this cost.
+/// at most the size of its data times this number. For a sparser layout, reading the many source lines
+/// costs more than the transfer to the other core, and the copy through the buffer would add to this cost.
 /// Measured with `typepack-bench pingpong`: 256 KiB in 8-byte blocks at stride 64, near cores, take 32.2 us
 /// through the buffer and 30.6 us directly into the chunks; 24-byte blocks at stride 56, far cores, take
 /// 18.4 us and 39.6 us.

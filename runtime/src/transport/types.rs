@@ -52,7 +52,7 @@ pub enum Number {
 }
 
 impl Defined {
-    /// Returns the number of a type.
+    /// Returns the number of a type, or how to define it.
     pub fn number(&mut self, plan: &Plan) -> Number {
         let is = |definition: &Definition| definition.plan.is_same(plan);
         if !self.types.get(self.recent).is_some_and(is) {
@@ -99,7 +99,7 @@ impl Defined {
 pub struct Type {
     /// The layout as a plan of this process, which can run the kernels of this process.
     pub plan: Plan,
-    /// An estimate: of each cache line that the data touches, this number of bytes belongs to the data on
+    /// An estimate of how many bytes of each cache line that the data touches belong to the data, on
     /// average.
     pub useful: u64,
 }

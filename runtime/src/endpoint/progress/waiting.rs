@@ -168,8 +168,8 @@ impl Endpoint {
                 }
                 continue;
             }
-            // Prepare to sleep. After this announcement, every rank that publishes something rings the
-            // doorbell.
+            // Prepare to sleep. After this announcement, every rank that publishes news for this rank also
+            // rings its doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
                 Ok((false, None)) if !state.core.has_errand() => {}
