@@ -23,7 +23,7 @@ fn main() -> Result<()> {
             for row in 0..ROWS {
                 matrix[row * COLUMNS] = 1.0 + row as f64;
             }
-            world.send(&matrix, &column, 1, 1, 0)?; // send 1 column to rank 1 with tag 0
+            world.send(&matrix, &column, 1, 1, 0)?; // 1 column to rank 1 with tag 0
         }
         1 => {
             // The slice begins at the first element of the last column.

@@ -16,8 +16,7 @@ fn main() -> Result<()> {
     dims_create(world.size(), &mut dims)?;
     let grid = world.cartesian(&dims, &[true; 3])?;
 
-    // Plan the exchange: one message per face (a star has 6 faces), for 1 field with a halo of 1
-    // cell.
+    // The plan: one message per face (a star has 6 faces), for 1 field with a halo of 1 cell.
     let halo = Halo::<f64, 3>::new(&grid, SHAPE, 1, Stencil::Star, 1)?;
     let mut fields = [Field::new(SHAPE, 1)?];
     fields[0].as_mut_slice().fill(world.rank() as f64);
