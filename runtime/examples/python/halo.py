@@ -1,6 +1,6 @@
-"""A halo exchange in two dimensions. The ranks stand side by side along x and exchange columns, which
-are not contiguous in memory. Every rank has one column of halo cells on its left side and one on its
-right side.
+"""A halo exchange in two dimensions. The ranks stand side by side along x and exchange columns,
+which are not contiguous in memory. Every rank has one column of halo cells on its left side and one
+on its right side.
 
     mpiexec -n 4 python halo.py        (any number of ranks)
 """

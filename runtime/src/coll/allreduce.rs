@@ -116,8 +116,7 @@ unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, c
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
         // SAFETY: `i < count`, so both values lie in the vectors that the caller guarantees (both
-        // conditions of `# Safety`). The accesses are unaligned accesses, so the addresses need no
-        // alignment.
+        // conditions of `# Safety`). The accesses are unaligned, so the addresses need no alignment.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());

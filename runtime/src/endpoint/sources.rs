@@ -120,8 +120,8 @@ impl Errand {
     ///
     /// # Safety
     ///
-    /// - The memory of the errand is valid until this call returns. (`Schedules::start` demands this of its
-    ///   callers.)
+    /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
+    ///   that the errand writes. (`Schedules::start` demands this of its callers.)
     pub unsafe fn run(self) {
         match self {
             // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements` valid

@@ -169,7 +169,7 @@ impl Peer {
         mut matched: Matched,
         place: Option<Space>,
     ) -> Result<()> {
-        // Make the contact before any change of state, because it may fail for lack of memory.
+        // Make the contact before any change of state, because the contact may fail for lack of memory.
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive", matched.receive)) };

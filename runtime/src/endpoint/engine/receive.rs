@@ -89,7 +89,8 @@ impl MessageEngine {
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
-        // If the types have to be compared, the message also takes the normal path.
+        // The message takes the normal path if it does not match the receive, or if its types have to be
+        // compared.
         if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
