@@ -65,8 +65,9 @@ impl Endpoint {
     ) -> Result<MutexGuard<'a, State>> {
         let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
         drop(state);
-        // SAFETY: the source that made the errand keeps the errand's memory valid until the end of the
-        // errand is reported. This function reports the end below, after the call of `run`.
+        // SAFETY: the source that made the errand guarantees that, until the end of the errand is
+        // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
+        // This function reports the end below, after the call of `run`.
         let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
         // Report the end even if the endpoint is poisoned or closed, because a thread may be waiting for
         // the memory.
