@@ -1,7 +1,7 @@
-//! Commits datatypes with this process's code generator and settings: the program's own types, types that
-//! other ranks sent in encoded form, and the byte.
+//! Commits datatypes with the code generator and the settings of this process. The datatypes are the
+//! program's own types, types that other ranks sent in encoded form, and the byte.
 //!
-//! This file reads `settings.rs`. Every [`Plan`] in another module comes from this file.
+//! This file takes the settings from `settings.rs`. All other modules get their [`Plan`]s from this file.
 
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use typepack_engine::{Datatype, Named, Plan, Threads};
 use typepack_jit::Jit;
 
-/// Returns the code generator of this process. Its counters say how many kernels it has compiled.
+/// Returns the code generator of this process. Its counters tell how many kernels it has compiled.
 ///
 /// `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX` configure the generator. If a
 /// `TYPEPACK_*` variable has a value that [`init`](crate::init) and [`commit`] refuse, the generator uses
@@ -22,7 +22,7 @@ pub fn jit() -> &'static Jit {
     })
 }
 
-/// Commits a datatype with this process's code generator and settings.
+/// Commits a datatype with the code generator and the settings of this process.
 ///
 /// # Errors
 /// Returns `ErrorKind::Engine` if the engine refuses the type (see [`Datatype::commit`]), and
@@ -32,7 +32,8 @@ pub fn commit(ty: &Datatype) -> Result<Plan> {
     Ok(ty.commit_with(&engine_settings()?)?)
 }
 
-/// Commits a layout that another rank encoded, with this process's code generator and settings.
+/// Commits a layout that another rank has encoded, with the code generator and the settings of this
+/// process.
 ///
 /// # Errors
 /// Returns `ErrorKind::Engine` if `encoding` is not an encoded layout, and `ErrorKind::Argument` if a
@@ -51,11 +52,12 @@ fn engine_settings() -> Result<typepack_engine::Settings> {
     })
 }
 
-/// Returns the threads of this process that pack and unpack together. The first call starts them.
+/// Returns the group of threads of this process that pack and unpack one buffer together. The first call
+/// starts the threads.
 ///
-/// `TYPEPACK_THREADS` sets their number; without the variable the caller works alone. There is never more
-/// than one thread per CPU that the process may use. Messages and halo exchanges do not use these threads,
-/// because a rank shares its node with other ranks.
+/// `TYPEPACK_THREADS` sets the number of threads; without the variable, only the calling thread works.
+/// There are never more threads than CPUs that the process may use. Messages and halo exchanges do not use
+/// these threads, because a rank shares its node with other ranks.
 ///
 /// ```
 /// let plan = typepack::commit(&"vector(1000, 1, 2, double)".parse()?)?;
@@ -75,7 +77,7 @@ pub fn threads() -> Result<&'static Threads> {
     THREADS.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
-/// Returns the committed byte type, the unit of transfers and of the library's own messages.
+/// Returns the committed byte type. Transfers count in this type, and the library's own messages use it.
 pub(crate) fn bytes() -> Result<&'static Plan> {
     static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
     PLAN.get_or_init(|| Datatype::named(Named::U8).commit())

@@ -1,8 +1,8 @@
 //! The runtime's error type, and the MPI error class of each kind of error.
 //!
 //! Every call of the library returns [`Error`]. `From` converts engine errors (bad counts, buffers, types)
-//! and keeps their class. The text names the argument, its value and, where a communicator is involved,
-//! the rank, so that the user can act on this one line.
+//! and keeps their MPI error class. The text of an error names the argument, its value and, where a
+//! communicator is involved, the rank. So this one line tells the user what to change.
 
 use crate::Status;
 use std::fmt;
@@ -13,13 +13,13 @@ use typepack_job as job;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The engine refused a datatype or a buffer. The MPI error class is the one of the engine's error.
+    /// The engine refused a datatype or a buffer. The MPI error class is the class of the engine's error.
     Engine(ErrorClass),
     /// A destination or source outside the communicator.
     Rank,
     /// A root outside the communicator.
     Root,
-    /// A group whose members are not the members of the communicator.
+    /// A group with a member that the communicator does not have.
     Group,
     /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
     Tag,
@@ -27,7 +27,7 @@ pub enum ErrorKind {
     Count,
     /// A buffer that is too small for what it must hold.
     Buffer,
-    /// Dimensions that do not fit the number of ranks.
+    /// Dimensions whose product does not fit the number of ranks.
     Dims,
     /// A rank, coordinate or direction that the topology does not have.
     Topology,
@@ -63,7 +63,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Builds an error about `argument`. Its text is `argument`, a colon and `detail`.
+    /// Builds an error about `argument`. Its text consists of `argument`, a colon and `detail`.
     pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, argument, detail: detail.into(), received: None }
     }
@@ -73,8 +73,9 @@ impl Error {
         Self { received: Some(received), ..self }
     }
 
-    /// Returns the status of the message that a failed receive matched. Its byte count is at most the
-    /// receive's capacity. If the types were wrong ([`ErrorKind::Type`]), the receive has written no byte.
+    /// Returns the status of the message that a failed receive matched. The byte count of the status is at
+    /// most the receive's capacity. If the types differed ([`ErrorKind::Type`]), the receive has written no
+    /// byte.
     pub fn received(&self) -> Option<Status> {
         self.received
     }
@@ -136,7 +137,8 @@ impl From<job::Error> for Error {
             job::ErrorKind::Argument => ErrorKind::Argument,
             job::ErrorKind::NoMemory => ErrorKind::NoMemory,
             job::ErrorKind::LauncherGone => ErrorKind::ProcAborted,
-            // Different builds of launcher and library, an inconsistent environment, a refused system call.
+            // Causes: different builds of launcher and library, an inconsistent environment, or a system
+            // call that the operating system refused.
             _ => ErrorKind::Other,
         };
         Self::new(kind, "job", error.to_string())

@@ -29,8 +29,10 @@
 //! `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two ranks),
 //! `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other ranks can
 //! copy from in place).
-//! The crate in `job/` holds the parts that launcher and ranks share (the segment, the system calls). It is
-//! internal and not part of this interface. The engine and the code generator are separate crates.
+//!
+//! The job crate (folder `job/`) holds the parts that the launcher and the ranks share (the segment, the
+//! system calls). That crate is internal and not part of this interface. The engine and the code generator
+//! are separate crates.
 
 pub mod coll;
 pub mod comm;
@@ -70,12 +72,12 @@ pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
-// The modules of the job crate, under the names that this crate's files use.
+// The modules of the job crate, under the names by which the files of this crate refer to them.
 #[cfg(test)]
 use typepack_job::sync;
 use typepack_job::{shm, sys};
 
-// For the fuzzers: two ranks in one process, whose shared memory the fuzzer can overwrite.
+// For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};
 

@@ -1,24 +1,25 @@
-//! The CPUs that the ranks of a job run on, according to the launcher. Reports print these CPUs.
+//! The CPUs to which the launcher has bound the ranks of a job. Reports print these CPUs.
 //!
 //! `world.rs` builds a [`Placement`] from the job's table of CPUs (`typepack_job::shm::topology`). That
-//! table stays inside the library; the transports read it directly.
+//! table is not part of the interface of the library; the transports read it directly.
 
 use crate::shm::segment::Segment;
 use crate::shm::topology::{self, CpuInfo};
 
-/// The CPUs that a job's ranks are bound to. [`Universe::placement`](crate::Universe::placement) returns it.
+/// The CPUs to which the ranks of a job are bound. [`Universe::placement`](crate::Universe::placement)
+/// returns this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     oversubscribed: bool,
     cpus: Vec<Option<Cpu>>,
 }
 
-/// A CPU (hardware thread) and the parts of the machine that it belongs to. The numbers of parts are
-/// unique in the machine. A part is `None` if the launcher does not know it.
+/// A CPU (hardware thread), and the parts of the machine that contain it. No two parts of one kind in the
+/// machine have the same number. A part is `None` if the launcher does not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cpu {
-    /// The operating system's number of the CPU.
+    /// The number that the operating system gives to the CPU.
     pub number: usize,
     /// Physical core.
     pub core: Option<u32>,
@@ -32,7 +33,8 @@ pub struct Cpu {
     pub package: Option<u32>,
 }
 
-/// The nearest part of the machine that two CPUs share. The nearest kind of part comes first.
+/// The nearest part of the machine that two CPUs share. The variants are ordered from the nearest to the
+/// farthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Distance {
@@ -66,15 +68,15 @@ impl Placement {
         self.oversubscribed
     }
 
-    /// Returns the CPU that a rank of the world is bound to (the first CPU of its core). Returns `None` if
-    /// the rank is not bound or does not exist.
+    /// Returns the CPU to which a rank of the world is bound. If the rank is bound to a core with several
+    /// CPUs, the result is the first of them. Returns `None` if the rank is not bound or does not exist.
     pub fn cpu(&self, rank: usize) -> Option<Cpu> {
         self.cpus.get(rank).copied().flatten()
     }
 }
 
 impl Cpu {
-    /// Returns the nearest part of the machine that both CPUs are known to share.
+    /// Returns the nearest part of the machine that, as far as the launcher knows, both CPUs share.
     pub fn distance(&self, other: &Self) -> Distance {
         match topology::distance(&self.info(), &other.info()) {
             topology::Distance::Core => Distance::Core,

@@ -1,10 +1,11 @@
 //! Reads every `TYPEPACK_*` variable once.
 //!
-//! `init()` and the first commit ask for the [`Settings`] of the process. No other file of the library reads
-//! the environment, except `shm/attach.rs` and `world.rs`, which read the variables that `mpiexec` sets.
+//! `init()` and the first commit call [`Settings::get`] for the settings of the process. No other file of the
+//! library reads the environment, except `shm/attach.rs` and `world.rs`, which read the variables that
+//! `mpiexec` sets.
 //!
-//! Invariants: a value outside its domain is an error that names variable and value, never a silent
-//! default. `init()` reports unknown names once.
+//! Invariants: if a variable has a value outside its domain, the process gets an error that names the
+//! variable and the value; no default silently replaces the value. `init()` reports unknown names once.
 
 use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
@@ -12,10 +13,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use typepack_engine::{Isa, ParseIsaError, Strategy};
 
-/// The default of `TYPEPACK_EAGER_LIMIT`: the longest message, in bytes, that a rank sends eagerly.
+/// The default of `TYPEPACK_EAGER_LIMIT`: the length of the longest message that a rank sends eagerly, in
+/// bytes.
 const EAGER_LIMIT: u64 = 8 << 10;
 
-/// The names that the library or the launcher accepts.
+/// The names of the variables that the library or the launcher accepts.
 pub(crate) const USED: [&str; 23] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
@@ -48,42 +50,45 @@ pub enum Forced {
     /// The library chooses a protocol for each message.
     #[default]
     Nothing,
-    /// Rings and chunks only, even if the data lies in the shared heap.
+    /// Messages travel only through rings and chunks, even if their data lies in the shared heap.
     Packed,
-    /// The copy from layout to layout whenever the data lies in the shared heap, even for short messages.
+    /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
+    /// messages.
     Heap,
-    /// Direct copies between private memories whenever each layout is one run, even for short messages.
+    /// If each layout is one run, the ranks copy directly between their private memories, even for short
+    /// messages.
     Cma,
 }
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// When and how the code generator compiles kernels.
+    /// The settings of the code generator: when and how it compiles kernels.
     pub jit: typepack_jit::Settings,
     /// The strategy that all loop nests must use (`TYPEPACK_KERNEL`); `None` leaves the choice to the engine.
     pub strategy: Option<Strategy>,
     /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best one of this CPU.
     pub isa: Option<Isa>,
-    /// The largest number of threads that pack and unpack together (`TYPEPACK_THREADS`). The default is 1,
-    /// because most ranks are bound to one core.
+    /// The largest number of threads that pack and unpack one buffer together (`TYPEPACK_THREADS`). The
+    /// default is 1, because most ranks are bound to one core.
     pub threads: usize,
-    /// Whether the engine checks kernels against the interpreter (`TYPEPACK_VERIFY`).
+    /// True if the engine checks kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
-    /// Whether a receive compares its types with the message's types (`TYPEPACK_CHECK_TYPES`).
+    /// True if a receive compares its types with the types of the message (`TYPEPACK_CHECK_TYPES`).
     pub check_types: bool,
-    /// The longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`, `heap` and `cma`.
+    /// The length of the longest eager message in bytes. It is 0 if `TYPEPACK_TRANSPORT` is `pipeline`,
+    /// `heap` or `cma`.
     pub eager_limit: u64,
     /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,
-    /// Whether ranks may access each other's private memory (`TYPEPACK_CMA`).
+    /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). With `None`, `init` chooses the time: a job with
-    /// more ranks than CPUs does not spin.
+    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time;
+    /// in a job with more ranks than CPUs, ranks then do not spin.
     pub spin: Option<Duration>,
-    /// Whether each rank prints one line at its end (`TYPEPACK_REPORT`).
+    /// True if each rank prints one line at its end (`TYPEPACK_REPORT`).
     pub report: bool,
-    /// Whether the library prints no warnings (`TYPEPACK_QUIET`).
+    /// True if the library prints no warnings (`TYPEPACK_QUIET`).
     pub quiet: bool,
 }
 
@@ -136,7 +141,8 @@ impl Settings {
         let threads = match number(&value, "TYPEPACK_THREADS")? {
             None => 1,
             Some(0) => return Err(bad("TYPEPACK_THREADS", "0", "a number of threads, 1 or more")),
-            // `typepack::threads` starts at most one thread per CPU.
+            // A number above the number of CPUs is allowed here, because `typepack::threads` starts at most
+            // one thread per CPU.
             Some(threads) => usize::try_from(threads).unwrap_or(usize::MAX),
         };
         let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
@@ -298,7 +304,7 @@ mod tests {
         };
         assert_eq!(names(&["PATH", "TYPEPACK_JIT"]), None);
         assert!(names(&["TYPEPACK_JITT"]).unwrap().contains("TYPEPACK_JITT"));
-        // The library accepts a name only if the variable has an effect. These variables are planned and
+        // The library must accept a name only if the variable has an effect. These variables are planned, but
         // have no effect yet.
         for name in ["TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE", "TYPEPACK_IO"] {
             assert_eq!(names(&[name]).unwrap(), format!("unknown environment variables: {name}"));

@@ -1,11 +1,11 @@
-//! The status of a message: what a receive or a probe reports.
+//! The status of a message: the facts that a receive or a probe reports about the message.
 //!
-//! Errors carry a status too, so this file does not depend on `error.rs`. The label that a message has
-//! before it is received is in `message/label.rs`.
+//! Errors contain a status too, so this file does not depend on `error.rs`. `message/label.rs` has the
+//! label of a message, which describes the message before it is received.
 
 use crate::Plan;
 
-/// The properties of a message that a completed receive or a probe reports (`MPI_Status`).
+/// The facts that a completed receive or a probe reports about a message (`MPI_Status`).
 #[doc(alias = "MPI_Status")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -13,13 +13,13 @@ pub struct Status {
     pub source: usize,
     /// Tag of the message.
     pub tag: i32,
-    /// Packed bytes of the message.
+    /// Number of packed bytes of the message.
     pub bytes: u64,
 }
 
 impl Status {
-    /// Returns how many elements of `plan`'s type the message holds, or `None` if its bytes are not a whole
-    /// number of elements.
+    /// Returns how many elements of `plan`'s type the message holds, or `None` if the message does not end
+    /// at the end of an element.
     #[doc(alias = "MPI_Get_count")]
     pub fn count(&self, plan: &Plan) -> Option<u64> {
         match (self.bytes, plan.element_bytes()) {

@@ -1,10 +1,11 @@
-//! Two ranks of a job in one process, whose shared memory a test can overwrite at will.
+//! Two ranks of a job in one process. A test can overwrite the memory that the two ranks share.
 //!
-//! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: the documentation
-//! does not show it, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
+//! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: it is hidden in the
+//! documentation, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
 //!
-//! Both ranks run the library's own code from `endpoint/engine.rs` downwards; the test drives progress
-//! instead of `progress.rs`. A test can write everything that a misbehaving rank could write.
+//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. The test itself calls the turns
+//! of progress that `progress.rs` would call. A test can write every value that a misbehaving rank could
+//! write.
 
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
@@ -22,15 +23,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The protocol that the ranks use for long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankPairWays {
-    /// The library chooses, like in a job.
+    /// The library chooses a protocol for each message, as in a job.
     Any,
     /// Rings and chunks.
     Packed,
-    /// Copies from the heap, if the data lies in it.
+    /// The receiver copies from the heap if the data lies in the heap.
     Heap,
 }
 
-/// Two ranks of one job, in one process.
+/// Two ranks of one job. Both live in this process.
 #[derive(Debug)]
 pub struct RankPair {
     segment: Arc<Segment>,
@@ -44,22 +45,23 @@ impl RankPair {
     pub const PARTS: [usize; 5] =
         [pair::SLOTS_AT, pair::PAYLOAD_AT, pair::STAMPS_AT, pair::CHUNKS_AT, pair::PAIR_BYTES];
 
-    /// The number of slots and the bytes of one slot, the number of chunk stamps and the bytes of one stamp.
+    /// The number of slots, the size of a slot in bytes, the number of chunk stamps, and the size of a stamp
+    /// in bytes.
     pub const SLOTS: [usize; 4] = [pair::SLOTS, pair::SLOT_BYTES, pair::CHUNKS, pair::LINE];
 
     /// Creates a job of two ranks.
     ///
     /// # Safety
     ///
-    /// - After a call of [`RankPair::write`], the caller relies on no value in memory from
-    ///   [`RankPair::shared`], because the ranks may then read and write that memory at any time.
+    /// - The caller does not rely on any value in memory that [`RankPair::shared`] returned after it has
+    ///   called [`RankPair::write`], because the ranks may then read and write this memory at any time.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn new(eager_limit: u64, ways: RankPairWays) -> Result<Self> {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
         for rank in 0..2 {
-            // Both ranks read all words of their mailboxes, which a test may write.
+            // Make both ranks read all words of their mailboxes, because a test may write any of these words.
             segment.slot(rank).writers.store(2, Ordering::Relaxed);
         }
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
@@ -90,11 +92,11 @@ impl RankPair {
     ///
     /// # Safety
     ///
-    /// - `origin` is displacement 0 of `count` elements. Until the pair is dropped, the elements are
-    ///   readable and nobody writes them.
+    /// - `origin` is the address of displacement 0 of `count` elements. Until the pair is dropped, the
+    ///   elements are readable and nobody writes them.
     ///
     /// # Errors
-    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size exceeds 64 bits,
+    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size does not fit in 64 bits,
     /// `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn send(
         &mut self,
@@ -107,7 +109,7 @@ impl RankPair {
         let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the caller guarantees that `count` elements at `origin` stay readable and unchanged until
-        // the pair is dropped (condition of `# Safety`); `label.bytes` is their packed size.
+        // the pair is dropped (the condition of `# Safety`). `label.bytes` is their packed size.
         number(unsafe { self.engines[rank].send(&layout, label, Slot::new(1 - rank), how) })
     }
 
@@ -115,12 +117,13 @@ impl RankPair {
     ///
     /// # Safety
     ///
-    /// - `origin` is displacement 0 of `count` elements. Until the pair is dropped, the elements are
-    ///   writable and nobody else accesses them.
+    /// - `origin` is the address of displacement 0 of `count` elements. Until the pair is dropped, the
+    ///   elements are writable and nobody else accesses them.
     ///
     /// # Errors
-    /// Returns the errors of a receive: `ErrorKind::Truncated` or `ErrorKind::Type` if a message that does
-    /// not fit the receive had already arrived, `ErrorKind::NoMemory` if memory runs out.
+    /// Returns the errors of a receive: `ErrorKind::Truncated` or `ErrorKind::Type` if a message has already
+    /// arrived that is too long for the receive or has other types, and `ErrorKind::NoMemory` if memory runs
+    /// out.
     pub unsafe fn receive(
         &mut self,
         rank: usize,
@@ -133,8 +136,8 @@ impl RankPair {
             Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
         };
         let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
-        // SAFETY: the caller guarantees that `count` elements at `origin` stay writable, and that nobody else
-        // accesses them, until the pair is dropped (condition of `# Safety`); `Posting::new` takes the
+        // SAFETY: the caller guarantees that, until the pair is dropped, `count` elements at `origin` are
+        // writable and nobody else accesses them (the condition of `# Safety`). `Posting::new` takes the
         // capacity from the plan.
         number(unsafe { self.engines[rank].receive(&posting) })
     }
@@ -152,15 +155,15 @@ impl RankPair {
         self.engines[rank].requests().fetch(id)
     }
 
-    /// Cancels a receive that no message has matched.
+    /// Cancels a receive that no message has matched. Returns false if a message has matched.
     pub fn cancel_receive(&mut self, rank: usize, id: u64) -> bool {
         self.engines[rank].cancel_receive(id)
     }
 
-    /// Reads a word of the area of an ordered pair. `at` is taken modulo the area's size and rounded down to
-    /// a multiple of 8. The result is 0 if there has been no message from `from` to `to`. With
-    /// `from == to`, reads the words in which other ranks announce themselves to this rank: the number of
-    /// connects, then the words of its mailbox.
+    /// Returns a word of the area of an ordered pair. The function takes `at` modulo the area's size and
+    /// rounds it down to a multiple of 8. It returns 0 if `from` has never sent a message to `to`. If `from
+    /// == to`, the function instead reads the words by which other ranks announce themselves to this rank:
+    /// first the number of connects, then the words of the rank's mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
         if from == to {
             return self
@@ -170,7 +173,7 @@ impl RankPair {
         self.atomic(from, to, at).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Writes a word that [`word`](Self::word) reads, or does nothing if there is no such word.
+    /// Writes the word that [`word`](Self::word) would read. Does nothing if there is no such word.
     pub fn write(&self, from: usize, to: usize, at: usize, value: u64) {
         if from == to {
             if let Some(word) = self.contact_word(from, at) {
@@ -191,9 +194,9 @@ impl RankPair {
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
         let at = (at % pair::PAIR_BYTES) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: `at` is below `PAIR_BYTES`, the length of the area, and a multiple of 8; the area starts
-        // at a page, so the word is in bounds and aligned. The area stays mapped as long as the fabrics,
-        // which `self` holds.
+        // SAFETY: `at` is a multiple of 8 and below `PAIR_BYTES`, the length of the area. The area starts at
+        // a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the area
+        // mapped.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })
     }
 }

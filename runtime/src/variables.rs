@@ -1,8 +1,9 @@
-//! The list of `TYPEPACK_*` variables: the domain, the default and the present value of each.
+//! The list of `TYPEPACK_*` variables, with the domain, the default and the present value of each
+//! variable.
 //!
 //! `typepack info` and other tools print this list. The library itself reads the values in `settings.rs`,
-//! which also reports invalid values. The names that `mpiexec` sets for ranks are not in the list, because
-//! they are not settings.
+//! which also reports invalid values. The list does not contain the variables that `mpiexec` sets for
+//! ranks, because these are not settings.
 
 use crate::settings::Settings;
 use crate::world::SPIN;
@@ -14,7 +15,7 @@ pub struct Variable {
     pub name: &'static str,
     /// The values that the variable may have.
     pub domain: &'static str,
-    /// The value that holds if the variable is not set.
+    /// The value that the library uses if the variable is not set.
     pub default: String,
     /// The value in the environment, if the variable is set.
     pub value: Option<String>,
@@ -22,7 +23,7 @@ pub struct Variable {
 
 /// Returns all variables, in the order of the documentation.
 pub fn variables() -> Vec<Variable> {
-    // With no variable set, every setting has its default.
+    // Read the settings with no variable set, so that every setting has its default.
     let defaults = Settings::read(|_| None).ok();
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
     let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn defaults_are_in_their_domains() {
         for variable in variables().iter().filter(|v| v.name != "TYPEPACK_BIND") {
-            // The text after the first blank is an explanation, not part of the value.
+            // In a default, the text after the first blank is an explanation and not part of the value.
             let default = variable.default.split(' ').next().unwrap();
             let default = if variable.name == "TYPEPACK_ISA" { "portable" } else { default };
             let name = variable.name;

@@ -26,30 +26,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps if the job has a CPU
-/// for each rank. This is longer than a sleep and a wake-up together take.
+/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps. The default applies if
+/// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
-/// The job that this process has joined. The process never frees it: descriptors and mapping live as long
-/// as the process, so that the kernel ends the process together with its launcher even after finalization.
+/// The job that this process has joined. The process never frees this value. The file descriptors and the
+/// mapping live as long as the process, so that the kernel ends the process together with its launcher even
+/// after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
 
-/// The number that other ranks read from this process's memory, to check that they can access the memory of
-/// this process and that they have the right process.
+/// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
+/// they know that they can access the memory of this process, and that they have the right process.
 static PROBE: OnceLock<u64> = OnceLock::new();
 
-/// Returns a random number. Another process is very unlikely to have the same number at the same address.
+/// Returns a random number. It is very unlikely that another process has the same number at the same
+/// address.
 fn probe_number() -> u64 {
     use std::hash::BuildHasher;
     std::hash::RandomState::new().hash_one(std::process::id())
 }
 
-/// This process's membership in its job; dropping it leaves the job.
+/// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// Dropping completes the sends that are still under way, reads and discards the messages of abandoned
-/// receives that other ranks are still sending, prints the report if `TYPEPACK_REPORT=1`, and tells the
-/// launcher that this rank ends in order. A panicking process skips these steps, and the launcher reports
-/// its end as a failure.
+/// The drop does four things: it completes the sends that are still under way; it reads and discards the
+/// messages of abandoned receives that other ranks are still sending; it prints the report if
+/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank ends in the regular way. A panicking
+/// process skips these steps, and the launcher then reports its end as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
@@ -63,11 +65,11 @@ impl fmt::Debug for Universe {
     }
 }
 
-/// Joins the job: as one of its ranks if `mpiexec` started this program, else as the only rank of its own
-/// job.
+/// Joins the job. If `mpiexec` started this program, the process becomes one of the job's ranks; otherwise
+/// it becomes the only rank of a job of its own.
 ///
-/// Prints a line on standard error if there are unknown `TYPEPACK_*` variables, and another line if another
-/// launcher started this program as one of several processes.
+/// Prints a line on standard error if there are `TYPEPACK_*` variables with unknown names. Prints another
+/// line if the launcher of another MPI started this program as one of several processes.
 ///
 /// # Errors
 /// - `ErrorKind::State` if this process has already called `init`.
@@ -84,7 +86,7 @@ pub fn init() -> Result<Universe> {
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
     let attached = attach_from_env()?;
-    // The ranks share one environment, so only rank 0 prints the warning.
+    // All ranks have the same environment, so only rank 0 prints the warning.
     if !settings.quiet && attached.as_ref().is_none_or(|attached| attached.rank == 0) {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         if let Some(line) = unknown_names(names) {
@@ -95,7 +97,8 @@ pub fn init() -> Result<Universe> {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
             let fabric = Fabric::join(attached.segment.clone(), attached.rank)?;
-            // In a job of one rank, no other rank copies from this rank's memory.
+            // In a job of one rank, no other rank can copy from this rank's memory, so the shared heap has
+            // no use.
             if fabric.size() > 1 {
                 fabric.heaps().into_iter().for_each(memory::join);
                 if settings.cma {
@@ -137,9 +140,9 @@ impl Universe {
         self.own.clone()
     }
 
-    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory:
-    /// one copy from layout to layout instead of two copies through a transport buffer. The buffer is sent
-    /// and received like any other slice, and may outlive the job.
+    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory.
+    /// Such a message needs one copy from layout to layout instead of two copies through a transport buffer.
+    /// A program sends and receives the buffer like any other slice. The buffer may outlive the job.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -155,9 +158,9 @@ impl Universe {
         SharedBuffer::zeroed(len)
     }
 
-    /// Returns whether the standard error of rank 0 ends at a terminal. Under `mpiexec`, a rank writes into
-    /// a pipe and cannot find this out itself, so the launcher passes this information to the ranks.
-    /// Progress displays need this answer.
+    /// Returns whether the standard error of rank 0 ends at a terminal. Programs that display their progress
+    /// need this answer. Under `mpiexec`, a rank writes into a pipe and cannot find out the answer itself,
+    /// so the launcher tells the ranks.
     pub fn stderr_is_terminal(&self) -> bool {
         match JOB.get() {
             Some(attached) => attached.segment.flags().stderr_terminal,
@@ -165,20 +168,21 @@ impl Universe {
         }
     }
 
-    /// Returns the number of this rank's program among the programs of the job (`mpiexec -n 1 a : -n 2 b`),
-    /// counted from 0, or `None` without a launcher.
+    /// Returns the number of this rank's program among the programs of the job (`mpiexec -n 1 a : -n 2 b`).
+    /// Programs are counted from 0. Returns `None` if no launcher started this process.
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
         told(attach::APP_NUMBER)?.parse().ok()
     }
 
-    /// Returns how many ranks run the same program of the job as this rank, or `None` without a launcher.
+    /// Returns how many ranks run the same program of the job as this rank. Returns `None` if no launcher
+    /// started this process.
     pub fn app_size(&self) -> Option<u32> {
         told(attach::APP_SIZE)?.parse().ok()
     }
 
-    /// Returns the number of processes for which the job has room, as the user stated it to the launcher
-    /// (`mpiexec -usize`).
+    /// Returns the number of processes for which the job has room. The user states this number to the
+    /// launcher (`mpiexec -usize`).
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
         told(attach::UNIVERSE_SIZE)?.parse().ok()
@@ -191,12 +195,13 @@ impl Universe {
         told(attach::INITIAL_ERRHANDLER)
     }
 
-    /// Returns the CPUs to which the launcher has bound the ranks, or `None` without a launcher.
+    /// Returns the CPUs to which the launcher has bound the ranks. Returns `None` if no launcher started
+    /// this process.
     pub fn placement(&self) -> Option<Placement> {
         JOB.get().map(|attached| Placement::of(&attached.segment))
     }
 
-    /// Describes the protocols between ranks, one sentence per protocol.
+    /// Returns a description of the protocols between ranks, with one sentence per protocol.
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
@@ -224,7 +229,7 @@ impl Universe {
         ])
     }
 
-    /// Returns one line about the messages that this rank has sent and how it has packed them.
+    /// Returns a one-line report: which messages this rank has sent, and how it has packed them.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
@@ -252,8 +257,9 @@ impl Universe {
     }
 }
 
-/// Returns a variable that the launcher has set for this rank, or `None` without a launcher. Without a
-/// launcher, the variable may come from another job, whose rank started this process.
+/// Returns a variable that the launcher has set for this rank, or `None` if no launcher started this
+/// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
+/// started this process.
 fn told(name: &str) -> Option<String> {
     JOB.get().and_then(|_| std::env::var(name).ok())
 }
@@ -261,8 +267,9 @@ fn told(name: &str) -> Option<String> {
 impl Drop for Universe {
     fn drop(&mut self) {
         let report = if self.report { self.report().ok() } else { None };
-        // `finalize` fails if a rank of the job has died, and the launcher reports the death. It also fails
-        // in a forked child that drops its copy of the `Universe`; in that case it changes nothing.
+        // The result needs no report here. `finalize` fails if a rank of the job has died, and then the
+        // launcher reports the death. It also fails in a forked child that drops its copy of the `Universe`,
+        // and there it changes nothing.
         let _reported_by_the_launcher = self.world.endpoint().finalize(!std::thread::panicking());
         if let Some(line) = report {
             eprintln!("{line}");
@@ -276,7 +283,8 @@ pub fn processor_name() -> Vec<u8> {
     machine::host_name()
 }
 
-/// Returns the seconds since a moment in the past. All processes of the machine count from the same moment.
+/// Returns the time in seconds since a fixed moment in the past. All processes of the machine use the same
+/// moment.
 #[doc(alias = "MPI_Wtime")]
 pub fn wtime() -> f64 {
     clock::monotonic()

@@ -1,4 +1,5 @@
-//! Tests of collective calls and grids, which compare with results that are computed serially.
+//! Tests of collective calls and of grids. The tests compare the results with results that they compute
+//! serially.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -21,7 +22,8 @@ fn collectives(world: &Communicator) {
             world.broadcast_slice(&mut values, root).unwrap();
             assert!(values.iter().all(|&v| v == root as u64 + 7), "root {root}, {len} words");
         }
-        // The layouts differ but have one signature: a column at the root, a row at the other ranks.
+        // The layouts of the ranks differ, but their signatures are equal: a column at the root, and a row
+        // at the other ranks.
         let double = Datatype::named(Named::F64);
         let column = commit(&Datatype::vector(50, 1, 4, &double).unwrap()).unwrap();
         let row = commit(&Datatype::contiguous(50, &double).unwrap()).unwrap();
@@ -40,7 +42,7 @@ fn collectives(world: &Communicator) {
         for op in [Op::Sum, Op::Min, Op::Max] {
             let mut values = part(rank);
             world.allreduce(&mut values, op).unwrap();
-            // All ranks must get the same bits.
+            // Compare this rank's bits with those of rank 0: all ranks must get the same bits.
             let mut first = values.clone();
             world.broadcast_slice(&mut first, 0).unwrap();
             assert!(first.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -102,14 +104,16 @@ fn messages_of_communicators_never_mix() {
         for (n, comm) in comms.iter().enumerate() {
             comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
         }
-        // User messages are pending in every communicator during the collective calls.
+        // During this barrier, a user message is pending in every communicator. The barrier must not
+        // receive it.
         world.barrier().unwrap();
         for (n, comm) in comms.iter().enumerate().rev() {
             let mut got = [99u8];
             comm.recv(&mut got, &byte, 1, left, 0).unwrap();
             assert_eq!(got, [n as u8]);
         }
-        // Two threads duplicate at the same time; the duplicates must have different numbers.
+        // Two threads duplicate communicators at the same time. All duplicates must have different
+        // numbers.
         let pairs: Vec<(Communicator, Communicator)> = std::thread::scope(|threads| {
             let other = comms[1].clone();
             let second =
@@ -156,8 +160,8 @@ fn grids_know_their_neighbours() {
                         };
                         assert_eq!((source, dest), (at(-step), at(step)));
                     }
-                    // In a periodic dimension of one or two ranks, both neighbours are the same rank, and
-                    // only the tag distinguishes the two directions.
+                    // In a periodic dimension of one or two ranks, both neighbours are the same rank, so
+                    // only the tag can distinguish the two directions.
                     let (down, up) = grid.shift(d, 1).unwrap();
                     if let (Some(down), Some(up), true) = (down, up, periodic[d]) {
                         let word = commit(&Datatype::named(Named::U64)).unwrap();
@@ -188,8 +192,9 @@ fn grids_know_their_neighbours() {
     });
 }
 
-/// No rank can make its first contact with another rank, so no rank can send its data or a void message. A
-/// rank whose send fails in this way gets an error, and does not wait for the message of the other rank.
+/// Checks that collective calls end with an error if no rank can make its first contact with another rank.
+/// Then no rank can send its data, or even a void message. A rank whose send fails in this way must get an
+/// error, and must not wait for the message of the other rank.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

@@ -1,5 +1,5 @@
-//! Tests of communicators that contain only some of the ranks, and of the results of collective calls with
-//! every layout.
+//! Tests of communicators that contain only some of the ranks, and of collective calls on data with different
+//! layouts.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -14,12 +14,13 @@ fn word() -> Plan {
     commit(&Datatype::named(Named::I64)).unwrap()
 }
 
-/// Returns the ranks of `comm` as ranks of the world.
+/// Returns the world rank of each rank of `comm`.
 fn members(comm: &Communicator) -> Vec<usize> {
     (0..comm.size()).map(|rank| comm.group().world_rank(rank).unwrap()).collect()
 }
 
-/// Sends a message around the ring of the ranks of `comm`, and does a reduction over them.
+/// Sends a message around the ring of the ranks of `comm`, then reduces a value over all ranks, and checks
+/// both results.
 fn talk(comm: &Communicator, salt: i64) {
     let (rank, size, word) = (comm.rank(), comm.size(), word());
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -38,13 +39,13 @@ fn talk(comm: &Communicator, salt: i64) {
 
 fn parts(world: &Communicator) {
     let (rank, size) = (world.rank(), world.size());
-    // Splits into even and odd ranks, each in reversed order.
+    // Split the ranks into even and odd ranks, each group in reversed order.
     let half = world.split(Some(rank as u32 % 2), -(rank as i32)).unwrap().unwrap();
     let expected: Vec<usize> = (0..size).rev().filter(|r| r % 2 == rank % 2).collect();
     assert_eq!(members(&half), expected);
     assert_eq!(expected[half.rank()], rank);
     talk(&half, 100 * (rank as i64 % 2));
-    // With equal keys the ranks keep their order. One rank takes no part.
+    // Split with equal keys, so that the ranks keep their order. One rank takes no part.
     let rest = world.split((rank != size - 1).then_some(u32::MAX), 0).unwrap();
     assert_eq!(rest.is_some(), rank != size - 1);
     if let Some(rest) = &rest {
@@ -65,7 +66,7 @@ fn parts(world: &Communicator) {
     let disjoint = reversed.create(half.group()).unwrap().unwrap();
     assert_eq!(half.compare(&disjoint), Comparison::Congruent);
     talk(&disjoint, 9);
-    // `create_group` is collective over the members only.
+    // Only the members call `create_group`.
     let first = world.group().include([0]).unwrap();
     let alone = world.create(&first).unwrap();
     assert_eq!(alone.is_some(), rank == 0);
@@ -104,7 +105,8 @@ fn groups_are_made_communicators_by_threads_at_once() {
             for thread in 0..4i32 {
                 threads.spawn(move || {
                     for round in 0..20 {
-                        // The groups overlap, and the tag distinguishes the calls.
+                        // The groups of the four threads overlap, so only the tag distinguishes the calls of
+                        // `create_group`.
                         let without = world.group().exclude([(thread as i64 + round) % 4]).unwrap();
                         if without.rank_of(world.rank()).is_some() {
                             let comm = world.create_group(&without, thread).unwrap().unwrap();
@@ -113,7 +115,7 @@ fn groups_are_made_communicators_by_threads_at_once() {
                     }
                 });
             }
-            // At the same time, the whole communicator makes collective calls.
+            // Meanwhile all ranks also make collective calls on the whole communicator.
             for _ in 0..50 {
                 world.barrier().unwrap();
             }
@@ -121,7 +123,8 @@ fn groups_are_made_communicators_by_threads_at_once() {
     });
 }
 
-/// Returns blocks of `sizes` words in one vector, with a gap of one word after each block.
+/// Returns parts of one vector: one block of words for each of `sizes`, with a gap of one word after each
+/// block.
 fn blocks<'a>(memory: &mut [i64], sizes: &[usize], plan: &'a Plan) -> Vec<Part<'a>> {
     assert_eq!(memory.len(), sizes.iter().sum::<usize>() + sizes.len());
     let (base, mut at) = (memory.as_mut_ptr(), 0);
@@ -139,7 +142,8 @@ fn value(from: usize, to: usize, i: usize) -> i64 {
 
 fn exchanges(world: &Communicator) {
     let (rank, size, word) = (world.rank(), world.size(), word());
-    // One side uses every second word of a vector, the other side contiguous words.
+    // In every exchange, one side uses every second word of a vector, and the other side uses contiguous
+    // words.
     let stride = commit(&Datatype::resized(0, 16, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for scale in [0usize, 1, 300, 5000] {
         // Rank r contributes (r + 1) * scale words.
@@ -163,15 +167,15 @@ fn exchanges(world: &Communicator) {
                 Part { origin: mine.as_mut_ptr().cast(), plan: &stride, count: sizes[rank] as u64 };
             let mut all = vec![-1i64; total];
             let parts = blocks(&mut all, &sizes, &word);
-            // SAFETY: `memory` and the parts' vector hold the elements and live longer than the call; they
-            // are disjoint.
+            // SAFETY: the vectors `mine` and `all` hold the elements of `part` and `parts`. They live longer
+            // than the call and do not overlap.
             unsafe { world.gather_raw(Some(part), &parts, root).unwrap() };
             if rank == root {
                 check(&all, root, &sizes);
             } else {
                 assert!(all.iter().all(|&v| v == -1));
             }
-            // The scatter returns its block to each rank.
+            // The scatter returns to each rank the block that the gather took from it.
             let mut back = vec![0i64; 2 * sizes[rank]];
             let part = Part { origin: back.as_mut_ptr().cast(), ..part };
             let parts = blocks(&mut all, &sizes, &word);
@@ -222,7 +226,7 @@ fn exchanges(world: &Communicator) {
             check(&got, rank, &sizes);
         }
     }
-    // The reduction uses an operation that does not commute, so the order of the operands matters.
+    // The operation of these reductions does not commute, so the test notices a wrong order of the operands.
     let pair = commit(&Datatype::contiguous(2, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for count in [1usize, 3, 2000] {
         // The pair (a, b) stands for the function x -> a x + b, and the operation composes two functions.
@@ -236,7 +240,8 @@ fn exchanges(world: &Communicator) {
         };
         let combine = Combine::user(move |lower, upper, _, elements| {
             for i in 0..elements as usize {
-                // SAFETY: the reduction passes two vectors of `elements` pairs, and `i < elements`.
+                // SAFETY: the reduction passes the addresses of two vectors of `elements` pairs, and `i <
+                // elements`.
                 unsafe {
                     let lower = lower.cast::<[i64; 2]>().add(i).read_unaligned();
                     let upper = upper.cast::<[i64; 2]>().add(i);
@@ -254,7 +259,8 @@ fn exchanges(world: &Communicator) {
                 let mut got = if in_place { mine.clone() } else { vec![[0i64; 2]; count] };
                 let send = (!in_place || rank != root).then_some(send);
                 let recv = got.as_mut_ptr().cast();
-                // SAFETY: the vectors at `send` and `recv` hold `count` pairs and live longer than the call.
+                // SAFETY: the vectors `mine` and `got`, to which `send` and `recv` point, hold `count` pairs
+                // and live longer than the call.
                 unsafe {
                     world.reduce_raw(send, recv, &pair, count as u64, &combine, root).unwrap();
                 }
@@ -265,11 +271,12 @@ fn exchanges(world: &Communicator) {
         }
         let mut got = vec![[0i64; 2]; count];
         let recv = got.as_mut_ptr().cast();
-        // SAFETY: the disjoint vectors at `send` and `recv` hold `count` pairs and live longer than the call.
+        // SAFETY: `send` and `recv` point to two different vectors. Each holds `count` pairs and lives longer
+        // than the call.
         unsafe { world.allreduce_raw(Some(send), recv, &pair, count as u64, &combine).unwrap() };
         assert_eq!(got, expected);
     }
-    // A pair type with a gap; no call writes the gap.
+    // This pair type has a gap. No call may write to the gap.
     let located = commit(&Datatype::named(Named::SHORT_INT)).unwrap();
     let function = Operator::Maxloc.combiner(Named::SHORT_INT).unwrap();
     let combine = Combine::from(function);
@@ -312,7 +319,7 @@ fn parts_of_different_sizes_are_errors() {
         let mut values = [0i64; 4];
         let origin = values.as_mut_ptr().cast();
         let part = |count| Part { origin, plan: &word, count };
-        // SAFETY: the array holds more words than any of the parts and lives longer than the calls.
+        // SAFETY: the array holds more words than any of the parts, and lives longer than the calls.
         unsafe {
             let result = world.broadcast_raw(part(if rank == 0 { 2 } else { 3 }), 0);
             assert_eq!(result.map_err(|e| e.kind()), [Ok(()), Err(ErrorKind::Count)][rank]);

@@ -1,6 +1,6 @@
-//! Tests of the halo API on one rank, which is its own neighbour in every periodic dimension. They check the
-//! contents of the halo, and guards that are leaked, dropped, or left by a panic. `cli/tests/halo.rs` tests
-//! several ranks with the `typepack` tool.
+//! Tests of the halo API on one rank. This rank is its own neighbour in every periodic dimension. The tests
+//! check the contents of the halo, and guards that are leaked, dropped, or left by a panic.
+//! `cli/tests/halo.rs` tests several ranks with the `typepack` tool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::halo::{Element, Field, Halo, Stencil};
 use typepack::{Cartesian, Datatype, Named, Universe};
 
-/// Returns a grid of the only rank of a job. The lock makes the tests take turns, so that collective calls
-/// have one order.
+/// Returns a grid with the only rank of a job. The returned lock makes the tests run one after the other, so
+/// that their collective calls have a fixed order.
 fn grid(periodic: &[bool]) -> (MutexGuard<'static, ()>, Cartesian) {
     static UNIVERSE: OnceLock<Universe> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
@@ -21,7 +21,8 @@ fn grid(periodic: &[bool]) -> (MutexGuard<'static, ()>, Cartesian) {
 
 const SHAPE: [usize; 3] = [3, 4, 5];
 
-/// Returns a field whose owned cells hold their positions. The halo holds no valid values.
+/// Returns a field in which each owned cell holds a number made from its position. The halo does not hold
+/// valid values yet.
 fn numbered(field: usize, width: usize) -> Field<f64, 3> {
     let mut result = Field::new(SHAPE, width).expect("a small field");
     result.as_mut_slice().fill(-1.0);
@@ -41,7 +42,7 @@ fn cells(width: isize) -> impl Iterator<Item = (isize, isize, isize)> {
     range(0).flat_map(move |z| range(1).flat_map(move |y| range(2).map(move |x| (z, y, x))))
 }
 
-/// Checks that `field` holds the values that an exchange with itself gives.
+/// Checks that `field` holds the values that an exchange of the field with itself must give.
 fn check(field: &Field<f64, 3>, number: usize, stencil: Stencil, periodic: [bool; 3]) {
     let width = field.width() as isize;
     for cell in cells(width) {
@@ -231,9 +232,10 @@ fn an_element_that_describes_itself_wrongly_is_refused() {
     #[derive(Clone, Copy)]
     #[repr(transparent)]
     struct Liar(f32);
-    // SAFETY: `Liar` is a transparent wrapper of `f32`, for which all bits 0 are a value.
+    // SAFETY: `Liar` is a transparent wrapper of `f32`. All bits 0 are a valid `f32`, so they are a valid
+    // `Liar`.
     unsafe impl bytemuck::Zeroable for Liar {}
-    // SAFETY: `Liar` is a transparent wrapper of `f32`, which is `Pod`.
+    // SAFETY: `Liar` is a transparent wrapper of `f32`, and `f32` is `Pod`.
     unsafe impl bytemuck::Pod for Liar {}
     impl Element for Liar {
         fn datatype() -> Datatype {

@@ -1,6 +1,6 @@
-//! Tests of messages from and to the shared heap between real ranks. They cover all combinations of layouts
-//! and memory with every protocol, the memory of abandoned operations, deaths in the middle of a message,
-//! and too little memory.
+//! Tests of messages between real ranks, from and to the shared heap. The tests cover all combinations of
+//! layouts and memory with every protocol, the memory of abandoned operations, deaths in the middle of a
+//! message, and too little memory.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -14,7 +14,7 @@ use std::process::Command;
 use typepack::memory::Block;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, SharedBuffer, Source, Tag, commit};
 
-/// Shared or private memory.
+/// A buffer in shared or in private memory.
 enum Buffer {
     Shared(SharedBuffer<f64>),
     Own(Vec<f64>),
@@ -38,8 +38,8 @@ impl Buffer {
     }
 }
 
-/// Returns a type, the count of elements that contain `n` doubles, and the position of each double. Ranks
-/// that draw the same random numbers get the same type.
+/// Returns a random type, the number of its elements that contain `n` doubles, and the position of each
+/// double. If several ranks draw the same random numbers, they get the same type.
 fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     let double = Datatype::named(Named::F64);
     let all = n as i64;
@@ -55,7 +55,7 @@ fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
             (ty, n as u64, (0..n).map(|i| 3 * i).collect())
         }
         3 => {
-            // Blocks of 20 doubles at a stride of 33, and a shorter last block.
+            // This type has blocks of 20 doubles at a stride of 33 doubles, and a shorter last block.
             let lengths: Vec<i64> = (0..all).step_by(20).map(|at| 20.min(all - at)).collect();
             let starts: Vec<i64> = (0..lengths.len() as i64).map(|i| 33 * i).collect();
             let ty = Datatype::indexed(&lengths, &starts, &double).unwrap();
@@ -76,13 +76,14 @@ fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     (commit(&ty).unwrap(), count, places)
 }
 
-/// Exchanges several messages between all pairs of ranks at the same time.
+/// Exchanges several messages between all pairs of ranks at the same time, and checks the contents of every
+/// buffer.
 fn everybody_to_everybody(world: &Communicator) {
     const MESSAGES: usize = 3;
     const CANARY: f64 = -7.0;
     let (rank, size) = (world.rank(), world.size());
     for round in 0..12u64 {
-        // All ranks draw the same plan of the round.
+        // All ranks draw the same random numbers, so that they agree on the messages of the round.
         let mut random = Random(round + 100);
         let mut sends = Vec::new();
         let mut receives = Vec::new();
@@ -136,7 +137,7 @@ fn any_layout_from_any_memory_to_any() {
     ranks(2, "any_layout_from_any_memory_to_any", everybody_to_everybody);
 }
 
-/// The test uses many ranks, possibly more than the machine has CPUs.
+/// Runs the exchange with 4 ranks. The machine may have fewer CPUs than that.
 #[test]
 fn any_layout_among_many_ranks() {
     ranks(4, "any_layout_among_many_ranks", everybody_to_everybody);
@@ -154,8 +155,8 @@ fn any_layout_by_the_pipeline() {
     ranks_with(3, "any_layout_by_the_pipeline", &env, everybody_to_everybody);
 }
 
-/// If a panic detaches a send, the message keeps its contents, although the memory is written, freed and
-/// allocated again. If a panic detaches a receive, a late message is not written into the freed memory.
+/// Checks the messages of scopes that a panic ends. If the panic detaches a send, the receiver must still
+/// get the old contents, although the program then changes, frees and reallocates the memory.
 #[test]
 fn memory_that_a_panic_lets_go_is_not_read() {
     let env = [("TYPEPACK_TRANSPORT", "heap")];
@@ -169,7 +170,7 @@ fn memory_that_a_panic_lets_go_is_not_read() {
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
                         scope.isend(&buffer, &double, LEN as u64, 1, round).unwrap();
-                        // In the last rounds the receiver has already begun to copy.
+                        // In the last two rounds, give the receiver time to begin its copy before the panic.
                         if round >= 2 {
                             std::thread::sleep(std::time::Duration::from_millis(3));
                             world.progress().unwrap();
@@ -200,7 +201,8 @@ fn memory_that_a_panic_lets_go_is_not_read() {
     });
 }
 
-/// If a receive is detached while both ranks copy, no rank writes to its memory afterwards.
+/// Checks that no rank writes to the memory of a receive after a panic has detached the receive, even if
+/// both ranks are copying the message at that time.
 #[test]
 fn a_receive_that_a_panic_lets_go_is_not_written() {
     let env = [("TYPEPACK_TRANSPORT", "heap")];
@@ -230,7 +232,7 @@ fn a_receive_that_a_panic_lets_go_is_not_written() {
     });
 }
 
-/// If a rank is killed in the middle of a copy, no other rank hangs.
+/// Checks that no rank hangs if another rank is killed in the middle of a copy.
 #[test]
 fn a_death_in_the_middle_of_a_copy_ends_the_job() {
     const NAME: &str = "a_death_in_the_middle_of_a_copy_ends_the_job";
@@ -243,7 +245,7 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
         if world.rank() == dies {
             std::thread::spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(60));
-                // SAFETY: kill accesses no memory; the signal ends this process.
+                // SAFETY: `kill` accesses no memory of this process, and the signal ends the process.
                 unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             });
         }
@@ -274,8 +276,8 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
     }
 }
 
-/// A forked child of a rank can read the shared memory of its parent, but can neither allocate nor free such
-/// memory.
+/// Checks that a forked child of a rank can read the shared memory of its parent, but can neither allocate
+/// nor free such memory.
 #[test]
 fn a_forked_child_can_read_the_heap() {
     ranks_with(2, "a_forked_child_can_read_the_heap", &[("TYPEPACK_JIT", "off")], |world| {
@@ -283,14 +285,14 @@ fn a_forked_child_can_read_the_heap() {
         buffer.fill(world.rank() as u64 + 7);
         world.barrier().unwrap();
         let value = world.rank() as u64 + 7;
-        // SAFETY: the child reads memory, makes library calls that fail before they lock or access anything,
-        // and ends with _exit.
+        // SAFETY: the child only reads memory, makes library calls that fail before they take a lock or
+        // access anything, and ends with `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let seen = buffer.iter().all(|&word| word == value);
             let refused = Block::new(64, 1, false).is_err();
             drop(buffer);
-            // SAFETY: _exit ends the child and accesses no memory.
+            // SAFETY: `_exit` ends the child process and accesses no memory.
             unsafe { libc::_exit(i32::from(!(seen && refused))) };
         }
         assert!(child > 0, "fork");
@@ -299,13 +301,14 @@ fn a_forked_child_can_read_the_heap() {
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0));
         assert!(buffer.iter().all(|&word| word == value));
-        // The allocator must not have given the memory to another owner.
+        // The child has dropped its copy of the buffer. The allocator must not regard the memory as free
+        // because of that.
         let other = SharedBuffer::<u64>::zeroed(1000).unwrap();
         assert_ne!(other.as_ptr(), buffer.as_ptr());
     });
 }
 
-/// The memory stays usable after the end of the job, but a rank can no longer send it.
+/// Checks that shared memory stays usable after the rank has left the job.
 #[test]
 fn memory_outlives_the_universe() {
     const NAME: &str = "memory_outlives_the_universe";
@@ -324,8 +327,8 @@ fn memory_outlives_the_universe() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// Runs a test's ranks after a script that changes mounts for these ranks only. Returns `None` if the system
-/// does not allow this.
+/// Runs a test's ranks after the shell script `script`, which changes mounts for these ranks only. Returns
+/// `None` if the system does not allow such changes.
 fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
     let may = Command::new("unshare").args(["-m", "true"]).output();
     if !may.as_ref().is_ok_and(|output| output.status.success()) {
@@ -342,7 +345,7 @@ fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
     Some(run(command, name, &[]))
 }
 
-/// A `/dev/shm` of 64 MiB, the default in containers, does not limit the shared heap.
+/// Checks that a `/dev/shm` of 64 MiB (the default in containers) does not limit the shared heap.
 #[test]
 fn a_small_dev_shm_is_enough() {
     const NAME: &str = "a_small_dev_shm_is_enough";
@@ -366,9 +369,9 @@ fn a_small_dev_shm_is_enough() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit returns an
-/// error that names the reason, an allocation that fits succeeds, and no process is killed. The files of
-/// the cgroup are fake, in a mount that only the job sees.
+/// Checks a rank in a cgroup that has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does
+/// not fit must return an error that names the reason. An allocation that fits must succeed. The kernel must
+/// kill no process. The files of the cgroup are fake: they lie in a mount that only the job sees.
 #[test]
 fn a_small_cgroup_is_an_error_and_no_signal() {
     const NAME: &str = "a_small_cgroup_is_an_error_and_no_signal";

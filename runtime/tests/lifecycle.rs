@@ -1,4 +1,5 @@
-//! Tests of the beginning and the end of a rank: singleton, settings, foreign launchers, forks, deaths.
+//! Tests of the beginning and the end of a rank: a rank without `mpiexec`, settings, launchers of another
+//! MPI, forks, and deaths.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -30,7 +31,8 @@ fn without_mpiexec_there_is_one_rank() {
     for len in [0u64, 1, 1000, 100_000] {
         let out = vec![len; len as usize];
         let mut into = vec![0u64; len as usize];
-        // Sends before and after the receive is posted.
+        // Send messages to this rank itself. `sendrecv` posts the receive before the send; the scope
+        // below posts it after the send.
         world.sendrecv(&out, &word, len, 0, 1, &mut into, &word, len, 0, 1).unwrap();
         assert!(into == out);
         into.fill(0);
@@ -114,15 +116,15 @@ fn a_forked_child_gets_errors() {
     ranks_with(2, "a_forked_child_gets_errors", &[("TYPEPACK_JIT", "off")], |world| {
         let word = commit(&Datatype::named(Named::U64)).unwrap();
         world.barrier().unwrap();
-        // SAFETY: in the child, all calls of the library fail before they lock or access anything, and the
-        // child ends with _exit.
+        // SAFETY: in the child, all calls of the library fail before they take a lock or access anything,
+        // and the child ends with `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let refused = |kind| kind == Some(ErrorKind::State);
             let sent = world.send(&[1u64], &word, 1, 0, 0).err().map(|e| e.kind());
             let barrier = world.barrier().err().map(|e| e.kind());
             let code = i32::from(!(refused(sent) && refused(barrier)));
-            // SAFETY: _exit only ends the child.
+            // SAFETY: `_exit` only ends the child process.
             unsafe { libc::_exit(code) };
         }
         assert!(child > 0, "fork");
@@ -134,10 +136,12 @@ fn a_forked_child_gets_errors() {
     });
 }
 
-/// The number of kinds of waits. The job has one more rank, which dies.
+/// Number of ways to wait in `wait_for_nothing`. The job has one rank for each way, and one more rank,
+/// which dies.
 const WAITS: usize = 8;
 
-/// Waits for an event that never happens. `way` selects the kind of wait.
+/// Waits for an event that never happens, and returns the error that ends the wait. `way` selects the way
+/// to wait.
 fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
     const LARGE: u64 = 100_000;
     let word = commit(&Datatype::named(Named::U64)).unwrap();
@@ -150,7 +154,7 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
         2 => world.send(&large, &word, LARGE, dying, 0).unwrap_err(),
         3 => world.probe(Source::Any, Tag::Any).unwrap_err(),
         4 => world.barrier().unwrap_err(),
-        // The ring becomes full, because the dead rank takes no messages.
+        // This loop ends in a wait, because the dead rank takes no messages and the ring becomes full.
         5 => loop {
             if let Err(error) = world.send(&small, &word, 1, dying, 0) {
                 break error;
@@ -160,7 +164,7 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
             .scope(|scope| scope.irecv(&mut small, &word, 1, dying, 0).map(drop))
             .and_then(|started| started)
             .unwrap_err(),
-        // One thread polls for the other thread.
+        // Two threads wait. One of them polls, also on behalf of the other.
         _ => std::thread::scope(|threads| {
             let (first, second) = (world.clone(), world.clone());
             let first = threads.spawn(move || first.probe(dying, 1).unwrap_err());
@@ -174,13 +178,14 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
 #[test]
 fn a_death_is_an_error_for_those_who_wait() {
     if is_rank() {
-        // The ranks ignore the launcher's SIGTERM, so that they can report the death before SIGKILL.
-        // SAFETY: SIG_IGN installs no handler.
+        // The ranks ignore the launcher's SIGTERM, so that they have time to report the death before
+        // SIGKILL ends them.
+        // SAFETY: `signal` with SIG_IGN installs no handler, so no code runs in a signal.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(WAITS + 1, "", |world| {
             world.barrier().unwrap();
             if world.rank() == WAITS {
-                // The other ranks get time to fall asleep. The assertions do not depend on this time.
+                // Give the other ranks time to fall asleep. The assertions do not depend on this time.
                 std::thread::sleep(std::time::Duration::from_millis(100));
                 std::process::abort();
             }

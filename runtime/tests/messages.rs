@@ -15,7 +15,8 @@ fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()
 }
 
-/// Returns sizes around every limit of the transport: inline, slot, eager limit, pieces, chunks.
+/// Returns message sizes just below and above every limit of the transport: inline, slot, eager limit,
+/// pieces, chunks.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![0, 1, 7, 8, 9, 3 << 20];
     for edge in [32, 64, 4096, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
@@ -72,7 +73,8 @@ fn every_size_arrives_with_the_largest_eager_limit() {
 #[test]
 fn order_is_kept_between_two_ranks() {
     ranks(2, "order_is_kept_between_two_ranks", |world| {
-        // Sends small and large messages with one tag, ten times as many as the ring has slots.
+        // Send small and large messages with one tag. Their number is ten times the number of slots of the
+        // ring.
         let word = word();
         let mut random = Random(2);
         for n in 0..2560u64 {
@@ -102,7 +104,8 @@ fn wildcards_and_tags_select() {
             }
             return;
         }
-        // Receives tag 1 first, although tag 2 was sent first. The messages of every source keep their order.
+        // Receive the message with tag 1 first, although the message with tag 2 was sent first. Messages with
+        // the same source and tag must keep their order.
         for wanted in [1, 2] {
             let mut next = [0u64; 4];
             for _ in 0..300 {
@@ -174,7 +177,7 @@ fn every_layout(world: &Communicator) {
                     world.recv(&mut got, into, 1, 0, 0).unwrap();
                     assert!(got == expected, "{n} doubles from layout {from} to layout {to}");
                 }
-                // The rank sends the same message to itself.
+                // Each rank also sends the same message to itself.
                 let mut got = vec![-1.0f64; *in_len];
                 let rank = world.rank();
                 world.sendrecv(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
@@ -214,7 +217,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
                     for (n, data) in data.iter().enumerate() {
                         scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
                     }
-                    // More unmatched messages than the ring has slots, of both kinds of small messages.
+                    // Send more unmatched messages than the ring has slots, of both kinds of small messages.
                     for value in &small {
                         scope.isend(value, &word, 1, 1, 500).unwrap();
                     }
@@ -244,7 +247,8 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
 
 fn flood(world: &Communicator) {
     let (word, rank, size) = (word(), world.rank(), world.size());
-    // Every rank sends to every rank, including itself. It posts the receives in a different order.
+    // Every rank sends to every rank, including itself, and posts the receives in another order than the
+    // sends.
     for len in [1usize, 5, 700, 9_000] {
         for round in 0..8u64 {
             let value = |from: usize, to: usize| (from * 100 + to) as u64 + 10_000 * round;
@@ -289,7 +293,8 @@ fn anything_from_anybody(world: &Communicator) {
     const WORDS: usize = 20_000;
     let (word, rank, size) = (word(), world.rank(), world.size());
     for round in 0..12u64 {
-        // Every rank has the same plan: source, destination and number of words of each message.
+        // Every rank computes the same list of messages: source, destination and number of words of each
+        // message.
         let mut random = Random(round);
         let plan: Vec<(usize, usize, usize)> = (0..MESSAGES * size)
             .map(|_| {
@@ -364,8 +369,8 @@ fn anything_comes_from_anybody_in_order_through_the_pipeline() {
 fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
     ranks(2, "a_message_longer_than_its_receive_is_an_error_of_the_receiver", |world| {
         let word = word();
-        // The messages are inline, eager and bulk messages. They match on arrival or when the receive is
-        // posted.
+        // The three lengths give an inline, an eager and a long message. Each message is sent once before and
+        // once after its receive is posted.
         for len in [2u64, 100, 100_000] {
             for late in [false, true] {
                 if world.rank() == 0 {
@@ -380,7 +385,8 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                 } else {
                     let mut got = vec![0u64; len as usize];
                     let error = if late {
-                        // A large send does not return before it is matched.
+                        // Probe first: a large send returns only after a receive has matched it, so a barrier
+                        // before the receive would hang.
                         let probed = world.probe(0, 0).unwrap();
                         assert_eq!(probed.bytes, 8 * len);
                         let error = world.recv(&mut got, &word, len - 1, 0, 0).unwrap_err();
@@ -429,7 +435,7 @@ fn bad_arguments_send_nothing() {
         let none: [u64; 0] = [];
         let empty = commit(&Datatype::contiguous(0, &Datatype::named(Named::F64)).unwrap());
         world.barrier().unwrap();
-        // The refused calls above have sent nothing. Empty messages do arrive.
+        // The refused calls above must have sent nothing. The empty messages below must arrive.
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
         world.barrier().unwrap();
         world.send(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();

@@ -1,4 +1,5 @@
-//! Tests of nonblocking and persistent collective calls, which compare them with blocking calls.
+//! Tests of nonblocking and persistent collective calls. Most tests compare the results with those of
+//! blocking calls.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -12,10 +13,11 @@ use typepack::{
     Plan, SendMode, commit,
 };
 
-/// Number of words of an element, in every layout.
+/// Number of words in one element. It is the same in every layout of `Types::plans`.
 const WORDS: usize = 3;
 
-/// Types of three words: contiguous, with gaps, permuted. The last type is one word, for reductions.
+/// The types of the calls. `plans` has types of three words: contiguous, with gaps, and permuted. The other
+/// types are for reductions.
 struct Types {
     plans: Vec<(Plan, usize)>,
     word: Plan,
@@ -41,15 +43,16 @@ impl Types {
     }
 }
 
-/// A call that all ranks of a communicator make, with the memory of this rank.
+/// A collective call that all ranks of a communicator make, and this rank's memory for it.
 struct Case {
     kind: u64,
     root: usize,
     in_place: bool,
-    /// The number of elements of each rank. Two ranks exchange the sum of their numbers.
+    /// Number of elements of each rank. In an alltoall, the message between two ranks has the sum of their
+    /// two numbers.
     counts: Vec<usize>,
-    /// `from` is for the sent elements, `to` for the received elements: the plan, and the number of words
-    /// that an element spans in memory.
+    /// The plan of the elements that this rank sends, and the number of words that such an element spans in
+    /// memory. `to` is the same for the elements that this rank receives.
     from: (Plan, usize),
     to: (Plan, usize),
     combine: Combine,
@@ -58,10 +61,11 @@ struct Case {
     rank: usize,
 }
 
-/// Composes the functions `(a, b)` and `(c, d)`, an operation that does not commute.
+/// Combines pairs that stand for linear functions: the pair `(a, b)` stands for x -> a x + b, and the result
+/// is the composition of both functions. This operation does not commute.
 fn compose(lower: *const u8, upper: *mut u8, elements: u64) {
     for i in 0..elements as usize {
-        // SAFETY: the reduction passes two vectors of `elements` pairs, and `i < elements`.
+        // SAFETY: the reduction passes two vectors that hold `elements` pairs each, and `i < elements`.
         unsafe {
             let [a, b] = lower.cast::<[i64; 2]>().add(i).read_unaligned();
             let upper = upper.cast::<[i64; 2]>().add(i);
@@ -71,10 +75,11 @@ fn compose(lower: *const u8, upper: *mut u8, elements: u64) {
     }
 }
 
-/// Adds every second word of two vectors.
+/// Adds two vectors of words that lie 16 bytes apart, so every second word in memory belongs to the vector.
 fn add_sparse(lower: *const u8, upper: *mut u8, elements: u64) {
     for i in 0..elements as usize {
-        // SAFETY: the reduction passes two vectors of `elements` words, 16 bytes apart, and `i < elements`.
+        // SAFETY: the reduction passes two vectors of `elements` words each. The words lie 16 bytes apart,
+        // and `i < elements`.
         unsafe {
             let lower = lower.cast::<i64>().add(2 * i).read_unaligned();
             let upper = upper.cast::<i64>().add(2 * i);
@@ -84,7 +89,8 @@ fn add_sparse(lower: *const u8, upper: *mut u8, elements: u64) {
 }
 
 impl Case {
-    /// Makes a random call. `shared` draws the same numbers on all ranks, `own` draws different numbers.
+    /// Makes a random call. `shared` gives the same random numbers on all ranks, and `own` gives different
+    /// numbers on each rank.
     fn new(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Random) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
         let kind = shared.below(8);
@@ -109,14 +115,14 @@ impl Case {
             };
             to = from.clone();
         }
-        // The size suffices for every kind of call.
+        // This number of words is enough for every kind of call.
         let room = (counts.iter().sum::<usize>() + size) * 6 * if kind == 5 { size + 1 } else { 1 };
         let mut fill = || (0..room).map(|_| own.next() as i64).collect::<Vec<_>>();
         let (send, recv) = (fill(), fill());
         Self { kind, root, in_place, counts, from, to, combine, send, recv, rank }
     }
 
-    /// Returns one part for every rank, one after the other.
+    /// Returns one part for every rank. The parts follow each other in `memory`.
     fn parts<'a>(
         memory: &[i64],
         (plan, words): &'a (Plan, usize),
@@ -160,7 +166,7 @@ impl Case {
                 f(&Collective::Allgather { mine, parts: &receives })
             }
             5 => {
-                // Ranks i and j exchange as many elements as both have together.
+                // The messages between ranks i and j have `counts[i] + counts[j]` elements.
                 let both: Vec<usize> = counts.iter().map(|count| count + counts[rank]).collect();
                 let sends = Self::parts(send, &self.from, &both);
                 let receives = Self::parts(recv, &self.to, &both);
@@ -181,7 +187,8 @@ impl Case {
     }
 }
 
-/// Returns the numbers below `n` in an order that differs from rank to rank.
+/// Returns the numbers below `n` in random order. Each rank passes its own random numbers, so the order
+/// differs from rank to rank.
 fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -190,7 +197,8 @@ fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     order
 }
 
-/// Completes the operations in an order that differs from rank to rank, by waiting or testing.
+/// Completes the operations in an order that differs from rank to rank. Some operations are completed by a
+/// wait, the others by repeated tests.
 fn complete(comm: &Communicator, started: &[Operation], random: &mut Random) {
     let messages = comm.messages();
     for at in shuffled(started.len(), random) {
@@ -226,8 +234,8 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
     let memory = fresh();
     let mut started = Vec::new();
     for (case, (send, recv)) in cases.iter().zip(&memory) {
-        // SAFETY: `send` and `recv` are disjoint vectors that hold the parts and live until the operations
-        // are complete.
+        // SAFETY: `send` and `recv` are different vectors of `memory` that hold the parts, and they live
+        // until all operations are complete.
         started.push(case.call(send, recv, |call| unsafe { comm.start_raw(call).unwrap() }));
     }
     complete(comm, &started, own);
@@ -246,8 +254,8 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
         // Every rank starts the operations in a different order.
         let mut started = Vec::new();
         for at in shuffled(prepared.len(), own) {
-            // SAFETY: the vectors of the prepared operations live until the round is complete, and only the
-            // operations access them.
+            // SAFETY: the vectors of the prepared operations live until the round is complete. Only the
+            // operations access them until then.
             started.push(unsafe { prepared[at].start().unwrap() });
         }
         complete(comm, &started, own);
@@ -260,7 +268,7 @@ fn campaign(world: &Communicator) {
     let mut own = Random(77 + world.rank() as u64);
     for round in 0..12u64 {
         let mut shared = Random(round);
-        // Afterwards the ranks of one communicator draw the same numbers.
+        // After this draw, the ranks of one communicator use the same random numbers.
         let colors = if round % 3 == 2 { 1 + shared.below(3) } else { 1 };
         let color = (world.rank() as u64 * 7 + round) % colors;
         let key = (world.rank() as i32 * 5 + round as i32) % 4;
@@ -307,7 +315,7 @@ fn every_message_by_rendezvous() {
     ranks_with(4, "every_message_by_rendezvous", &[("TYPEPACK_EAGER_LIMIT", "0")], campaign);
 }
 
-/// Many safe nonblocking calls are under way at the same time.
+/// Checks that many safe nonblocking calls may be under way at the same time.
 #[test]
 fn scopes_have_collective_calls() {
     ranks(3, "scopes_have_collective_calls", |world| {
@@ -324,7 +332,7 @@ fn scopes_have_collective_calls() {
                     scope.iallreduce(sums, Op::Sum).unwrap();
                 }
                 let barrier = scope.ibarrier().unwrap();
-                // Blocking calls run at the same time.
+                // Make a blocking call while the nonblocking calls are under way.
                 let mut most = [rank as f64];
                 world.allreduce(&mut most, Op::Max).unwrap();
                 assert_eq!(most, [size as f64 - 1.0]);
@@ -345,30 +353,31 @@ fn a_round_must_be_over_before_the_next() {
         let barrier = world.prepare_raw(&Collective::Barrier).unwrap();
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         if world.rank() == 1 {
-            // Rank 0 sends this message after it has seen that its round is not complete.
+            // Rank 0 sends this message after it has checked that its round is not complete. So this rank
+            // must not start its round earlier.
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
-        // SAFETY: a barrier uses no memory of the caller.
+        // SAFETY: a barrier uses no memory of the caller, so `start` has no condition to meet.
         let first = unsafe { barrier.start().unwrap() };
         if world.rank() == 0 {
             assert!(matches!(first, Operation::Pending(_)));
-            // SAFETY: the barrier uses no memory of the caller.
+            // SAFETY: the barrier names no memory.
             let error = unsafe { barrier.start() }.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Request);
             world.send(&[0i64], &word, 1, 1, 0).unwrap();
         }
         world.messages().finish(first).unwrap();
-        // An operation that is dropped while it runs continues.
-        // SAFETY: barriers use no memory of the caller.
+        // An operation that the program drops while it runs must continue.
+        // SAFETY: barriers name no memory of their caller.
         let second = unsafe { barrier.start().unwrap() };
         drop(barrier);
         world.messages().finish(second).unwrap();
     });
 }
 
-/// The user's function of one thread waits until another thread has made its calls.
 /// Checks that calls that complete at once make progress for other operations. Rank 0 sends a long message
-/// and repeats `call` until rank 1 has received the message and has made a file to show this.
+/// and repeats `call` until rank 1 has received the message. Rank 1 then creates a file, which tells rank 0
+/// to stop.
 fn deliver_meanwhile(
     world: &Communicator,
     mut call: impl FnMut() -> bool,
@@ -385,7 +394,8 @@ fn deliver_meanwhile(
         let data = vec![5u8; LEN];
         let started = std::time::Instant::now();
         let messages = world.messages();
-        // SAFETY: the vector lives until the operation is complete.
+        // SAFETY: the vector `data` lives until `finish` returns, which completes the operation, and nobody
+        // changes it.
         let sent = unsafe {
             messages.send(SendMode::Standard, data.as_ptr(), &byte, LEN as u64, 1, 3).unwrap()
         };
@@ -405,7 +415,8 @@ fn deliver_meanwhile(
     }
 }
 
-/// A broadcast completes at once at its root.
+/// Checks that broadcasts at their root still make progress for other operations, although they complete at
+/// once.
 #[test]
 fn broadcasts_that_are_over_at_once_make_progress() {
     let (name, env) =
@@ -428,7 +439,8 @@ fn broadcasts_that_are_over_at_once_make_progress() {
     });
 }
 
-/// A receive completes at once if its message has arrived.
+/// Checks that receives of messages that have already arrived still make progress for other operations,
+/// although they complete at once.
 #[test]
 fn receives_that_are_over_at_once_make_progress() {
     let (name, env) =
@@ -450,7 +462,8 @@ fn receives_that_are_over_at_once_make_progress() {
     });
 }
 
-/// The messages of a schedule belong to the schedule: no other code can fetch their results or cancel them.
+/// Checks that the messages of a schedule belong to the schedule: no other code can fetch their results,
+/// cancel them or abandon them.
 #[test]
 fn messages_of_a_collective_operation_are_its_own() {
     ranks(3, "messages_of_a_collective_operation_are_its_own", |world| {
@@ -459,7 +472,7 @@ fn messages_of_a_collective_operation_are_its_own() {
         if rank != 0 {
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
-        // SAFETY: `Collective::Barrier` uses no memory of the caller.
+        // SAFETY: `Collective::Barrier` uses no memory of its caller.
         let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
         if rank == 0 {
             let Operation::Pending(own) = operation else { panic!("the others have not come") };
@@ -528,7 +541,7 @@ fn a_panic_in_a_scope_fails_those_who_depend_on_it() {
             assert!(values.iter().chain(&early).all(|&value| value == 9));
         } else {
             let mut early = vec![0u64; LEN];
-            // The result does not matter, but no rank may wait forever.
+            // This scope may succeed or fail, but no rank may wait forever.
             let _failed = world.scope(|scope| {
                 scope.ibroadcast_slice(&mut values, 0).unwrap();
                 scope.ibroadcast_slice(&mut early, 1).unwrap();
@@ -548,7 +561,7 @@ fn duplicates_overlap_and_may_be_dropped() {
         let mut duplicates: Vec<_> = (0..8).map(|_| world.idup().unwrap()).collect();
         let mut sum = [1i64];
         world.allreduce(&mut sum, Op::Sum).unwrap();
-        // One duplicate is completed by tests. The parent is dropped first.
+        // Complete one duplicate by repeated tests.
         let mut last = duplicates.pop().unwrap();
         let last = loop {
             if let Some(comm) = last.test().unwrap() {
@@ -568,8 +581,8 @@ fn duplicates_overlap_and_may_be_dropped() {
     });
 }
 
-/// A duplicate has no communicator before its operation is complete, and none if the operation fails. This
-/// also holds at the rank that knows the number from the start.
+/// Checks that a duplicate has no communicator before its operation is complete, and none if the operation
+/// fails. This must also hold at rank 0, which knows the new number from the start.
 #[test]
 fn a_duplicate_that_is_not_complete_has_no_communicator() {
     let name = "a_duplicate_that_is_not_complete_has_no_communicator";
@@ -590,7 +603,8 @@ fn a_duplicate_that_is_not_complete_has_no_communicator() {
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
             let (good, bad) = (world.idup().unwrap(), world.idup().unwrap());
             good.wait().unwrap().barrier().unwrap();
-            // Rank 0 has sent the number, or a void message.
+            // Rank 0 has sent either the number or a void message. The duplicate must exist only if the
+            // operation has succeeded.
             let finished = world.messages().finish(bad.operation());
             assert_eq!(bad.communicator().is_ok(), finished.is_ok());
             world.barrier().unwrap();
@@ -598,8 +612,7 @@ fn a_duplicate_that_is_not_complete_has_no_communicator() {
     });
 }
 
-/// A program drops a communicator before the communicator's operations are complete. The operations
-/// complete.
+/// Checks that operations of a communicator complete even if the program has dropped the communicator.
 #[test]
 fn freed_communicators_complete_their_operations() {
     ranks(3, "freed_communicators_complete_their_operations", |world| {
@@ -610,7 +623,7 @@ fn freed_communicators_complete_their_operations() {
         let dup = world.dup().unwrap();
         let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 2);
         let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: the array of `call` lives until the operation is complete.
+        // SAFETY: the array `sum`, which `call` names, lives until the operation is complete.
         let operation = unsafe { dup.start_raw(&call).unwrap() };
         drop(dup);
         messages.finish(operation).unwrap();
@@ -618,7 +631,7 @@ fn freed_communicators_complete_their_operations() {
     });
 }
 
-/// Rank 2 dies while the other ranks wait for it.
+/// Checks that a nonblocking call returns an error if rank 2 dies while the other ranks wait for it.
 #[test]
 fn a_death_ends_nonblocking_calls() {
     let name = "a_death_ends_nonblocking_calls";

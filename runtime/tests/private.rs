@@ -1,5 +1,6 @@
-//! Tests of messages between private memories of real ranks. They cover copies that are forced, copies that
-//! a filter forbids on one side or on both sides, a rank that dies, and messages longer than two gibibytes.
+//! Tests of messages between private memories of real ranks. The tests force such copies, forbid them by a
+//! filter of system calls on one side or on both sides, kill a rank, and send a message longer than two
+//! gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -19,18 +20,19 @@ fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
 }
 
-/// Makes the tests run one job at a time: these jobs copy much data, and a rank needs a CPU to learn of a
-/// death in time.
+/// Makes the tests run one job at a time. These jobs copy much data, and a rank that gets no CPU learns of
+/// a death too late.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the system lets processes access each other's memory. If not, the caller's test is
-/// recorded as skipped.
+/// Returns whether the system lets processes access each other's memory. If it does not, the function
+/// records the calling test as skipped.
 fn allowed() -> bool {
-    // The call names no address, but a filter of system calls refuses it like any other call. SAFETY: both
-    // lists have 0 ranges, so the call reads and writes nothing.
+    // This call accesses no memory, but if a filter of system calls forbids the call, it fails here as
+    // well.
+    // SAFETY: both lists have 0 ranges, so the call reads and writes nothing.
     let done = unsafe {
         libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
     };
@@ -39,7 +41,7 @@ fn allowed() -> bool {
         skipped(format_args!("process_vm_readv is not allowed: {error}"));
         return false;
     }
-    // With Yama's scope 2, only privileged processes may access other processes; with scope 3, no process
+    // If Yama's scope is 2, only privileged processes may access other processes; if it is 3, no process
     // may.
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     // SAFETY: `geteuid` takes no argument and cannot fail.
@@ -53,7 +55,7 @@ fn allowed() -> bool {
 
 const COUNT: usize = 12;
 
-/// Sends messages of several lengths in both directions, before and after the receive is posted.
+/// Sends messages of several lengths in both directions, and checks their contents.
 fn there_and_back(world: &Communicator) {
     let byte = byte();
     let mut random = Random(7);
@@ -75,8 +77,9 @@ fn there_and_back(world: &Communicator) {
     world.barrier().unwrap();
 }
 
-/// Runs [`there_and_back`] as test `name`, each rank after `prepare`. Returns how many messages of ranks 0
-/// and 1 were copied between private memories; all other messages were packed.
+/// Runs [`there_and_back`] as test `name`. Each rank first calls `prepare` with its rank. Returns, for
+/// ranks 0 and 1, how many of their messages were copied between private memories. All other messages were
+/// packed. Returns `None` in a rank, and if the system does not allow such copies.
 fn copied(name: &str, prepare: fn(usize), env: &[(&str, &str)]) -> Option<[usize; 2]> {
     if is_rank() {
         prepare(std::env::var("TYPEPACK_RANK").unwrap().parse().unwrap());
@@ -115,7 +118,7 @@ fn long_messages_are_copied() {
     }
 }
 
-/// Between near ranks only messages above a threshold are copied, and the variable switches the copies off.
+/// Checks that `TYPEPACK_CMA=off` switches the copies off, even if `TYPEPACK_TRANSPORT=cma` asks for them.
 #[test]
 fn the_variable_switches_copies_off() {
     let name = "the_variable_switches_copies_off";
@@ -137,7 +140,8 @@ fn a_filter_that_refuses_changes_the_way_only() {
     }
 }
 
-/// Rank 1 can neither read nor write other memory, so rank 0 alone reads the messages of rank 1.
+/// Checks a job in which rank 1 can neither read nor write the memory of other processes. Rank 0 must still
+/// read the messages of rank 1, alone. The messages of rank 0 must be packed.
 #[test]
 fn one_side_may_be_refused() {
     let refuse = |rank| {
@@ -152,7 +156,8 @@ fn one_side_may_be_refused() {
     }
 }
 
-/// Both ranks can read but not write. Each rank finds this out in the middle of a message.
+/// Checks a job in which both ranks can read but not write the memory of other processes. Each rank finds
+/// this out in the middle of a message, and the receiver must then read all pieces.
 #[test]
 fn pieces_that_cannot_be_written_are_read() {
     let refuse = |_| forbid(libc::SYS_process_vm_writev, libc::EPERM);
@@ -162,7 +167,8 @@ fn pieces_that_cannot_be_written_are_read() {
     }
 }
 
-/// The message is longer than the kernel moves in one call and longer than an `int` can count.
+/// Checks that a message arrives that is longer than the kernel moves in one call and longer than an `int`
+/// can count.
 #[test]
 fn more_than_two_gibibytes_arrive() {
     const LEN: usize = (2 << 30) + (3 << 20) + 17;
@@ -176,7 +182,7 @@ fn more_than_two_gibibytes_arrive() {
     let _alone = alone();
     let env = [("TYPEPACK_TRANSPORT", "cma")];
     ranks_with(2, "more_than_two_gibibytes_arrive", &env, |world| {
-        // Pages of zeros that are only read need no memory.
+        // At rank 0 most pages of this vector are only read. Such pages of zeros need no memory.
         let mut data = vec![0u8; LEN];
         let marks = [0, 1 << 20, (1 << 31) - 1, 1 << 31, LEN - 1];
         if world.rank() == 0 {
@@ -193,14 +199,15 @@ fn more_than_two_gibibytes_arrive() {
     });
 }
 
-/// A rank dies while another rank reads its memory, or while it writes the memory of another rank.
+/// Checks that the other rank gets an error if a rank dies in the middle of a copy, while one of the two
+/// accesses the other's memory.
 #[test]
 fn a_death_in_the_middle_is_an_error() {
     const LEN: usize = 64 << 20;
     let name = "a_death_in_the_middle_is_an_error";
     if is_rank() {
-        // The ranks ignore SIGTERM, so that they can report the death before SIGKILL.
-        // SAFETY: SIG_IGN installs no signal handler.
+        // The ranks ignore SIGTERM, so that they have time to report the death before SIGKILL ends them.
+        // SAFETY: `signal` installs no handler here, because SIG_IGN is not a function.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(2, name, |world| {
             let mut data = vec![world.rank() as u8; LEN];
@@ -211,7 +218,7 @@ fn a_death_in_the_middle_is_an_error() {
                 std::thread::spawn(move || {
                     let start = Instant::now();
                     while start.elapsed() < Duration::from_micros(delay) {}
-                    // SAFETY: kill accesses no memory; SIGKILL ends this process.
+                    // SAFETY: `kill` accesses no memory, and SIGKILL ends this process.
                     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
                 });
             }
@@ -243,8 +250,8 @@ fn a_death_in_the_middle_is_an_error() {
             assert_eq!(output.status.code(), Some(137), "{}", text(&output));
             tellings += usize::from(text(&output).contains(&told));
         }
-        // If a rank gets no CPU within the launcher's 200 ms, the launcher kills it before it learns of the
-        // death.
+        // The test cannot demand this report in every run: if a rank gets no CPU for 200 ms, the launcher
+        // kills the rank before it learns of the death.
         assert!(tellings > 0, "{told}");
     }
 }

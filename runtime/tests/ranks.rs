@@ -1,4 +1,5 @@
-//! Tests of jobs of real ranks: joining, leaving, wrappers, and all kinds of ends.
+//! Tests of jobs of real ranks: how ranks join and leave, shell scripts that wrap a rank, and all
+//! kinds of ends.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -14,7 +15,7 @@ fn as_rank() {
     play();
 }
 
-/// Returns the line of `mpiexec` about rank 1, without the process id.
+/// Returns the line that `mpiexec` prints about rank 1, without the process id.
 fn verdict(done: &Finished) -> String {
     let mut lines = done.err.lines().filter_map(|line| line.strip_prefix("mpiexec: rank 1 (pid "));
     let line = lines.next().unwrap_or_else(|| panic!("no line about rank 1: {done:?}"));
@@ -77,7 +78,8 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 
 #[test]
 fn a_waiting_rank_is_told_who_died() {
-    // Rank 0 ignores SIGTERM and sleeps in a receive. The failure epoch wakes it in time.
+    // Rank 0 ignores SIGTERM and sleeps in a receive. The failure epoch must wake it before SIGKILL
+    // ends it.
     let done = run(job(2, "deaf", ""));
     assert_eq!(done.code, 137, "{done:?}");
     assert!(done.out.contains("told: "), "{done:?}");

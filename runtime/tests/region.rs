@@ -1,5 +1,5 @@
-//! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out,
-//! and no rank hangs if a member dies.
+//! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out
+//! at one rank, and no rank hangs if a member dies.
 
 #[expect(dead_code, reason = "no bytes are made up here")]
 mod job;
@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion};
 
-/// Returns the value of word `word` in rank `rank`'s part.
+/// Returns the value with which `fill` marks word `word` in the part of rank `rank`.
 fn mark(rank: usize, word: usize, seed: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9).wrapping_add(rank as u64 * 1_000_003 + word as u64)
 }
 
-/// Fills the part of `rank` with marks.
+/// Fills the part of `rank` with marks, and checks that it was zero.
 fn fill(region: &SharedRegion, rank: usize, seed: u64) {
     for word in 0..region.len(rank) / 8 {
         let place = region.atomic(rank, word * 8).expect("a word of the part");
@@ -23,7 +23,7 @@ fn fill(region: &SharedRegion, rank: usize, seed: u64) {
     }
 }
 
-/// Checks the part of a rank.
+/// Checks that the part of a rank holds the marks of `fill`.
 fn check(region: &SharedRegion, rank: usize, seed: u64) {
     for word in 0..region.len(rank) / 8 {
         let place = region.atomic(rank, word * 8).expect("a word of the part");
@@ -72,7 +72,8 @@ fn all_ranks_count_in_one_word() {
     });
 }
 
-/// The owner of a part leaves first and allocates memory again. The other ranks keep the part.
+/// Checks that the other ranks keep a part even if its owner leaves the region first and then allocates
+/// other memory.
 #[test]
 fn a_part_lasts_until_the_last_rank_has_left() {
     ranks(3, "a_part_lasts_until_the_last_rank_has_left", |world| {
@@ -96,8 +97,8 @@ fn a_part_lasts_until_the_last_rank_has_left() {
     });
 }
 
-/// Makes 200 regions of 16 MiB, one after the other, and frees them in both ways. All memory must be
-/// returned.
+/// Checks that all memory is returned: makes 200 regions of 16 MiB per rank, one after the other, and ends
+/// them by turns with `free` and by a drop.
 #[test]
 fn memory_goes_back() {
     ranks(2, "memory_goes_back", |world| {
@@ -107,7 +108,8 @@ fn memory_goes_back() {
             region.atomic(1 - world.rank(), 0).expect("a word").store(1, Ordering::Relaxed);
             if round % 2 == 0 { region.free().expect("freed") } else { drop(region) }
         }
-        // All regions together had 6.4 GiB. Other programs use memory of the machine too.
+        // All regions together had 6.4 GB. The limit here is far above 0, because other programs use memory
+        // of the machine too.
         let kept = before.saturating_sub(typepack::memory::available());
         println!("{kept} bytes less are available");
         assert!(kept < 3 << 30, "{kept}");
@@ -125,31 +127,33 @@ fn too_little_memory_at_one_rank_is_everybodys_error() {
                 let told = error.to_string();
                 assert!(world.rank() == poor || told.contains(&format!("rank {poor}")), "{told}");
             }
-            // A failure must not prevent the next region.
+            // The failure above must not prevent the next region.
             whole(world, 128, poor as u64).free().expect("freed");
         }
     });
 }
 
-/// The address space of one rank has no room for the heaps of the other ranks.
+/// Checks that all ranks get an error if the address space of one rank has no room for the heaps of the
+/// other ranks.
 #[test]
 fn too_little_address_space_at_one_rank_is_everybodys_error() {
     ranks(3, "too_little_address_space_at_one_rank_is_everybodys_error", |world| {
         if world.rank() == 1 {
-            // After this, the rank's own heap is mapped, and the other heaps cannot be mapped.
+            // This rank maps its own heap first. The limit below then leaves no address space for the other
+            // heaps.
             drop(typepack::SharedBuffer::<u8>::zeroed(1).expect("room"));
             let used = std::fs::read_to_string("/proc/self/statm").expect("a line");
             let pages: u64 = used.split(' ').next().expect("pages").parse().expect("a number");
             let limit = pages * 4096 + (64 << 20);
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: `limit` is initialised, and the call changes only a limit of this process.
+            // SAFETY: `limit` is initialised, and the call only changes a limit of this process.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
         }
         world.barrier().expect("a barrier");
         let error = SharedRegion::allocate(world, 64).expect_err("no room");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         assert!(world.rank() == 1 || error.to_string().contains("rank 1"), "{error}");
-        // The other ranks can still make a region.
+        // The other ranks must still be able to make a region.
         let half = world.split((world.rank() != 1).then_some(0), 0).expect("a communicator");
         if let Some(half) = half {
             whole(&half, 64, 3).free().expect("freed");
@@ -157,7 +161,7 @@ fn too_little_address_space_at_one_rank_is_everybodys_error() {
     });
 }
 
-/// Regions of random communicators and sizes, which end in random order.
+/// Checks regions of random communicators and sizes that end in random order.
 #[test]
 fn regions_of_random_communicators() {
     ranks(5, "regions_of_random_communicators", |world| {
@@ -179,7 +183,7 @@ fn regions_of_random_communicators() {
                     _ => drop(region),
                 }
             }
-            // Each rank drops its kept regions at a random time.
+            // Each rank checks its kept regions in every round, and drops each of them in a random round.
             let mut own = Random(round * 5 + rank as u64);
             kept.retain(|(region, size, seed)| {
                 (0..*size).for_each(|rank| check(region, rank, *seed));
@@ -189,8 +193,8 @@ fn regions_of_random_communicators() {
     });
 }
 
-/// A rank dies while the other ranks make a region, and they get an error. The regions that they already
-/// share stay.
+/// Checks that the other ranks get an error if a rank dies while they make a region together, and that they
+/// can still use the regions that they already share.
 #[test]
 fn the_death_of_a_member_hangs_nobody() {
     let name = "the_death_of_a_member_hangs_nobody";
@@ -198,15 +202,15 @@ fn the_death_of_a_member_hangs_nobody() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != 1 {
-            // This rank ignores SIGTERM, so that it can report the death; SIGKILL comes 200 ms later.
-            // SAFETY: ignoring a signal installs no handler.
+            // This rank ignores SIGTERM, so that it has 200 ms to report the death before SIGKILL ends it.
+            // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
         let old = whole(&world, 4096, 9);
         world.barrier().expect("a barrier");
         if world.rank() == 1 {
             std::thread::sleep(Duration::from_millis(50));
-            // SAFETY: kill accesses no memory of this process.
+            // SAFETY: `kill` accesses no memory of this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
         let error = SharedRegion::allocate(&world, 64).expect_err("rank 1 takes no part");

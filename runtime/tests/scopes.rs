@@ -1,4 +1,4 @@
-//! Tests of nonblocking operations: scopes, leaked requests, panics, raw requests.
+//! Tests of nonblocking operations: scopes, leaked requests, panics in scopes, and raw operations.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -77,8 +77,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
                         scope.isend(&out, &word, LARGE as u64, 1, 1).unwrap();
-                        // The first message is under way at the panic; the second is sent only after the
-                        // panic.
+                        // The other rank sends the first message before the panic, and the second one
+                        // only after the panic.
                         scope.irecv(&mut early, &word, LARGE as u64, 1, 2).unwrap();
                         scope.irecv(&mut never, &word, LARGE as u64, 1, 3).unwrap();
                         panic!("on purpose");
@@ -86,7 +86,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 }));
                 assert!(panicked.is_err());
             }
-            // The program owns the buffers again, and late messages must not be written to them.
+            // The scope is over, so the program owns the buffers again. Late messages must not be written
+            // to them.
             early.fill(9);
             never.fill(9);
             world.barrier().unwrap();
@@ -95,8 +96,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
             assert!(got.iter().all(|&v| v == 4));
             world.barrier().unwrap();
             assert!(early.iter().chain(&never).all(|&v| v == 9));
-            // If the receive was not matched before the panic, it was cancelled and its message can be
-            // received.
+            // If no message had matched the receive before the panic, the panic has cancelled the
+            // receive, and its message is still in the queue.
             if world.iprobe(1, 2).unwrap().is_some() {
                 world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
             }
@@ -108,7 +109,7 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                     scope.isend(&out, &word, LARGE as u64, 0, 2).unwrap();
                     world.barrier().unwrap();
                     scope.isend(&out, &word, LARGE as u64, 0, 3).unwrap();
-                    // The send of the scope that panicked still arrives, from a copy.
+                    // The scope that panicked has sent this message. It must still arrive, from a copy.
                     world.recv(&mut got, &word, LARGE as u64, 0, 1).unwrap();
                     world.barrier().unwrap();
                 })
@@ -130,7 +131,8 @@ fn raw_operations_keep_their_plans() {
             let plan = word();
             let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
             let len = LARGE as u64;
-            // SAFETY: both vectors live until the wait below, and nothing accesses them before.
+            // SAFETY: both vectors live until `finish_all` below has completed the operations, and no
+            // other code accesses them before.
             unsafe {
                 operations.push(messages.receive(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
                 let mode = SendMode::Standard;
@@ -149,7 +151,8 @@ fn a_detached_receive_frees_its_memory() {
     ranks(2, "a_detached_receive_frees_its_memory", |world| {
         let (word, other, messages) = (word(), 1 - world.rank(), world.messages());
         let mut into = [7u64];
-        // SAFETY: the array lives until the operation is abandoned, and nothing accesses it before.
+        // SAFETY: the array `into` lives until the operation is abandoned, and no other code accesses it
+        // before.
         let operation = unsafe {
             messages.receive(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
         };
@@ -162,8 +165,9 @@ fn a_detached_receive_frees_its_memory() {
     });
 }
 
-/// Rank 0 answers a message with a CTS, abandons the receive and leaves, while rank 1 is in the middle of
-/// sending.
+/// Checks that a rank does not leave the job before it has taken every message for which it has sent a
+/// CTS. Rank 0 answers a message with a CTS, abandons the receive and leaves, while rank 1 is in the
+/// middle of sending.
 #[test]
 fn the_end_waits_for_what_has_been_granted() {
     ranks(2, "the_end_waits_for_what_has_been_granted", |world| {
@@ -173,14 +177,16 @@ fn the_end_waits_for_what_has_been_granted() {
         let origin = data.as_mut_ptr().cast::<u8>();
         if world.rank() == 0 {
             world.barrier().unwrap();
-            // SAFETY: the vector lives until the receive is abandoned, and nothing accesses it before.
+            // SAFETY: the vector `data` lives until the receive is abandoned, and no other code accesses
+            // it before.
             let operation = unsafe {
                 messages.receive(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
             };
             messages.abandon(operation);
         } else {
             let mode = SendMode::Standard;
-            // SAFETY: the vector lives until the wait, and nothing changes it before.
+            // SAFETY: the vector `data` lives until `finish` has completed the send, and no code changes
+            // it before.
             let operation =
                 unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
             world.barrier().unwrap();
@@ -195,7 +201,7 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
         let data = vec![1u64; LARGE];
         let (word, len) = (word(), LARGE as u64);
         let (messages, mode) = (world.messages(), SendMode::Standard);
-        // SAFETY: the vector lives until the send is abandoned, and nothing changes it before.
+        // SAFETY: the vector `data` lives until the send is abandoned, and no code changes it before.
         let operation = unsafe {
             messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
         };

@@ -1,5 +1,5 @@
-//! Tests of `TYPEPACK_CHECK_TYPES`: a message whose types differ from its receive is an error at the
-//! receiver, with every protocol. Types that the standard lets match are accepted.
+//! Tests of `TYPEPACK_CHECK_TYPES`. If the types of a message and of its receive differ, the receiver must
+//! get an error, with every protocol. Types that match by the rules of the standard must be accepted.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -16,11 +16,11 @@ fn plan(named: Named) -> Plan {
     commit(&Datatype::named(named)).unwrap()
 }
 
-/// Numbers of elements of 4 bytes. The messages fit in the slot, fit in the ring, are too long for the
-/// ring, or are long enough for both ranks to copy.
+/// Lengths of the messages, in elements of 4 bytes. The messages fit in the slot, fit in the ring, are too
+/// long for the ring, or are long enough for both ranks to copy.
 const LENGTHS: [usize; 5] = [1, 8, 500, 5_000, 600_000];
 
-/// The way in which a message is received.
+/// How a rank receives a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// By a blocking receive.
@@ -42,13 +42,14 @@ fn meet(world: &Communicator, other: usize) {
     }
 }
 
-/// Sends a message of type `sent` to rank `other`, and receives a message from this rank as type
-/// `expected`. The other rank does the same. Returns the result of this rank's receive.
+/// Sends a message of type `sent` to rank `other`, and receives a message from rank `other` as type
+/// `expected`. Rank `other` calls this function too. Returns the result of this rank's receive.
 ///
 /// # Safety
 ///
-/// - `from` is displacement 0 of elements of `sent` that are readable until the call returns.
-/// - `to` is displacement 0 of elements of `expected` that are writable until the call returns.
+/// - `from` is the address of displacement 0 of elements of `sent` that are readable until the call returns.
+/// - `to` is the address of displacement 0 of elements of `expected` that are writable until the call
+///   returns.
 unsafe fn exchanged(
     world: &Communicator,
     other: usize,
@@ -59,8 +60,8 @@ unsafe fn exchanged(
     let messages = world.messages();
     let tag = 5;
     let finish = |operation: Result<Operation>| operation.and_then(|op| messages.finish(op));
-    // SAFETY: `from` is readable and `to` is writable until this function returns (both conditions of `#
-    // Safety`), and both operations end before this function returns.
+    // SAFETY: the caller guarantees that `from` is readable and `to` is writable until this function returns
+    // (both conditions of `# Safety`). Both operations end before this function returns.
     unsafe {
         let receive = || messages.receive(to, expected, room, Source::Rank(other), Tag::Is(tag));
         let early = (way == Way::Early).then(&receive);
@@ -92,7 +93,8 @@ fn mismatch(result: Result<Status>, other: usize, bytes: usize) -> Error {
     error
 }
 
-/// Tests every mode, every way to receive and every length, from ordinary and from shared memory.
+/// Checks mismatches and matches in every mode of sending, with every way to receive and every length, from
+/// ordinary and from shared memory.
 fn every_way(world: &Communicator) {
     let other = world.size() - 1 - world.rank();
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
@@ -124,7 +126,7 @@ fn every_way(world: &Communicator) {
                     let text = format!("{times}float 4 expected, {times}integer 4 sent");
                     assert!(error.to_string().ends_with(&text), "{error}");
                     assert!(to.iter().all(|&value| value == 1), "{name}: it was written to");
-                    // The job continues, and a matching message arrives.
+                    // After the mismatch the job continues. A message of the right type must arrive.
                     let status = go(&int, to).unwrap();
                     assert_eq!(status.bytes, 4 * n as u64, "{name}");
                     assert!(to[..n] == *from && to[n..] == [1; 3], "{name}");
@@ -164,7 +166,8 @@ fn every_way_is_checked_between_memories() {
     ranks_with(2, "every_way_is_checked_between_memories", &env, every_way);
 }
 
-/// Tests pairs of types: the sender's type and count, the receiver's type and count, and whether they match.
+/// Checks a list of pairs of types. An entry has the sender's type and count, the receiver's type and count,
+/// and true if they match.
 fn meetings(world: &Communicator) {
     let other = world.size() - 1 - world.rank();
     let named = Datatype::named;
@@ -202,7 +205,7 @@ fn meetings(world: &Communicator) {
         (pair.clone(), 2, packed, 100, true),
         (column.clone(), 2, row.clone(), 2, true),
         (row.clone(), 1, column.clone(), 3, true),
-        // The message ends inside an element: at its second member, or inside that member.
+        // These messages end inside an element of the receive: at its second member, or inside that member.
         (front.clone(), 1, pair.clone(), 2, true),
         (front.clone(), 1, column.clone(), 1, true),
         (front, 2, pair.clone(), 4, false),
@@ -210,7 +213,7 @@ fn meetings(world: &Communicator) {
         (named(Named::INT), 2, pair.clone(), 1, false),
         (named(Named::DOUBLE), 0, named(Named::INT), 3, true),
         (Datatype::contiguous(0, &pair).unwrap(), 3, named(Named::CHAR), 0, true),
-        // Many elements of a large type, which one comparison checks.
+        // These messages have many elements of a large type. One comparison must check all of them.
         (Datatype::contiguous(10_000, &pair).unwrap(), 3, pair.clone(), 30_000, true),
         (column, 10_000, pair, 60_000, true),
     ] {
@@ -224,8 +227,8 @@ fn meetings(world: &Communicator) {
             let mut to = vec![1u8; room_of(&b, room)];
             let source = (from[64..].as_ptr(), &a, n);
             let target = (to[64..].as_mut_ptr(), &b, room);
-            // SAFETY: the vectors hold the elements, even of types with a negative lower bound, and outlive
-            // the call.
+            // SAFETY: the vectors hold the elements, even if the type has a negative lower bound, and they
+            // outlive the call.
             let result =
                 unsafe { exchanged(world, other, (SendMode::Standard, way), source, target) };
             let bytes = a.packed_bytes(n).unwrap();
@@ -251,8 +254,8 @@ fn what_matches_arrives_at_oneself() {
     ranks_with(1, "what_matches_arrives_at_oneself", &[CHECKED], meetings);
 }
 
-/// A message that is too long gives the error "truncated", because the check knows no types for the part that
-/// fits.
+/// Checks that a message that is too long gives the error "truncated" even if its types differ. The check
+/// does not know the types of the part that fits.
 #[test]
 fn messages_too_long_are_truncated() {
     ranks_with(2, "messages_too_long_are_truncated", &[CHECKED], |world| {
@@ -269,7 +272,7 @@ fn messages_too_long_are_truncated() {
     });
 }
 
-/// Without the variable, no rank gets an error.
+/// Checks that no rank gets an error if the check is off.
 #[test]
 fn unchecked_messages_are_bytes() {
     ranks_with(2, "unchecked_messages_are_bytes", &[("TYPEPACK_CHECK_TYPES", "0")], |world| {
@@ -288,10 +291,10 @@ fn unchecked_messages_are_bytes() {
 
 // ---- collective calls ----
 
-/// Numbers of elements per rank; an element has 4 bytes.
+/// Numbers of elements of each rank. An element has 4 bytes.
 const SHARES: [usize; 3] = [1, 500, 5_000];
 
-/// Returns the parts of `n` elements in a vector.
+/// Cuts a vector into parts of `n` elements.
 fn parts<'a>(memory: &mut [u32], n: usize, plan: &'a Plan) -> Vec<Part<'a>> {
     let part =
         |chunk: &mut [u32]| Part { origin: chunk.as_mut_ptr().cast(), plan, count: n as u64 };
@@ -302,7 +305,8 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Tests every operation with one rank, `odd`, that passes other types, or with no such rank.
+/// Checks every collective operation. Rank `odd` passes other types than the other ranks; if `odd` is `None`,
+/// all ranks pass the same types.
 fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
     let (rank, size) = (world.rank(), world.size());
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
@@ -317,8 +321,9 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // The odd rank fails, and so do the ranks that depend on it; the other ranks succeed. SAFETY: `one`
-        // holds the part and outlives the call.
+        // The odd rank must get an error, and so must the ranks that get their data through it. The other
+        // ranks must succeed.
+        // SAFETY: `one` holds the part and outlives the call.
         let result = unsafe { world.broadcast_raw(own(&mut one), root) };
         let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
         assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");
@@ -328,7 +333,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
         let rows = parts(&mut all, n, mine);
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the gather.
         let result = unsafe { world.gather_raw(Some(own(&mut one)), &rows, root) };
-        // The root's own part has the root's types.
+        // The part of the root itself has the root's types, so only the other parts can differ.
         let expected = odd.is_some() && rank == root;
         assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
 
@@ -352,8 +357,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
         let count = n as u64;
         let add = Combine::user(|lower, upper, _, elements| {
             for i in 0..elements as usize {
-                // SAFETY: the reduction passes two vectors of as many elements, and `i` is below their
-                // number.
+                // SAFETY: the reduction passes two vectors of `elements` elements, and `i < elements`.
                 unsafe {
                     let (lower, upper) = (lower.cast::<u32>().add(i), upper.cast::<u32>().add(i));
                     upper.write_unaligned(upper.read_unaligned() + lower.read_unaligned());
@@ -379,7 +383,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
     }
 }
 
-/// Returns whether `rank` gets a broadcast of `root` through `odd`, the rank with other types.
+/// Returns whether a broadcast from `root` reaches `rank` through `odd`, the rank with other types. This
+/// includes `odd` itself.
 fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
     let relative = |rank: usize| (rank + size - root) % size;
     let (mut at, odd) = (relative(rank), relative(odd));
@@ -397,7 +402,8 @@ fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
     }
 }
 
-/// Tests all kinds of roots and odd ranks.
+/// Checks the collective operations with the first and the last rank as the root, and with each rank as the
+/// odd rank.
 fn collectives_of_all(world: &Communicator) {
     let size = world.size();
     for root in [0, size - 1] {
@@ -423,7 +429,7 @@ fn collective_calls_of_eight_are_checked() {
     ranks_with(8, "collective_calls_of_eight_are_checked", &[CHECKED], collectives_of_all);
 }
 
-/// The part that a rank sends to itself is compared too.
+/// Checks that the library also compares the types of the part that a rank sends to itself.
 #[test]
 fn own_parts_are_checked() {
     ranks_with(2, "own_parts_are_checked", &[CHECKED], |world| {

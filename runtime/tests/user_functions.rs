@@ -1,6 +1,7 @@
-//! Tests of user functions in reductions: when they run, which locks they do not hold, and which call a panic ends.
+//! Tests of user functions in reductions: when they run, that they run without locks, and which call ends if
+//! they panic.
 //!
-//! `nonblocking_collectives.rs` compares the calls themselves.
+//! `nonblocking_collectives.rs` checks the results of such reductions.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -12,6 +13,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use typepack::{Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, commit};
 
+/// Checks that a user's function runs without a lock: the function of one thread waits until another thread
+/// has made its calls.
 #[test]
 fn a_users_function_holds_no_lock() {
     ranks(2, "a_users_function_holds_no_lock", |world| {
@@ -28,14 +31,15 @@ fn a_users_function_holds_no_lock() {
                 .unwrap()
                 .recv_timeout(Duration::from_secs(60))
                 .expect("the other thread");
-            // SAFETY: the reduction passes the addresses of one word each.
+            // SAFETY: the reduction passes two addresses, and each is the address of one word.
             unsafe { *upper.cast::<i64>() += *lower.cast::<i64>() };
         });
         std::thread::scope(|threads| {
             let other = &other;
             threads.spawn(move || {
                 is_called.recv_timeout(Duration::from_secs(60)).expect("the user's function");
-                // These calls run while the function has not returned.
+                // The other thread is in the user's function now. These calls must work although the function
+                // has not returned.
                 let mut sum = [1i64];
                 other.allreduce(&mut sum, Op::Sum).unwrap();
                 assert_eq!(sum, [2]);
@@ -50,7 +54,7 @@ fn a_users_function_holds_no_lock() {
     });
 }
 
-/// A thread that waits for another event runs the user's functions.
+/// Checks that a thread runs user functions of other operations while it waits for a message.
 #[test]
 fn functions_run_while_their_starter_waits_for_a_message() {
     ranks(3, "functions_run_while_their_starter_waits_for_a_message", |world| {
@@ -58,7 +62,7 @@ fn functions_run_while_their_starter_waits_for_a_message() {
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         let combine = Combine::user(|lower, upper, _, n| {
             for i in 0..n as usize {
-                // SAFETY: the reduction passes two vectors of as many words, and `i` is below their number.
+                // SAFETY: the reduction passes two vectors of `n` words, and `i < n`.
                 unsafe { *upper.cast::<i64>().add(i) += *lower.cast::<i64>().add(i) };
             }
         });
@@ -66,7 +70,7 @@ fn functions_run_while_their_starter_waits_for_a_message() {
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
         let (plan, count) = (&word, 1);
         let call = Collective::Reduce { send, recv, plan, count, combine: &combine, root: 0 };
-        // SAFETY: the arrays of `call` hold the words and live until the operation is complete.
+        // SAFETY: the arrays that `call` names hold the words, and they live until the operation is complete.
         let operation = unsafe { world.start_raw(&call).unwrap() };
         if rank == 0 {
             world.messages().finish(operation).unwrap();
@@ -98,20 +102,20 @@ fn a_users_function_that_panics_fails_its_call_alone() {
     });
 }
 
-/// Returns an operation whose function panics at rank 1 and does nothing at other ranks.
+/// Returns an operation whose function panics if `rank` is 1 and otherwise does nothing.
 fn panicking(rank: usize) -> Combine {
     Combine::user(move |_, _, _, _| assert_ne!(rank, 1, "on purpose"))
 }
 
-/// After a call has panicked, its operation is over: nothing writes to its memory any more, and the other
-/// ranks are in step.
+/// Checks that the operation of a call that has panicked is over: nothing writes to its memory any more, and
+/// the next collective calls of all ranks match.
 fn panic_in_blocking_calls(world: &Communicator) {
     let word = commit(&Datatype::named(Named::I64)).unwrap();
     let (rank, combine) = (world.rank(), panicking(world.rank()));
     for len in [1, 20_000] {
         let (mine, mut sum) = (vec![1i64; len], vec![0i64; len]);
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
-        // SAFETY: both vectors live until the call returns or panics.
+        // SAFETY: the vectors `mine` and `sum` live until the call returns or panics.
         let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
             world.allreduce_raw(send, recv, &word, len as u64, &combine)
         }));
@@ -120,7 +124,8 @@ fn panic_in_blocking_calls(world: &Communicator) {
             let text = panic.downcast_ref::<String>().expect("its message");
             assert!(text.contains("on purpose"), "{text}");
         } else {
-            // The result does not matter here: this rank's function did not panic.
+            // This rank's function has not panicked. The call may succeed or fail, because another rank's
+            // function has panicked.
             let _result = ended.expect("no panic");
         }
         sum.fill(9);
@@ -142,8 +147,9 @@ fn a_panic_in_a_blocking_reduction_ends_it_at_7_ranks() {
     ranks(7, "a_panic_in_a_blocking_reduction_ends_it_at_7_ranks", panic_in_blocking_calls);
 }
 
-/// A thread that waits for a receive runs a user's function that panics. The receive is not affected, and
-/// the function's own operation fails.
+/// Checks that a panic does not disturb an unrelated receive. A thread that waits for a receive runs a user's
+/// function of another operation, and the function panics. The receive must succeed, and the function's own
+/// operation must fail.
 #[test]
 fn a_panic_does_not_unwind_an_unrelated_receive() {
     ranks(2, "a_panic_does_not_unwind_an_unrelated_receive", |world| {
@@ -153,7 +159,7 @@ fn a_panic_does_not_unwind_an_unrelated_receive() {
         let mut sum = vec![1i64; 8];
         let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 8);
         let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: the vector lives until the operation is complete.
+        // SAFETY: the vector `sum` lives until the operation is complete.
         let operation = unsafe { world.start_raw(&call).unwrap() };
         if world.rank() == 0 {
             let mut got = vec![0i64; LEN];
@@ -170,8 +176,8 @@ fn a_panic_does_not_unwind_an_unrelated_receive() {
     });
 }
 
-/// A call fails while it lists its steps, after it has taken the user's function. The next call that makes
-/// progress drops the function.
+/// Checks that the library drops the user's function if a call fails while it lists its steps, after it has
+/// taken the function. The next call that makes progress must drop the function.
 #[test]
 fn the_function_of_a_call_that_was_not_started_is_dropped() {
     ranks(2, "the_function_of_a_call_that_was_not_started_is_dropped", |world| {
@@ -181,7 +187,8 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
         let combine = Combine::user(move |_, _, _, _| drop(held.clone()));
         let mut sum = [1i64];
         let recv = sum.as_mut_ptr().cast();
-        // SAFETY: the call starts nothing, because there is no memory for so many elements.
+        // SAFETY: the call starts no step, because there is no memory for so many elements. So nothing
+        // accesses `sum`.
         let error =
             unsafe { world.allreduce_raw(None, recv, &word, 1 << 58, &combine) }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoMemory);

@@ -1,6 +1,6 @@
-/* A checkpoint without a file: every rank packs its state (a struct and the inner cells of a field)
- * into one buffer, its right neighbour keeps the buffer, and after a loss the rank gets it back and
- * unpacks it.
+/* A checkpoint without a file. Every rank packs its state (a struct and the inner cells of a field)
+ * into one buffer and sends the buffer to its right neighbour, which keeps it. After a loss, the
+ * neighbour sends the buffer back and the rank unpacks its state from it.
  *
  *     mpicc checkpoint.c -o checkpoint && mpiexec -n 2 ./checkpoint        (any number of ranks)
  */
@@ -29,13 +29,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int left = (rank + size - 1) % size, right = (rank + 1) % size;
 
-    /* The struct has a gap after its int; the type skips the gap. */
+    /* The struct has a gap after its int. The datatype skips the gap. */
     int lengths[] = {1, 1};
     MPI_Aint places[] = {offsetof(struct header, step), offsetof(struct header, time)};
     MPI_Datatype members[] = {MPI_INT, MPI_DOUBLE};
     MPI_Type_create_struct(2, lengths, places, members, &header_type);
     MPI_Type_commit(&header_type);
-    /* The field without its outermost cells. */
+    /* This datatype is the field without its outermost cells. */
     int sizes[] = {ROWS, COLUMNS}, inner_sizes[] = {ROWS - 2, COLUMNS - 2}, starts[] = {1, 1};
     MPI_Type_create_subarray(2, sizes, inner_sizes, starts, MPI_ORDER_C, MPI_DOUBLE, &inner);
     MPI_Type_commit(&inner);
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         for (int j = 0; j < COLUMNS; j++)
             field[i][j] = 1000.0 * rank + 20.0 * i + j;
 
-    /* Pack: each call appends to the buffer and moves the position. */
+    /* Pack the state. Each call appends one part to the buffer and advances the position. */
     MPI_Pack_size(1, header_type, MPI_COMM_WORLD, &total);
     MPI_Pack_size(1, inner, MPI_COMM_WORLD, &bytes);
     total += bytes;
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     MPI_Sendrecv(kept, bytes, MPI_PACKED, left, 1, buffer, total, MPI_PACKED, right, 1,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 
-    /* Unpack in the order of packing. */
+    /* Unpack the state in the order in which it was packed. */
     position = 0;
     MPI_Unpack(buffer, bytes, &position, &header, 1, header_type, MPI_COMM_WORLD);
     MPI_Unpack(buffer, bytes, &position, field, 1, inner, MPI_COMM_WORLD);

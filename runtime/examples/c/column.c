@@ -1,5 +1,6 @@
-/* A first datatype: rank 0 sends the first column of a matrix, rank 1 receives it as its last
- * column. No loop copies anything: the datatype says which doubles a column is made of.
+/* A first datatype. Rank 0 sends the first column of a matrix, and rank 1 receives it as the last
+ * column of its own matrix. No loop copies anything, because the datatype says which doubles make up
+ * a column.
  *
  *     mpicc column.c -o column && mpiexec -n 2 ./column
  */
@@ -26,7 +27,7 @@ int main(int argc, char **argv)
             matrix[row][0] = 1 + row;
         MPI_Send(&matrix[0][0], 1, column, 1, 0, MPI_COMM_WORLD);
     } else if (rank == 1) {
-        /* The address is that of the first element of the last column. */
+        /* This is the address of the first element of the last column. */
         MPI_Recv(&matrix[0][COLUMNS - 1], 1, column, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         for (int row = 0; row < ROWS; row++) {
             for (int i = 0; i < COLUMNS; i++)

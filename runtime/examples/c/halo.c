@@ -1,5 +1,6 @@
-/* A halo exchange in two dimensions: the ranks stand side by side along x and exchange columns,
- * which are not contiguous. Every rank has one column of halo cells on each side.
+/* A halo exchange in two dimensions. The ranks stand side by side along x and exchange columns,
+ * which are not contiguous in memory. Every rank has one column of halo cells on its left side and
+ * one on its right side.
  *
  *     mpicc halo.c -o halo && mpiexec -n 4 ./halo        (any number of ranks)
  */

@@ -1,5 +1,6 @@
-"""A first datatype: rank 0 sends the first column of a matrix, rank 1 receives it as its last
-column. No loop copies anything: the datatype says which doubles a column is made of.
+"""A first datatype. Rank 0 sends the first column of a matrix, and rank 1 receives it as the last
+column of its own matrix. No loop copies anything, because the datatype says which doubles make up a
+column.
 
     mpiexec -n 2 python column.py
 """

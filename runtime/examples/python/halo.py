@@ -1,5 +1,6 @@
-"""A halo exchange in two dimensions: the ranks stand side by side along x and exchange columns,
-which are not contiguous. Every rank has one column of halo cells on each side.
+"""A halo exchange in two dimensions. The ranks stand side by side along x and exchange columns,
+which are not contiguous in memory. Every rank has one column of halo cells on its left side and one
+on its right side.
 
     mpiexec -n 4 python halo.py        (any number of ranks)
 """
@@ -15,7 +16,7 @@ column = MPI.DOUBLE.Create_vector(NY, 1, NX + 2).Commit()
 
 
 def own(rank):
-    """The cells that a rank owns."""
+    """Returns the values of the cells that a rank owns."""
     return 10000.0 * rank + 100.0 * numpy.arange(NY)[:, None] + numpy.arange(1, NX + 1)
 
 

@@ -1,13 +1,14 @@
-//! A checkpoint without a file: every rank packs its state (a step, a time, the inner cells of a
-//! field) into one buffer, its right neighbour keeps the buffer, and after a loss the rank gets it
-//! back and unpacks it.
+//! A checkpoint without a file. Every rank packs its state (a step, a time, the inner cells of a
+//! field) into one buffer and sends the buffer to its right neighbour, which keeps it. After a
+//! loss, the neighbour sends the buffer back and the rank unpacks its state from it.
 //!
-//! `mpiexec -n 2 checkpoint`, with any number of ranks
+//! Run it with `mpiexec -n 2 checkpoint`; any number of ranks works.
 
 use typepack::engine::{pack_at, unpack_at};
 use typepack::{Datatype, Named, Order, Result, commit};
 
-/// Cells of the field along each dimension, with a halo of one cell on each side.
+/// Number of cells of the field along each dimension. These numbers include a halo of one cell on
+/// each side.
 const ROWS: usize = 10;
 const COLUMNS: usize = 14;
 
@@ -35,7 +36,7 @@ fn main() -> Result<()> {
     let cell = |index: usize| (rank * 1000 + index) as f64;
     let saved = State { step: 40, time: 0.125, field: (0..ROWS * COLUMNS).map(cell).collect() };
 
-    // Pack: each call appends to the buffer and moves the position.
+    // Pack the state. Each call appends one part to the buffer and advances the position.
     let bytes = word.packed_bytes(1)? + double.packed_bytes(1)? + inner.packed_bytes(1)?;
     let mut buffer = vec![0u8; bytes as usize];
     let mut position = 0;
@@ -50,7 +51,8 @@ fn main() -> Result<()> {
     buffer.fill(0);
     world.sendrecv(&kept, &byte, bytes, left, 1, &mut buffer, &byte, bytes, right, 1)?;
 
-    // Unpack into an empty state, in the order of packing. Halo cells are not in the checkpoint.
+    // Unpack into an empty state, in the order in which the state was packed. The checkpoint does
+    // not contain the halo cells.
     let (mut step, mut time, mut field) = ([0u64], [0.0], vec![0.0; ROWS * COLUMNS]);
     let mut position = 0;
     unpack_at(&word, 1, &buffer, &mut position, &mut step)?;

@@ -1,12 +1,12 @@
-//! A halo exchange: a three-dimensional grid is cut into one block per rank, and every block has a
-//! layer of halo cells around it that holds copies of the neighbours' cells.
+//! A halo exchange. A three-dimensional grid is cut into one block per rank. Every block has a
+//! layer of halo cells around it, which holds copies of the neighbours' cells.
 //!
-//! `mpiexec -n 4 halo`, with any number of ranks
+//! Run it with `mpiexec -n 4 halo`; any number of ranks works.
 
 use typepack::halo::{Field, Halo, Stencil};
 use typepack::{Result, dims_create};
 
-/// Cells of one block along each dimension.
+/// Number of cells of one block along each dimension.
 const SHAPE: [usize; 3] = [16, 16, 16];
 
 fn main() -> Result<()> {
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     assert_eq!(sum, (SHAPE[2] * world.rank()) as f64);
     exchange.wait()?;
 
-    // Every halo cell now has the number of the rank that owns the cell.
+    // Every halo cell now holds the number of the rank that owns the cell.
     let value =
         |x, y, z| fields[0].as_slice()[fields[0].position([x, y, z]).expect("no such cell")];
     let end = SHAPE.map(|cells| cells as isize);

@@ -1,9 +1,11 @@
-//! Half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`, from ordinary
-//! memory or from the shared heap; with words, only the rows whose name contains one of them.
+//! Measures half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`. The
+//! messages lie in ordinary memory, or with `heap` in the shared heap. If WORDS are given, the
+//! program measures only the rows whose name contains one of the words.
 //!
-//! Rows: contiguous messages of several sizes, then strided types. On a virtual machine the
-//! distance of two CPUs changes during a run, so a probe (one line bouncing between the two ranks)
-//! is printed with the table, and each row is the median of interleaved rounds.
+//! The rows are contiguous messages of several sizes, and then strided types. On a virtual machine
+//! the distance between two CPUs changes during a run. So the program also prints the result of a
+//! probe (one cache line that bounces between the two ranks), and each row is the median of
+//! interleaved rounds.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,8 +100,9 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// One round of one row, in microseconds. Every byte is written anew by one rank, in
-/// the time that is measured.
+/// Measures one round of one row. Returns half the time of a round trip, in microseconds. The
+/// measured time includes the time in which rank 0 fills the whole buffer anew before each round
+/// trip.
 fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
     let world = &universe.world();
     let mut own = vec![world.rank() as u64; if heap { 0 } else { row.words }];
@@ -126,8 +129,8 @@ fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / (2 * turns) as f64)
 }
 
-/// A line of memory that both ranks have mapped: rank 0 makes a memfd, rank 1 opens it through
-/// `/proc`.
+/// Maps a cache line of memory that both ranks share: rank 0 makes a memfd, and rank 1 opens it
+/// through `/proc`.
 fn shared_line(world: &Communicator) -> Result<Mapping> {
     let failed = |what: &str| -> ! {
         eprintln!("pingpong: the probe's memory: {what}");
@@ -157,11 +160,11 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
     mapping.or_else(|error| failed(&error.to_string()))
 }
 
-/// One-way time of a cache line between the two ranks, in nanoseconds.
+/// Returns the time in which a cache line travels from one rank to the other, in nanoseconds.
 fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
     const TURNS: u64 = 20_000;
-    // SAFETY: the mapping is page aligned, a page long, and lives as long as the reference; it is
-    // accessed by atomics only.
+    // SAFETY: the mapping starts at a page boundary, is one page long, and outlives `word`. Both
+    // ranks access the word only by atomic operations.
     let word = unsafe { AtomicU64::from_ptr(line.base().as_ptr().cast()) };
     word.store(0, Ordering::Relaxed);
     world.barrier()?;
@@ -171,7 +174,8 @@ fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
         let mut idle = 0u64;
         while word.load(Ordering::Acquire) != mine {
             idle += 1;
-            // Both ranks may sit on one CPU.
+            // If both ranks run on one CPU, the other rank can answer only after this rank has
+            // yielded the CPU.
             if idle.is_multiple_of(1 << 16) {
                 std::thread::yield_now();
             }

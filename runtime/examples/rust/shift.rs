@@ -1,7 +1,7 @@
-//! The program of the README: every rank sends the first column of its matrix to the next rank, and
-//! receives a column as its last one.
+//! The program of the README. Every rank sends the first column of its matrix to the next rank. It
+//! receives a column from the previous rank and stores this column as the last column of its result.
 //!
-//! `mpiexec -n 2 shift`
+//! Run it with `mpiexec -n 2 shift`; any number of ranks works.
 
 use typepack::{Datatype, Named, commit};
 

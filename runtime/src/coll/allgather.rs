@@ -1,4 +1,5 @@
-//! Allgather around a ring: in every round each rank forwards the part that it received in the round before.
+//! Allgather around a ring. In every round, each rank forwards the part that it received in the previous
+//! round.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -8,8 +9,8 @@ use crate::schedule::Part;
 use crate::schedule::program::Builder;
 
 impl Communicator {
-    /// Copies `mine` of rank `i` into `parts[i]` of every rank. With `None`, rank `i`'s own elements are
-    /// already in its `parts[i]`. Collective.
+    /// Copies `mine` of rank `i` into `parts[i]` of every rank. A rank that passes `None` as `mine` already
+    /// has its own elements in `parts[i]`, where `i` is its rank. Collective.
     ///
     /// # Safety
     ///
@@ -25,9 +26,10 @@ impl Communicator {
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     pub unsafe fn allgather_raw(&self, mine: Option<Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
-        // SAFETY: until `run_raw` returns, `mine` stays readable (first condition of `# Safety`) and `parts`
-        // stay readable and writable for this call only (second condition); they do not overlap (third
-        // condition). The call names no other memory and no operation.
+        // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged
+        // (first condition of `# Safety`), `parts` are readable and writable and nobody else accesses them
+        // (second condition), and none of these overlap (third condition). `Collective::Allgather` names no
+        // other memory and no operation.
         unsafe { self.run_raw(&Collective::Allgather { mine, parts }) }
     }
 
@@ -41,8 +43,9 @@ impl Communicator {
         let (rank, size) = (self.rank(), self.size());
         let own = mine.map(|mine| steps.copy(mine, &parts[rank], rank)).transpose()?;
         let (to, from) = (self.peer((rank + 1) % size)?, self.peer((rank + size - 1) % size)?);
-        // The part to forward next, and the previous send. A rank forwards every part that it has received,
-        // even if other parts failed, because every part travels through this rank to all later ranks.
+        // `has_come` is the step that fills the part to forward next, and `sent` is the previous send. A
+        // rank forwards every part that it has received, even if other parts failed, because every part
+        // travels through this rank to all later ranks.
         let (mut has_come, mut sent) = (own, None);
         for round in 1..size {
             let received = steps.receive(&parts[(rank + size - round) % size], from)?;
@@ -51,7 +54,8 @@ impl Communicator {
                 steps.after(send, has_come);
             }
             if let Some(sent) = sent {
-                // Parts may come out of order; the next rank expects them in order.
+                // This rank may receive the parts out of order, but the next rank expects them in order. So
+                // each send waits for the previous send.
                 steps.follow(send, sent);
             }
             (has_come, sent) = (Some(received), Some(send));

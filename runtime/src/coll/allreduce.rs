@@ -1,9 +1,10 @@
-//! Allreduce by recursive doubling, with the same bits on every rank.
+//! Allreduce by recursive doubling. All ranks get the same bits.
 //!
-//! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour and
-//! gets the result back at the end. Before every round, all ranks of a group of consecutive ranks hold the
-//! same value. In the round, two neighbouring groups combine `lower op upper`, in this order on both sides.
-//! So all ranks of the joined group again hold the same bits, even for floating-point values.
+//! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour,
+//! and gets the result from the neighbour at the end. Before every round, all ranks of a group of
+//! consecutive ranks hold the same value. In the round, two neighbouring groups exchange their values, and
+//! every rank of both groups computes `lower op upper`, where `lower` is the value of the group with the
+//! lower ranks. So all ranks of the joined group again hold the same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -23,17 +24,19 @@ pub enum Op {
     /// The sum; integers wrap.
     #[doc(alias = "MPI_SUM")]
     Sum,
-    /// The smaller value. If one of the two values is a NaN, the result is the value of the lower ranks.
+    /// The smaller value. If one of the two values is a NaN, the result is the value that came from the
+    /// lower ranks.
     #[doc(alias = "MPI_MIN")]
     Min,
-    /// The larger value. If one of the two values is a NaN, the result is the value of the lower ranks.
+    /// The larger value. If one of the two values is a NaN, the result is the value that came from the
+    /// lower ranks.
     #[doc(alias = "MPI_MAX")]
     Max,
 }
 
 mod sealed {
     pub trait Sealed {
-        /// Returns the committed type of a value.
+        /// Returns the committed datatype of one value of type `T`.
         fn plan() -> crate::Result<&'static crate::Plan>;
     }
 }
@@ -112,8 +115,8 @@ unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, c
     };
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: `i < count`, so both values are in the vectors that the caller guarantees (conditions of
-        // `# Safety`); unaligned accesses need no alignment.
+        // SAFETY: `i < count`, so both values lie in the vectors that the caller guarantees (both
+        // conditions of `# Safety`). The accesses are unaligned, so the addresses need no alignment.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());
@@ -131,8 +134,8 @@ pub(super) fn combiner<T: Reducible>(op: Op) -> Combiner {
 }
 
 impl Communicator {
-    /// Replaces `values` by their element-wise reduction over all ranks. All ranks get the same bits, and
-    /// so does every run with the same number of ranks. Collective.
+    /// Replaces `values` by their element-wise reduction over all ranks. All ranks get the same bits. Every
+    /// run with the same values and the same number of ranks gives the same bits. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths, and
@@ -142,12 +145,12 @@ impl Communicator {
         let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
         let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
         // SAFETY: `values` is mutably borrowed until the call returns and has `count` values of type `T`;
-        // `plan` is the type of `T`, and `combine` combines vectors of `T`.
+        // `plan` is the datatype of `T`, and `combine` combines vectors of `T`.
         unsafe { self.allreduce_raw(None, recv, plan, count, &combine) }
     }
 
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
-    /// ranks. With `None`, this rank's elements are already at `recv`. Collective.
+    /// ranks. A rank that passes `None` as `send` already has its elements at `recv`. Collective.
     ///
     /// # Safety
     ///
@@ -170,9 +173,10 @@ impl Communicator {
         count: u64,
         combine: &Combine,
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv`
-        // stay readable and writable for this call only; the two do not overlap, and `combine` fits these
-        // elements (the four conditions of `# Safety`, in this order).
+        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
+        // and unchanged, the elements at `recv` are readable and writable and nobody else accesses them,
+        // the two do not overlap, and `combine` fits these elements (the four conditions of `# Safety`, in
+        // this order).
         unsafe { self.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }) }
     }
 
@@ -199,8 +203,8 @@ impl Communicator {
         let doubling = 1 << size.ilog2();
         let extra = size - doubling;
         let paired = rank < 2 * extra;
-        // 1. Of the first 2 * extra ranks, each even rank sends its values to the next odd rank, takes no
-        // part in the rounds, and gets the result at the end.
+        // 1. Among the first 2 * extra ranks, each even rank sends its values to the next odd rank, takes
+        //    no part in the rounds, and gets the result at the end.
         if paired && rank % 2 == 0 {
             let partner = self.peer(rank + 1)?;
             let sent = steps.send(&own, partner)?;
@@ -226,7 +230,8 @@ impl Communicator {
             bit *= 2;
         }
 
-        // 3. The result is copied to `recv`, and sent to the even rank of step 1.
+        // 3. If the result is not at `recv` yet, it is copied to `recv`. A paired rank also sends the
+        //    result to its even rank of step 1.
         if let Some(made) = value.made {
             if value.mine.origin != recv.origin {
                 let copied = steps.copy(&value.mine, recv, rank)?;
@@ -241,21 +246,23 @@ impl Communicator {
     }
 }
 
-/// The value of a rank during the rounds: combined elements of consecutive ranks.
+/// The value that a rank holds during the rounds: the combined elements of consecutive ranks.
 struct Value<'a> {
-    /// Whether `mine` is still the caller's `send`, which must not be written.
+    /// True while `mine` is still the caller's `send`, which must not be written.
     own: bool,
     mine: Part<'a>,
-    /// The step that computes `mine`, or `None` if `mine` holds the caller's own values.
+    /// The step that computes the value in `mine`, or `None` if `mine` holds the rank's own elements.
     made: Option<StepId>,
-    /// A second buffer beside the caller's `recv`.
+    /// A scratch buffer of the same size as the caller's `recv`. The partner's values arrive in whichever
+    /// of this buffer and `recv` does not hold `mine`.
     room: Option<*mut u8>,
 }
 
 impl<'a> Value<'a> {
-    /// Lists the steps of one round, which combine this rank's value with `partner`'s value. `lower` is
-    /// true if the partner's group has the lower ranks. With `both`, the partner gets this rank's value.
-    /// The result replaces the upper operand, which is this rank's value or the received value.
+    /// Lists the steps of one round. The round combines this rank's value with `partner`'s value. `lower`
+    /// is true if the partner's group has the lower ranks. `both` is true if the partner also needs this
+    /// rank's value. The result replaces the upper operand; depending on `lower`, this is this rank's value
+    /// or the received value.
     fn combine(
         &mut self,
         comm: &Communicator,
@@ -273,8 +280,8 @@ impl<'a> Value<'a> {
             steps.after(sent, before);
         }
         if self.own && lower {
-            // The result replaces the upper operand, which is the caller's `send` and must not be written.
-            // So this step first copies the upper operand to `recv`.
+            // The result will replace the upper operand. Here the upper operand is still the caller's
+            // `send`, which must not be written. So a step copies it to `recv` first.
             before = Some(steps.copy(&self.mine, recv, comm.rank())?);
             (self.mine, self.own) = (*recv, false);
         }
@@ -290,7 +297,8 @@ impl<'a> Value<'a> {
         };
         let received = steps.receive(&target, partner)?;
         if let Some(made) = self.made {
-            // The previous combination has read the old contents of `target`.
+            // The previous combination reads the old contents of `target`, so the receive waits for that
+            // combination.
             steps.follow(received, made);
         }
         let combined = match lower {

@@ -11,20 +11,20 @@ use crate::schedule::program::Builder;
 use crate::settings::Settings;
 
 impl Communicator {
-    /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`. With `None`, the parts of `receive` are
-    /// exchanged in place. Collective.
+    /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`. If `send` is `None`, every rank exchanges
+    /// the parts of `receive` in place. Collective.
     ///
     /// # Safety
     ///
     /// - Until the call returns, the elements of `send` are readable and nobody changes them.
-    /// - Until the call returns, the elements of `receive` are writable (with `None` also readable), and
-    ///   nobody else accesses them.
+    /// - Until the call returns, the elements of `receive` are writable (and also readable if `send` is
+    ///   `None`), and nobody else accesses them.
     /// - The parts of `receive` overlap neither each other nor the parts of `send`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if the number of parts is not the number of ranks,
-    /// `ErrorKind::Truncated` or `ErrorKind::Count` if sender and receiver of a part give different packed
-    /// sizes, `ErrorKind::NoMemory` if memory for the copies of an exchange in place runs out, and
+    /// `ErrorKind::Truncated` or `ErrorKind::Count` if the sender and the receiver of a part pass different
+    /// packed sizes, `ErrorKind::NoMemory` if memory for the copies of an exchange in place runs out, and
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
@@ -34,9 +34,10 @@ impl Communicator {
         send: Option<&[Part<'_>]>,
         receive: &[Part<'_>],
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, `send` stays readable (first condition of `# Safety`) and
-        // `receive` stays writable, in place also readable, for this call only (second condition); the parts
-        // do not overlap (third condition). The call names no other memory and no operation.
+        // SAFETY: the caller guarantees that, until `run_raw` returns, `send` is readable and unchanged
+        // (first condition of `# Safety`), `receive` is writable, and readable if `send` is `None`, and
+        // nobody else accesses it (second condition), and the parts do not overlap (third condition).
+        // `Collective::Alltoall` names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Alltoall { send, receive }) }
     }
 
@@ -62,8 +63,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Lists the steps of an exchange in place. A rank sends every part from a packed copy, and receives into
-    /// the part when the copy is complete.
+    /// Lists the steps of an exchange in place. For every part, a step first packs the part into a copy. The
+    /// rank sends the copy, and receives the new contents into the part after the copy is complete.
     fn alltoall_in_place_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

@@ -14,7 +14,7 @@ impl Communicator {
     /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
     #[doc(alias = "MPI_Barrier")]
     pub fn barrier(&self) -> Result<()> {
-        // SAFETY: the call names no memory.
+        // SAFETY: `Collective::Barrier` names no memory that the caller would have to keep valid.
         unsafe { self.run_raw(&Collective::Barrier) }
     }
 
@@ -31,7 +31,8 @@ impl Communicator {
             }
             let received = steps.receive(&nothing, self.peer(from)?)?;
             if let Some(before) = before {
-                // The receive of this round counts only after the receives of all rounds before.
+                // The receive of this round counts as complete only after the receives of all
+                // earlier rounds.
                 steps.after(received, before);
             }
             before = Some(received);

@@ -9,8 +9,8 @@ use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
 impl Communicator {
-    /// Copies `count` elements of `plan`'s type from `root`'s buffer into the buffers of all ranks. Layouts
-    /// may differ between ranks; packed sizes may not. Collective.
+    /// Copies `count` elements of `plan`'s type from `root`'s buffer into the buffers of all ranks. The
+    /// layouts of different ranks may differ; their packed sizes must be equal. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Engine` if `buf`
@@ -31,7 +31,7 @@ impl Communicator {
         unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }
     }
 
-    /// Does a [`broadcast`](Self::broadcast) of elements anywhere in memory.
+    /// Broadcasts like [`broadcast`](Self::broadcast), but the elements may lie anywhere in memory.
     ///
     /// # Safety
     ///
@@ -44,13 +44,13 @@ impl Communicator {
     /// if a rank has died.
     #[doc(alias = "MPI_Bcast")]
     pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: usize) -> Result<()> {
-        // SAFETY: the caller guarantees that the elements of `part` stay readable at the root and writable
-        // elsewhere, for this call only, until it returns (condition of `# Safety`). The call names no other
-        // memory and no operation.
+        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable
+        // at the root and writable at the other ranks, and that nobody else accesses them (condition of `#
+        // Safety`). `Collective::Broadcast` names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Broadcast { part, root }) }
     }
 
-    /// Does a [`broadcast`](Self::broadcast) of a slice of plain values.
+    /// Broadcasts a slice of plain values like [`broadcast`](Self::broadcast).
     ///
     /// # Errors
     /// Returns the errors of [`broadcast`](Self::broadcast).
@@ -64,7 +64,8 @@ impl Communicator {
         self.broadcast(values, bytes()?, count, root)
     }
 
-    /// Lists the steps of a broadcast. The root sends after the steps `before` are complete.
+    /// Lists the steps of a broadcast. The root starts to send only after the steps in `before` are
+    /// complete.
     #[inline]
     pub(super) fn broadcast_steps<'a>(
         &self,
@@ -74,13 +75,14 @@ impl Communicator {
         before: &[StepId],
     ) -> Result<()> {
         let size = self.size();
-        // The ranks are counted from the root. The parent of a rank has the rank's lowest bit cleared. Each
-        // child has one more bit set, below the rank's lowest bit.
+        // In the tree, ranks are numbered from the root, which has number 0. The parent of a rank has the
+        // same number with the lowest set bit cleared. Each child of a rank has the same number with one
+        // more bit set, below the rank's lowest set bit.
         let me = (self.rank() + size - root) % size;
         let real = |relative: usize| self.peer((relative + root) % size);
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
         let received = if me == 0 { None } else { Some(steps.receive(part, real(me - lowest)?)?) };
-        // The farthest child comes first, because it has the largest subtree.
+        // The rank sends to its farthest child first, because this child has the largest subtree.
         let mut bit = lowest / 2;
         while bit > 0 {
             if me + bit < size {

@@ -1,4 +1,5 @@
-//! One value for every collective call, and the three ways to make a call: run, start, prepare.
+//! The type [`Collective`], whose values describe collective calls, and the three ways to make such a call:
+//! run, start, prepare.
 //!
 //! The other files of this folder list the steps of each call. This file has the parts that all calls have
 //! in common: the number of a call among the calls of the communicator, the checks of roots and parts, and
@@ -11,20 +12,21 @@ use crate::schedule::calls::{self, Kept};
 use crate::schedule::program::{Builder, Peer};
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// A collective call of one rank.
+/// A collective call, as one rank makes it.
 ///
-/// Roots are ranks of the communicator. Fields that are documented "at the root" are ignored at other ranks.
+/// Each `root` is a rank of the communicator. Only the root uses the fields that are documented "at the
+/// root"; other ranks ignore them.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Collective<'a> {
-    /// Completes when every rank has started it.
+    /// A barrier: the call completes when every rank has started it.
     #[doc(alias = "MPI_Barrier")]
     Barrier,
     /// Copies the elements of `root`'s part into the parts of all ranks.
     #[doc(alias = "MPI_Bcast")]
     Broadcast {
-        /// Read at the root, written at the other ranks. Layouts may differ between ranks, packed sizes may
-        /// not.
+        /// Read at the root, written at the other ranks. The layouts of different ranks may differ; their
+        /// packed sizes must be equal.
         part: Part<'a>,
         /// The rank whose elements are copied.
         root: usize,
@@ -33,7 +35,7 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
     Gather {
-        /// Read. `None` is allowed at the root: its elements are in place.
+        /// Read. The root may pass `None` if its elements are already in its entry of `parts`.
         mine: Option<Part<'a>>,
         /// Written at the root, which passes one part for every rank.
         parts: &'a [Part<'a>],
@@ -46,7 +48,7 @@ pub enum Collective<'a> {
     Scatter {
         /// Read at the root, which passes one part for every rank.
         parts: &'a [Part<'a>],
-        /// Written. `None` is allowed at the root: its elements are in place.
+        /// Written. The root may pass `None` if its elements may stay in its entry of `parts`.
         mine: Option<Part<'a>>,
         /// The rank whose parts are copied.
         root: usize,
@@ -55,9 +57,9 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     Allgather {
-        /// Read. With `None`, this rank's elements are in place.
+        /// Read. `None` means that this rank's elements are already in its entry of `parts`.
         mine: Option<Part<'a>>,
-        /// Written and read, one part for every rank.
+        /// Written and read; one part for every rank.
         parts: &'a [Part<'a>],
     },
     /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`.
@@ -65,16 +67,17 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
     Alltoall {
-        /// Read, one part for every rank. With `None`, the parts of `receive` are exchanged in place.
+        /// Read; one part for every rank. `None` means that the ranks exchange the parts of `receive` in
+        /// place.
         send: Option<&'a [Part<'a>]>,
-        /// Written (in place also read), one part for every rank.
+        /// Written, and also read if `send` is `None`; one part for every rank.
         receive: &'a [Part<'a>],
     },
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of the
     /// root.
     #[doc(alias = "MPI_Reduce")]
     Reduce {
-        /// Read. `None` is allowed at the root: its elements are at `recv`.
+        /// Read. The root may pass `None` if its elements are already at `recv`.
         send: Option<*const u8>,
         /// Written at the root.
         recv: *mut u8,
@@ -91,7 +94,7 @@ pub enum Collective<'a> {
     /// ranks, with the same bits everywhere.
     #[doc(alias = "MPI_Allreduce")]
     Allreduce {
-        /// Read. With `None`, this rank's elements are at `recv`.
+        /// Read. `None` means that this rank's elements are already at `recv`.
         send: Option<*const u8>,
         /// Written.
         recv: *mut u8,
@@ -107,11 +110,12 @@ pub enum Collective<'a> {
 /// A persistent collective operation, which can be started again and again; see
 /// [`Communicator::prepare_raw`].
 ///
-/// The operation keeps its communicator's message spaces. If the program drops the operation while a round
-/// runs, the round continues and uses its memory until it is over.
+/// The operation keeps the message spaces of its communicator alive. If the program drops the operation while
+/// a round runs, the round continues, and uses the caller's memory until the round is over.
 #[derive(Debug)]
 pub struct Prepared {
-    // This field is dropped first, because freeing the schedule needs the communicator.
+    // Rust drops fields in order. This field comes first, because freeing the schedule needs the
+    // communicator.
     kept: Kept,
     _keep: Communicator,
 }
@@ -129,14 +133,14 @@ impl Prepared {
     /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if
     /// a rank has died, and the error of the round if the round ends at once.
     pub unsafe fn start(&self) -> Result<Operation> {
-        // SAFETY: the caller guarantees the operation's memory until the round is complete or detached (the
-        // only condition of `# Safety`), as `Kept::start` requires.
+        // SAFETY: the caller guarantees that the operation's memory stays valid until the round is complete
+        // or detached (the only condition of `# Safety`). `Kept::start` requires the same.
         unsafe { self.kept.start() }
     }
 }
 
 impl Communicator {
-    /// Makes a collective call and waits for its end.
+    /// Makes a collective call and waits until it is complete.
     ///
     /// # Safety
     ///
@@ -151,41 +155,44 @@ impl Communicator {
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
     /// - [`ErrorKind::Argument`] if the number of parts is not the number of ranks.
     /// - [`ErrorKind::Buffer`] if a part is `None` at a rank whose elements cannot be in place.
-    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the two ends of a message give different packed
-    ///   sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
+    ///   different packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[inline]
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
-        // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
-        // memory of `call` valid, for this call only, until it returns (conditions 1 to 3 of `# Safety`).
+        // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
+        // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
+        // and nobody else changes it or accesses its written parts (conditions 1 to 3 of `# Safety`).
         unsafe { calls::run(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
     /// Starts a collective call. The caller waits for the operation, tests it or abandons it with
     /// [`Messages`](crate::Messages). The status of the operation has no meaning.
     ///
-    /// An abandoned operation continues without this rank's memory, and the ranks that depend on this rank's
-    /// data fail.
+    /// An abandoned operation continues, but no longer uses this rank's memory. The ranks that depend on this
+    /// rank's data get an error.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`run_raw`](Self::run_raw) hold until the operation has ended. The lists of parts,
-    ///   the plans and `combine` need to live only until this call returns.
+    /// - The conditions of [`run_raw`](Self::run_raw) hold until the operation has ended, and not only until
+    ///   the call returns. The lists of parts, the plans and `combine` need to live only until this call
+    ///   returns.
     ///
     /// # Errors
-    /// Returns the errors of [`run_raw`](Self::run_raw). If it returns an error, either nothing has
-    /// started, or the operation has already ended.
+    /// Returns the errors of [`run_raw`](Self::run_raw). If this function returns an error, either nothing
+    /// has started, or the operation has already ended.
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
         let place = self.next_place();
-        // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
-        // memory of `call` valid until the operation has ended (condition of `# Safety`).
+        // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
+        // schedule. The caller guarantees that the memory of `call` stays valid until the operation has ended
+        // (the condition of `# Safety`).
         unsafe { calls::start(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
-    /// Prepares a persistent collective operation, which can be started again and again. Every rank prepares
-    /// the operations of a communicator in the same order. The ranks may start them in any order.
+    /// Prepares a persistent collective operation, which can be started again and again. Every rank must
+    /// prepare the operations of a communicator in the same order. The ranks may start them in any order.
     ///
     /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///
@@ -197,15 +204,16 @@ impl Communicator {
         Ok(Prepared { kept, _keep: self.clone() })
     }
 
-    /// Skips a collective call that the other ranks make, because this rank has failed before it could make
-    /// the call. After the skipped call, the collective calls of all ranks match again.
+    /// Skips a collective call that the other ranks make. A rank calls this function if it has failed before
+    /// it could make the collective call itself. The next collective call of this rank then matches the next
+    /// one of the other ranks.
     pub fn skip_collective(&self) {
         let _unused = self.next_place();
     }
 
-    /// Skips a call of [`prepare_raw`](Self::prepare_raw) that the other ranks make, because this rank has
-    /// failed before it could make the call. The operations that the ranks prepare after the skipped call
-    /// match again.
+    /// Skips a call of [`prepare_raw`](Self::prepare_raw) that the other ranks make. A rank calls this
+    /// function if it has failed before it could make the call itself. The next operation that this rank
+    /// prepares then matches the next one of the other ranks.
     #[doc(hidden)]
     pub fn skip_persistent(&self) {
         let _unused = self.next_persistent_place();
@@ -243,7 +251,7 @@ impl Communicator {
         }
     }
 
-    /// Returns `rank` as a [`Peer`], the other end of messages.
+    /// Returns the [`Peer`] for `rank`: the form in which a schedule names the other end of a message.
     #[inline]
     pub(super) fn peer(&self, rank: usize) -> Result<Peer> {
         Ok(Peer { slot: self.slot(rank, "rank", ErrorKind::Rank)?, rank })

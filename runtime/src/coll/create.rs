@@ -1,11 +1,11 @@
-//! Makes communicators from communicators (MPI-5.0 section 7.4.2): duplicates, splits, communicators of
-//! groups.
+//! Makes communicators from other communicators (MPI-5.0 section 7.4.2): duplicates, splits, and
+//! communicators of groups.
 //!
 //! A new communicator needs a number that no other communicator has and that all its ranks know. The number
-//! selects its contexts in the message engine. Rank 0 of the new communicator takes the number from its own
-//! counter (`Endpoint::new_context`) and sends it to the other ranks with a schedule, as in any other
-//! collective call. The number contains that rank's world rank, so numbers stay unique even if many ranks
-//! and threads make communicators at the same time.
+//! selects the communicator's contexts in the message engine. Rank 0 of the new communicator takes the number
+//! from a counter of its own (`Endpoint::new_context`). It sends the number to the other ranks with a
+//! schedule, as every collective call does. The number contains the world rank of the rank that took it, so
+//! numbers stay unique even if many ranks and threads make communicators at the same time.
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
@@ -17,9 +17,10 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A duplicate of a communicator that is under construction; see [`Communicator::idup`].
+/// A communicator under construction: the duplicate of another communicator; see [`Communicator::idup`].
 ///
-/// If the program drops this value, it abandons the operation, and the other ranks' operations fail.
+/// If the program drops this value before the duplicate is complete, this rank abandons the operation, and
+/// the operations of the other ranks fail.
 #[derive(Debug)]
 #[must_use = "the duplicate exists only after `wait` or `test` has returned it"]
 pub struct Duplicate {
@@ -28,22 +29,24 @@ pub struct Duplicate {
     number: Arc<Number>,
 }
 
-/// The number of a duplicate that is being made.
+/// The number of a duplicate that is under construction.
 #[derive(Debug)]
 struct Number {
-    /// The word that the broadcast reads or writes under the endpoint's lock.
+    /// The number, in the word that the broadcast sends from rank 0 and receives at the other ranks. Only the
+    /// schedule accesses this word, under the endpoint's lock.
     sent: AtomicU64,
-    /// The number, once the broadcast is complete without error on this rank; [`UNKNOWN`] before.
+    /// The number, after the broadcast has completed without error on this rank; [`UNKNOWN`] before.
     published: AtomicU64,
 }
 
-/// Publishes the number of a duplicate, as the last step of its schedule. From then on any thread may read
-/// the number without the lock.
+/// Publishes the number of a duplicate. This is the last step of the duplicate's schedule. After this step
+/// any thread may read the number without the lock.
 ///
 /// # Safety
 ///
 /// - `sent` is readable for 8 bytes.
-/// - `published` is the address of an `AtomicU64` that is valid and accessed by atomic operations only.
+/// - `published` is the address of an `AtomicU64` that is valid and that all threads access only by atomic
+///   operations.
 unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
     // SAFETY: the caller guarantees that `sent` is readable for 8 bytes (first condition of `# Safety`).
     let number = unsafe { sent.cast::<u64>().read_unaligned() };
@@ -53,7 +56,8 @@ unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
 }
 
 impl Duplicate {
-    /// Returns the operation that makes the duplicate, for callers that wait for several operations.
+    /// Returns the operation that makes the duplicate. Callers that wait for several operations at once use
+    /// it.
     pub fn operation(&self) -> Operation {
         self.operation
     }
@@ -100,14 +104,15 @@ impl Duplicate {
 
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        // If `wait` has finished the operation, `id` no longer exists and `detach` does nothing.
+        // If `wait` has finished the operation, no request has the number `id` any more, and `detach` does
+        // nothing.
         if let Operation::Pending(id) = self.operation {
             self.parent.endpoint().detach(id);
         }
     }
 }
 
-/// A number that no communicator has.
+/// Means that the number is not known yet. No communicator has this number.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {
@@ -155,8 +160,8 @@ impl Communicator {
         let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
         let at = |number: &AtomicU64| number.as_ptr().cast::<u8>();
         let part = Part { origin: at(&number.sent), plan: bytes()?, count: 8 };
-        // SAFETY: both words live in the result, which detaches the operation before it drops the words.
-        // Only the schedule accesses `sent`, and only `publish` writes `published`, by an atomic store.
+        // SAFETY: both words live in the result, which detaches the operation before it drops the words. Only
+        // the schedule accesses `sent`. Only `publish` writes `published`, by an atomic store.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
                 self.broadcast_steps(steps, &part, 0, &[])?;
@@ -176,7 +181,8 @@ impl Communicator {
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_split")]
     pub fn split(&self, color: Option<u32>, key: i32) -> Result<Option<Self>> {
-        // Every rank offers a number. Each new communicator takes the number that its rank 0 has offered.
+        // Every rank offers a new number. Each new communicator gets the number that its own rank 0 has
+        // offered.
         let mine = [
             color.map_or(u64::MAX, u64::from),
             i64::from(key) as u64,
@@ -196,8 +202,9 @@ impl Communicator {
         Ok(self.derive(all[leader][2], group))
     }
 
-    /// Makes a communicator of the participating ranks that share memory, ordered by `key` and then by
-    /// rank. All ranks of a job share memory. Returns `None` to a rank that does not take part. Collective.
+    /// Makes a communicator of the participating ranks that share memory, ordered by `key` and then by rank.
+    /// All ranks of a job share memory, so the result contains all participating ranks. Returns `None` to a
+    /// rank that does not take part. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
@@ -218,8 +225,8 @@ impl Communicator {
         self.among(group, self.next_place())
     }
 
-    /// Makes a communicator like [`create`](Self::create), but is collective over `group` only. Threads that
-    /// call this at the same time pass different tags.
+    /// Makes a communicator like [`create`](Self::create), but only the ranks of `group` take part in the
+    /// call. Threads that make such calls at the same time must pass different tags.
     ///
     /// # Errors
     /// Returns the errors of [`create`](Self::create), and [`ErrorKind::Tag`] if `tag` is negative.
@@ -252,13 +259,14 @@ impl Communicator {
             }
             Ok(())
         };
-        // SAFETY: `part` is the eight bytes of `number`, a local that no other code accesses before the call
-        // returns.
+        // SAFETY: `part` is the eight bytes of the local variable `number`. No other code accesses `number`
+        // before the call returns.
         unsafe { calls::run(self.endpoint(), place, build)? };
         Ok(self.derive(number[0], group.clone()))
     }
 
-    /// Returns the three words of every rank: rank 0 gathers them and broadcasts them.
+    /// Returns the three words that every rank passes as `mine`. Rank 0 gathers the words and broadcasts
+    /// them.
     fn all_words(&self, mine: &[u64; 3]) -> Result<Vec<[u64; 3]>> {
         let mut all = vec![[0u64; 3]; self.size()];
         let byte = bytes()?;
@@ -269,8 +277,8 @@ impl Communicator {
             (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();
         let own = part((&raw const *mine).cast_mut().cast(), 1);
         let place = self.next_place();
-        // SAFETY: the steps only read `own`, the 24 bytes of `mine`. The other parts are the elements of
-        // `all`, which no other code accesses before the call returns.
+        // SAFETY: `own` is the 24 bytes of `mine`, and the steps only read them. The other parts are the
+        // elements of `all`, which no other code accesses before the call returns.
         unsafe {
             calls::run(self.endpoint(), place, |steps| {
                 let brought = self.gather_steps(steps, Some(&own), &parts, 0)?;

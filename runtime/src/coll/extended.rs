@@ -1,7 +1,8 @@
-//! C's `long double` on x86-64: 80 bits in 16 bytes. Rust has no such type, so the arithmetic is assembly.
+//! Arithmetic for C's `long double` on x86-64: 80 bits in 16 bytes. Rust has no such type, so the arithmetic
+//! uses inline assembly.
 //!
-//! `operator.rs` uses [`Extended`] like its other numbers. The six bytes above the value are copied with the
-//! value and have no meaning.
+//! `operator.rs` uses [`Extended`] in the same way as its other numbers. The upper six of the 16 bytes are
+//! copied with the value and have no meaning.
 
 use std::arch::asm;
 use std::cmp::Ordering;
@@ -18,8 +19,8 @@ macro_rules! binary {
         let (left, right): (Extended, Extended) = ($left, $right);
         let mut result = left;
         // SAFETY: the assembly reads 10 bytes of `left` and of `right` and writes 10 bytes of `result`, three
-        // locals of 16 bytes. The x87 stack is empty before and after; all its registers are declared as
-        // changed.
+        // locals of 16 bytes. The x87 stack is empty before and after the assembly, and all its registers are
+        // declared as changed.
         unsafe {
             asm!(
                 "fld tbyte ptr [{left}]",
@@ -48,7 +49,7 @@ impl Add for Extended {
 impl Sub for Extended {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        // Intel's order: st(1) - st(0).
+        // With Intel's operand order, this instruction computes st(1) - st(0).
         binary!("fsubp st(1), st", self, other)
     }
 }
@@ -61,16 +62,17 @@ impl Mul for Extended {
 }
 
 impl Extended {
-    /// Returns whether `self > other`; false if one of the two is a NaN.
+    /// Returns whether `self > other`. Returns false if one of the two values is a NaN.
     fn is_above(self, other: Self) -> bool {
         let above: u8;
         // SAFETY: the assembly reads 10 bytes of `self` and of `other`, two locals of 16 bytes. The x87 stack
-        // is empty before and after; all its registers are declared as changed.
+        // is empty before and after the assembly, and all its registers are declared as changed.
         unsafe {
             asm!(
                 "fld tbyte ptr [{other}]",
                 "fld tbyte ptr [{this}]",
-                // `fucomip` sets carry for "below" and "unordered", and zero for "equal" and "unordered".
+                // `fucomip` sets the carry flag for "below" and "unordered", and the zero flag for "equal"
+                // and "unordered".
                 "fucomip st, st(1)",
                 "seta {above}",
                 "fstp st(0)",
@@ -88,7 +90,8 @@ impl Extended {
     /// Returns whether the value is a NaN.
     fn is_nan(self) -> bool {
         let bits = u128::from_le_bytes(self.0);
-        // A NaN has all exponent bits set and a fraction, below the explicit leading bit, that is not 0.
+        // In a NaN, all bits of the exponent are set, and the fraction below the explicit leading bit is
+        // not 0.
         (bits >> 64) & 0x7fff == 0x7fff && (bits as u64) << 1 != 0
     }
 }
@@ -117,7 +120,8 @@ impl PartialOrd for Extended {
 mod tests {
     use super::*;
 
-    /// Returns `mantissa` * 2^`exponent`. The mantissa has its highest bit set or is 0.
+    /// Returns `mantissa` * 2^`exponent`. The highest bit of the mantissa must be set, unless the mantissa
+    /// is 0.
     fn number(negative: bool, mantissa: u64, exponent: i32) -> Extended {
         let biased = if mantissa == 0 { 0 } else { (exponent + 63 + 16383) as u128 };
         let sign = u128::from(negative) << 79;

@@ -1,6 +1,7 @@
 //! Gather and scatter, with one message between the root and each other rank.
 //!
-//! The root passes a part per rank, so these calls implement both `MPI_Gather` and `MPI_Gatherv`.
+//! The root passes one part for each rank, so these calls implement both `MPI_Gather` and `MPI_Gatherv`, and
+//! both scatters.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -10,8 +11,8 @@ use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
-    /// Copies `mine` of rank `i` into `parts[i]` of `root`. The root may pass `None`: its own elements are in
-    /// place. Only the root uses `parts`. Collective.
+    /// Copies `mine` of rank `i` into `parts[i]` of `root`. The root may pass `None` as `mine` if its own
+    /// elements are already in its entry of `parts`. Only the root uses `parts`. Collective.
     ///
     /// # Safety
     ///
@@ -24,7 +25,8 @@ impl Communicator {
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
     /// - [`ErrorKind::Argument`] if the number of parts at the root is not the number of ranks.
     /// - [`ErrorKind::Buffer`] if `mine` is `None` at a rank other than the root.
-    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if a rank and the root give different packed sizes.
+    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if a rank and the root pass different packed sizes
+    ///   for the same part.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
@@ -34,14 +36,15 @@ impl Communicator {
         parts: &[Part<'_>],
         root: usize,
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, `mine` stays readable (first condition of `# Safety`) and `parts`
-        // at the root stay writable for this call only (second condition); they do not overlap (third
-        // condition). The call names no other memory and no operation.
+        // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged
+        // (first condition of `# Safety`), `parts` at the root are writable and nobody else accesses them
+        // (second condition), and none of these overlap (third condition). `Collective::Gather` names no
+        // other memory and no operation.
         unsafe { self.run_raw(&Collective::Gather { mine, parts, root }) }
     }
 
-    /// Copies `parts[i]` of `root` into `mine` of rank `i`. The root may pass `None`: its own elements are in
-    /// place. Only the root uses `parts`. Collective.
+    /// Copies `parts[i]` of `root` into `mine` of rank `i`. The root may pass `None` as `mine` if its own
+    /// elements may stay in its entry of `parts`. Only the root uses `parts`. Collective.
     ///
     /// # Safety
     ///
@@ -59,13 +62,14 @@ impl Communicator {
         mine: Option<Part<'_>>,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, `parts` at the root stay readable (first condition of `# Safety`)
-        // and `mine` stays writable for this call only (second condition); they do not overlap (third
-        // condition). The call names no other memory and no operation.
+        // SAFETY: the caller guarantees that, until `run_raw` returns, `parts` at the root are readable and
+        // unchanged (first condition of `# Safety`), `mine` is writable and nobody else accesses it (second
+        // condition), and `mine` overlaps no part (third condition). `Collective::Scatter` names no other
+        // memory and no operation.
         unsafe { self.run_raw(&Collective::Scatter { parts, mine, root }) }
     }
 
-    /// Lists the steps of a gather. At the root, returns the steps that fill the parts.
+    /// Lists the steps of a gather. Returns the steps that fill the parts; only the root has such steps.
     pub(super) fn gather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

@@ -1,21 +1,21 @@
 //! Collective calls. Each call becomes a schedule of messages, and `schedule/` runs the schedule.
 //!
-//! `collective.rs` has the type [`Collective`], whose values describe calls, and the
-//! three ways to make a call: run, start, prepare. One file per operation lists the steps: `barrier.rs`,
-//! `broadcast.rs`, `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs` and
-//! `allreduce.rs`. `create.rs` derives communicators from communicators. `operator.rs` has the predefined
-//! operations on elements (`extended.rs` those on C's `long double`). `scope.rs` has the safe nonblocking
-//! forms.
+//! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a
+//! call: run, start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`,
+//! `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs` and `allreduce.rs`. `create.rs`
+//! derives communicators from communicators. `operator.rs` has the predefined operations on elements
+//! (`extended.rs` has the arithmetic of C's `long double`). `scope.rs` has the safe nonblocking forms.
 //!
-//! With `TYPEPACK_CHECK_TYPES=1`, a collective call compares types like any other message, including the
-//! types of the part that a rank sends to itself, and fails with [`ErrorKind::Type`](crate::ErrorKind). A
-//! rank that cannot forward data, for this or another reason, tells the ranks that wait for the data; their
-//! calls fail with [`ErrorKind::Other`](crate::ErrorKind).
+//! With `TYPEPACK_CHECK_TYPES=1`, a collective call compares the types of its messages, as every other
+//! message does. The comparison includes the part that a rank sends to itself. If the types differ, the
+//! call fails with [`ErrorKind::Type`](crate::ErrorKind). A rank that cannot forward data, for this or any
+//! other reason, tells the ranks that wait for the data; the calls of these ranks fail with
+//! [`ErrorKind::Other`](crate::ErrorKind).
 //!
 //! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
-//! carry the number of the call as their tag, so calls may overlap. Collective calls have a context of
-//! their own. A persistent operation gets its number when it is prepared; persistent operations have a
-//! second context. Every receive of a collective call names its source.
+//! have the number of the call as their tag, so calls may overlap. Collective calls use a context that the
+//! user's messages do not use. A persistent operation gets its number when it is prepared, and persistent
+//! operations use another context of their own. Every receive of a collective call names its source.
 
 mod allgather;
 mod allreduce;

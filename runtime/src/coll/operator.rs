@@ -1,8 +1,9 @@
 //! The predefined operations on elements of named types (MPI-5.0 section 6.9.2).
 //!
-//! `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Integers wrap. If
-//! one of two values is a NaN, minimum and maximum keep the value of the lower rank. Logical results are 0
-//! and 1. Elements need no alignment. The functions do not write the gaps of pair types.
+//! `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Integer sums and
+//! products wrap. If one of two values is a NaN, minimum and maximum return the value of the lower rank.
+//! Logical results are 0 and 1. Elements need no alignment. The functions do not write to the gaps inside
+//! the elements of pair types.
 
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
@@ -52,7 +53,8 @@ pub enum Operator {
     Minloc,
 }
 
-/// The kinds of types that the standard defines operations on, by their Rust counterparts.
+/// The kinds of types for which the standard defines operations. The variants are named after the matching
+/// Rust types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     I8,
@@ -90,8 +92,8 @@ enum Kind {
 pub enum NoCombiner {
     /// The standard does not define the operation on this type.
     Undefined,
-    /// The standard defines the operation, but this library has no arithmetic for the type: reals of 16 and
-    /// 128 bits.
+    /// The standard defines the operation, but this library has no arithmetic for the type. These types are
+    /// the reals of 16 and of 128 bits.
     Missing,
 }
 
@@ -114,7 +116,7 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
             signed(size)
         }
-        // The standard's table does not list CHAR, but every implementation accepts it.
+        // The standard does not list CHAR among these types, but every implementation accepts it.
         Named::CHAR => Kind::I8,
         Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
         Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
@@ -161,8 +163,8 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
 impl Operator {
     /// Returns the function that combines elements of a named type.
     ///
-    /// The function takes the address of displacement 0 of both vectors and the number of elements. The
-    /// elements follow each other at their extent; see [`Combine`](crate::Combine).
+    /// The function takes the address of displacement 0 of both vectors, and the number of elements. The
+    /// distance between two successive elements is the type's extent; see [`Combine`](crate::Combine).
     ///
     /// # Errors
     /// Returns [`NoCombiner`] if the standard does not define the operation on the type, or if this library
@@ -208,7 +210,7 @@ impl Operator {
     }
 }
 
-/// An operation on two values.
+/// An operation that combines two values.
 trait Apply<T> {
     fn apply(lower: T, upper: T) -> T;
 }
@@ -222,8 +224,8 @@ trait Apply<T> {
 unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: `i < count`, so both values are in the vectors that the caller guarantees (conditions of
-        // `# Safety`), and unaligned accesses need no alignment.
+        // SAFETY: `i < count`, so `lower[i]` and `upper[i]` lie in the vectors that the caller guarantees
+        // (both conditions of `# Safety`). Unaligned accesses need no alignment.
         unsafe {
             let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
             upper.add(i).write_unaligned(value);
@@ -251,7 +253,7 @@ trait Arithmetic: Copy {
     fn product(self, other: Self) -> Self;
 }
 
-/// Numbers with a truth value: 0 is false, all others are true.
+/// Numbers that have a truth value: 0 is false, and all other numbers are true.
 trait Truth: Copy {
     fn is_true(self) -> bool;
     fn of(truth: bool) -> Self;
@@ -300,7 +302,8 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. The wrapper gives reals their own arithmetic; integer arithmetic wraps.
+/// A real number. Integers need wrapping arithmetic and reals do not, so this wrapper gives reals an
+/// arithmetic of their own.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);
@@ -392,7 +395,7 @@ where
         .or_else(|| logical::<T>(operator))
 }
 
-/// A value and its index, with the layout that a C compiler gives to this struct.
+/// A value and its index, with the layout that a C compiler gives to a struct of these two members.
 #[repr(C)]
 struct Located<V, I> {
     value: V,
@@ -412,8 +415,9 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
 ) {
     let (lower, upper) = (lower.cast::<Located<V, I>>(), upper.cast::<Located<V, I>>());
     for i in 0..count {
-        // SAFETY: `i < count`, so both pairs are in the vectors that the caller guarantees (conditions of
-        // `# Safety`). Unaligned accesses to the members need no alignment and do not touch the gap.
+        // SAFETY: `i < count`, so both pairs lie in the vectors that the caller guarantees (both conditions
+        // of `# Safety`). The members are accessed one by one and unaligned, so the pairs need no alignment
+        // and the gap is not touched.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let (a, b) = (

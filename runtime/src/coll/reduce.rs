@@ -1,7 +1,7 @@
 //! Reduces to one rank along a binomial tree, in rank order.
 //!
-//! The tree's root is always rank 0, so that every partial result covers consecutive ranks and the operands
-//! stay in rank order. If the call has another root, rank 0 sends the result to that root.
+//! The root of the tree is always rank 0. So every partial result covers consecutive ranks, and the operands
+//! stay in rank order. If the call names another root, rank 0 sends the result to that root.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Plan, Result};
 
 impl Communicator {
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of
-    /// `root`. The root may pass `None` as `send`: its elements are at `recv`. Collective.
+    /// `root`. The root may pass `None` as `send` if its elements are already at `recv`. Collective.
     ///
     /// # Safety
     ///
@@ -37,9 +37,10 @@ impl Communicator {
         combine: &Combine,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv`
-        // of the root stay readable and writable for this call only; the two do not overlap, and `combine`
-        // fits these elements (the four conditions of `# Safety`, in this order).
+        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
+        // and unchanged, that the elements at `recv` of the root are readable and writable and nobody else
+        // accesses them, that the two do not overlap, and that `combine` fits these elements (the four
+        // conditions of `# Safety`, in this order).
         unsafe { self.run_raw(&Collective::Reduce { send, recv, plan, count, combine, root }) }
     }
 
@@ -66,8 +67,9 @@ impl Communicator {
             return Ok(());
         }
         steps.operation(combine);
-        // `mine` is the partial result, the lower operand; the steps only read it. The upper operand arrives
-        // from higher ranks in one of two scratch buffers, and the result replaces it.
+        // `mine` is this rank's partial result and the lower operand; the combining step only reads it. The
+        // upper operand comes from higher ranks and arrives in one of two scratch buffers. The combined
+        // result replaces it there.
         let (mut mine, mut made) = (own, None);
         let mut rooms = [None, None];
         let mut bit = 1;
@@ -83,7 +85,8 @@ impl Communicator {
                 let combined = steps.combine(mine.origin, room, &other)?;
                 steps.after(combined, received);
                 if let Some(made) = made {
-                    // Step `made` was the last to read the buffer that this receive overwrites.
+                    // Step `made` is the last step that reads the buffer which this receive overwrites, so
+                    // the receive waits for it.
                     steps.follow(received, made);
                     steps.after(combined, made);
                 }
@@ -102,7 +105,8 @@ impl Communicator {
         if root != 0 {
             let received = steps.receive(recv, self.peer(0)?)?;
             if let (Some(sent), None) = (sent, send) {
-                // This rank's elements are at `recv`, so they are sent before the result arrives there.
+                // This rank's elements are still at `recv`, so this rank must send them before the result
+                // may arrive there.
                 steps.follow(received, sent);
             }
         } else if mine.origin != recv.origin {

@@ -1,8 +1,8 @@
-//! Safe nonblocking collective calls. They belong to a scope, like nonblocking messages.
+//! Safe nonblocking collective calls. Each call belongs to a scope, as a nonblocking message does.
 //!
-//! A scope borrows the buffers for longer than it lives, and ends only after all its operations have ended.
-//! If the program panics in a scope, the scope detaches its pending operations from their buffers, and the
-//! ranks that depend on their data fail.
+//! A scope borrows the buffers for longer than the scope lives, and ends only after all its operations have
+//! ended. If the program panics in a scope, the scope detaches its pending operations from their buffers. The
+//! ranks that depend on the data of these operations then get an error.
 
 use super::Collective;
 use super::allreduce::{Op, Reducible, combiner};
@@ -20,7 +20,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the errors of [`Communicator::barrier`](crate::Communicator::barrier).
     #[doc(alias = "MPI_Ibarrier")]
     pub fn ibarrier(&'scope self) -> Result<Request<'scope>> {
-        // SAFETY: the call names no memory.
+        // SAFETY: `Collective::Barrier` names no memory, so there is nothing to keep valid.
         Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Barrier)? }))
     }
 

@@ -1,8 +1,8 @@
 //! Groups: ordered sets of ranks of the world (MPI-5.0 section 6.3).
 //!
-//! A communicator has a group (`comm/peers.rs`) and translates its ranks into ranks of the world, which are
-//! the only ranks that `endpoint/` knows. A program makes groups from groups, without communication.
-//! `coll/create.rs` makes communicators from groups.
+//! A communicator has a group, and uses it to translate its own ranks into ranks of the world
+//! (`comm/peers.rs`). `endpoint/` knows only ranks of the world. A program makes groups from other groups
+//! without communication. `coll/create.rs` makes communicators from groups.
 //!
 //! Invariant: a group contains a rank at most once, and `places` is the inverse of `ranks`.
 
@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// An ordered set of ranks of the world. Clones share one group.
+/// An ordered set of ranks of the world. All clones of a group share its tables.
 #[doc(alias = "MPI_Group")]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
@@ -21,7 +21,8 @@ pub struct Group {
 struct Members {
     /// World rank of each rank of the group.
     ranks: Vec<u32>,
-    /// For each world rank up to the highest one in the group: its rank in the group, or `ABSENT`.
+    /// For each world rank up to the highest one in the group: the rank in the group, or `ABSENT` if the
+    /// world rank is not a member.
     places: Vec<u32>,
 }
 
@@ -33,7 +34,7 @@ pub enum Comparison {
     /// The same members in the same order; for communicators, the same communicator.
     #[doc(alias = "MPI_IDENT")]
     Identical,
-    /// Different communicators of the same members in the same order.
+    /// Two different communicators that have the same members in the same order. Groups are never congruent.
     #[doc(alias = "MPI_CONGRUENT")]
     Congruent,
     /// The same members in another order.
@@ -49,9 +50,10 @@ pub enum Comparison {
 pub struct RankRange {
     /// The first rank.
     pub first: i64,
-    /// The bound of the range. The range contains this rank only if the stride reaches it.
+    /// The bound of the range. The range contains the rank `last` only if the steps from `first` reach it
+    /// exactly.
     pub last: i64,
-    /// The difference of successive ranks; negative or positive, not 0.
+    /// The difference between successive ranks. It may be negative or positive, but not 0.
     pub stride: i64,
 }
 
@@ -105,7 +107,7 @@ impl Group {
         self.members.ranks.get(rank).map(|&rank| rank as usize)
     }
 
-    /// Returns the group's rank of a world rank, or `None` if the world rank is not a member.
+    /// Returns the rank in this group of a world rank, or `None` if the world rank is not a member.
     #[doc(alias = "MPI_Group_rank")]
     #[inline]
     pub fn rank_of(&self, world: usize) -> Option<usize> {
@@ -113,7 +115,7 @@ impl Group {
         (place != ABSENT).then_some(place as usize)
     }
 
-    /// Returns the number in `other` of the process that is rank `rank` in this group, or `None` if `other`
+    /// Returns the rank in `other` of the process that has rank `rank` in this group, or `None` if `other`
     /// does not contain the process.
     ///
     /// # Errors
@@ -137,7 +139,7 @@ impl Group {
         self.members.ranks.iter().all(|&rank| other.rank_of(rank as usize).is_some())
     }
 
-    /// Returns the relation of the two groups; never `Congruent`.
+    /// Returns the relation of the two groups. The result is never `Congruent`.
     #[doc(alias = "MPI_Group_compare")]
     pub fn compare(&self, other: &Self) -> Comparison {
         if self == other {
@@ -174,7 +176,7 @@ impl Group {
         Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
     }
 
-    /// Returns the world ranks of these ranks of the group. The list may contain each rank only once.
+    /// Returns the world ranks of the given ranks of this group. The list must not contain a rank twice.
     fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
         let mut seen = vec![false; self.size()];
         let mut listed = Vec::new();
@@ -190,7 +192,7 @@ impl Group {
         Ok(listed)
     }
 
-    /// Returns the group of these ranks of this group, in this order.
+    /// Returns the group that consists of the given ranks of this group, in the given order.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if this group does not have one of the ranks, or if a rank appears twice.
@@ -199,7 +201,7 @@ impl Group {
         Ok(Self::of(self.listed(ranks.into_iter())?))
     }
 
-    /// Returns this group without these ranks.
+    /// Returns this group without the given ranks.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if this group does not have one of the ranks, or if a rank appears twice.
@@ -209,7 +211,7 @@ impl Group {
         Ok(self.difference(&without))
     }
 
-    /// Returns the group of the ranks in these ranges, like [`include`](Self::include).
+    /// Returns the group that consists of the ranks in the given ranges, like [`include`](Self::include).
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if this group does not have one of the ranks or if a rank appears twice, and
@@ -219,7 +221,7 @@ impl Group {
         self.include(self.ranks_of(ranges)?)
     }
 
-    /// Returns this group without the ranks in these ranges, like [`exclude`](Self::exclude).
+    /// Returns this group without the ranks in the given ranges, like [`exclude`](Self::exclude).
     ///
     /// # Errors
     /// Returns the errors of [`include_ranges`](Self::include_ranges).
@@ -228,8 +230,8 @@ impl Group {
         self.exclude(self.ranks_of(ranges)?)
     }
 
-    /// Lists the ranks of ranges. The function stops with an error at the first rank outside the group,
-    /// because a range may have billions of ranks.
+    /// Lists the ranks of ranges. A range may have billions of ranks, so the function stops with an error at
+    /// the first rank that is not in the group.
     fn ranks_of(&self, ranges: &[RankRange]) -> Result<Vec<i64>> {
         let mut ranks = Vec::new();
         for &RankRange { first, last, stride } in ranges {
@@ -300,7 +302,8 @@ mod tests {
         assert_eq!(a.exclude([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
         let zero = a.include_ranges(&[range(0, 1, 0)]).expect_err("stride 0");
         assert_eq!((zero.kind(), zero.argument()), (ErrorKind::Argument, "ranges"));
-        // A range that leaves the group costs neither memory nor time.
+        // A range that leaves the group must fail at once, without time or memory for the billions of ranks
+        // in it.
         let long = a.include_ranges(&[range(0, i64::MAX, 1)]).expect_err("outside");
         assert_eq!(long.kind(), ErrorKind::Rank);
     }

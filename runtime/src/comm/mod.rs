@@ -1,4 +1,4 @@
-//! Communicators: they check the arguments of a call, and then `endpoint/progress.rs` does the work.
+//! Communicators. They check the arguments of a call and then pass the call to `endpoint/progress.rs`.
 //!
 //! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
 //! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,
@@ -32,9 +32,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use typepack_engine::check_bounds;
 
-/// A group of ranks with its own message space.
+/// A group of ranks that can exchange messages. Messages of one communicator never match receives of another
+/// communicator.
 ///
-/// Clones share one communicator. Any thread may use it.
+/// All clones refer to the same communicator. Any thread may use them.
 #[doc(alias = "MPI_Comm")]
 #[derive(Clone)]
 pub struct Communicator {
@@ -43,12 +44,14 @@ pub struct Communicator {
 
 struct Shared {
     endpoint: Arc<Endpoint>,
-    /// The context of the user's messages. The contexts of the other spaces follow it.
+    /// The context of the user's messages. The next context numbers belong to the other message spaces of
+    /// this communicator.
     context: u64,
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
-    /// The number of collective calls and of prepared persistent operations so far. The messages of a call
-    /// have its number as their tag, because all ranks count alike.
+    /// The number of collective calls so far, and the number of persistent operations prepared so far. The
+    /// messages of a call have its number as their tag. All ranks make the same calls in the same order, so
+    /// their numbers agree.
     collectives: AtomicU32,
     persistent: AtomicU32,
 }
@@ -85,17 +88,17 @@ pub(crate) enum Space {
     User = 0,
     /// Collective calls.
     Collective = 1,
-    /// Calls among some of the ranks (`Communicator::create_group`). The user's tag distinguishes these
-    /// calls.
+    /// The messages of calls that only some of the ranks make (`Communicator::create_group`). The user's tag
+    /// distinguishes these calls.
     Part = 2,
-    /// Calls that make and free memory that the ranks share (`region/`).
+    /// The messages of calls that make and free memory that the ranks share (`region/`).
     Region = 3,
     /// Persistent collective operations.
     Persistent = 4,
 }
 
 impl Space {
-    /// The number of contexts of a communicator: a power of two, at least the number of spaces.
+    /// Number of contexts of a communicator. It is a power of two, and at least the number of spaces.
     const COUNT: u64 = 8;
 }
 
@@ -103,12 +106,13 @@ impl Communicator {
     /// Returns the communicator with this number and group, or `None` if this process is not in the group.
     pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64, group: Group) -> Option<Self> {
         let peers = Peers::within(group, endpoint.rank())?;
-        // A number has 60 bits: 12 bits for the rank that took it, 48 bits for that rank's counter.
+        // A communicator's number has 60 bits: 12 bits for the world rank of the rank that took the number,
+        // and 48 bits for the counter of that rank.
         let context = number * Space::COUNT;
         Some(Self { shared: Shared::new(endpoint, context, peers) })
     }
 
-    /// Returns the communicator of all ranks of the job, which has number 0.
+    /// Returns the communicator of all ranks of the job. Its number is 0.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
         let peers = Peers::world(endpoint.size(), endpoint.rank());
         Self { shared: Shared::new(endpoint, 0, peers) }
@@ -147,7 +151,8 @@ impl Communicator {
         self.shared.peers.local()
     }
 
-    /// Returns the relation of two communicators: identical, or the relation of their groups.
+    /// Returns the relation of two communicators: `Identical` for the same communicator, `Congruent` for
+    /// different communicators with equal groups, and otherwise the relation of their groups.
     #[doc(alias = "MPI_Comm_compare")]
     pub fn compare(&self, other: &Self) -> Comparison {
         if Arc::ptr_eq(&self.shared, &other.shared) {
@@ -161,8 +166,8 @@ impl Communicator {
 
     // ---- contexts and tags of collective calls ----
 
-    /// Returns the context and tag of the next collective call. Every call takes a tag, even a call that
-    /// fails before it starts anything, so that the ranks keep counting alike.
+    /// Returns the context and tag of the next collective call. Even a call that fails before it starts
+    /// anything takes a tag, so that all ranks keep the same count.
     #[inline]
     pub(crate) fn next_place(&self) -> Place {
         let number = self.shared.collectives.fetch_add(1, Ordering::Relaxed);
@@ -176,14 +181,15 @@ impl Communicator {
         Place { context: self.context(Space::Persistent), tag }
     }
 
-    /// Returns the context and tag of a call among some of the ranks, which agree on `tag`.
+    /// Returns the context and tag of a call that only some of the ranks make. These ranks have agreed on
+    /// `tag`.
     pub(crate) fn part_place(&self, tag: i32) -> Place {
         Place { context: self.context(Space::Part), tag }
     }
 
     // ---- translation between ranks of the communicator and ranks of the world ----
 
-    /// Returns the rank in the world of `rank`, a rank of this communicator.
+    /// Returns the world rank of `rank`, a rank of this communicator.
     #[inline]
     pub(crate) fn world_rank(
         &self,
@@ -194,7 +200,7 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// Translates a source, given as a rank of this communicator, into a rank of the world.
+    /// Translates a source from a rank of this communicator into a rank of the world.
     #[inline]
     pub(crate) fn slot(
         &self,
@@ -205,7 +211,7 @@ impl Communicator {
         self.shared.peers.slot(rank, argument, kind)
     }
 
-    /// Translates a source into the message engine's form.
+    /// Translates a source into the form that the message engine uses.
     #[inline]
     fn sender(&self, source: Source) -> Result<Sender> {
         self.shared.peers.sender(source)
@@ -217,7 +223,8 @@ impl Communicator {
         self.shared.peers.status(status)
     }
 
-    /// Translates the status of an operation that is already complete.
+    /// If an operation has already completed, translates its status like [`local`](Self::local). Returns a
+    /// pending operation unchanged.
     #[inline]
     pub(crate) fn local_start(&self, started: Operation) -> Result<Operation> {
         match started {
@@ -237,7 +244,7 @@ impl Communicator {
         self.shared.peers.check(rank, argument, kind)
     }
 
-    // ---- the one way to start an operation ----
+    // ---- the two functions through which every operation starts ----
 
     /// Starts a send of `layout` to rank `dest` in one of the message spaces.
     ///
@@ -255,8 +262,9 @@ impl Communicator {
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
         let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller keeps the memory of `layout` readable and unchanged until the send is complete
-        // or detached (condition of `# Safety`); `label.bytes` is the packed size of `layout`.
+        // SAFETY: the caller guarantees that the memory of `layout` stays readable and unchanged until the
+        // send is complete or detached (the condition of `# Safety`). `label.bytes` is the packed size of
+        // `layout`.
         let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
         self.local_start(started)
     }
@@ -277,8 +285,9 @@ impl Communicator {
         let source = self.sender(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(*layout, self.context(space), source, tag)?;
-        // SAFETY: the caller keeps the memory of `layout` writable, for this receive only, until the receive
-        // is complete or detached (condition of `# Safety`); `Posting::new` takes the capacity from the plan.
+        // SAFETY: the caller guarantees that, until the receive is complete or detached, the memory of
+        // `layout` is writable and nobody else accesses it (the condition of `# Safety`). `Posting::new`
+        // takes the capacity from the plan.
         let started = unsafe { self.shared.endpoint.receive(&posting)? };
         self.local_start(started)
     }
@@ -290,7 +299,7 @@ impl Communicator {
         }
     }
 
-    /// Returns the status of an operation if it is complete.
+    /// Returns the status of an operation if the operation is complete, and otherwise `None`.
     pub(crate) fn test(&self, id: u64) -> Result<Option<Status>> {
         self.shared.endpoint.test(id)?.map(|status| self.local(status)).transpose()
     }
@@ -299,15 +308,17 @@ impl Communicator {
 
     /// Sends `count` elements of `plan`'s type from `buf` to rank `dest`.
     ///
-    /// Returns when the program may change `buf` again. The message may not have been received by then.
+    /// Returns as soon as the program may change `buf` again. At that time the receiver may not have received
+    /// the message yet.
     ///
     /// # Errors
     /// - [`ErrorKind::Rank`] if `dest` is not a rank of the communicator.
     /// - [`ErrorKind::Tag`] if `tag` is negative.
-    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 64 bits.
+    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size does not fit in 64
+    ///   bits.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
-    /// With the first three errors, nothing is sent.
+    /// If the call returns one of the first three errors, it has sent nothing.
     #[doc(alias = "MPI_Send")]
     pub fn send<T: NoUninit>(
         &self,
@@ -320,8 +331,8 @@ impl Communicator {
         self.send_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Sends like [`send`](Self::send), with the type's displacement 0 at byte `origin` of the buffer. A
-    /// type with negative displacements needs an `origin` above 0.
+    /// Sends like [`send`](Self::send), but places the type's displacement 0 at byte `origin` of the buffer.
+    /// A type with negative displacements needs an `origin` above 0.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -337,7 +348,7 @@ impl Communicator {
     ) -> Result<()> {
         let layout = readable(buf, origin, plan, count, "buf")?;
         // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until `finish`
-        // returns; then the operation is complete or detached.
+        // returns. When `finish` returns, the operation is complete or detached.
         let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
         self.finish(started)?;
         Ok(())
@@ -347,10 +358,10 @@ impl Communicator {
     ///
     /// # Errors
     /// - The errors of [`send`](Self::send), for `source` instead of `dest`.
-    /// - [`ErrorKind::Truncated`] if the message is longer than the receive. The receive consumes the message
-    ///   and has written at most the bytes that fit.
+    /// - [`ErrorKind::Truncated`] if the message is longer than the receive. The receive then consumes the
+    ///   message, and writes no more bytes than fit in the elements.
     /// - [`ErrorKind::Type`] if types are checked (`TYPEPACK_CHECK_TYPES=1`) and the message's basic types
-    ///   differ from the receive's. The receive consumes the message and has written nothing.
+    ///   differ from the receive's. The receive then consumes the message and writes nothing.
     #[doc(alias = "MPI_Recv")]
     pub fn recv<T: NoUninit + AnyBitPattern>(
         &self,
@@ -363,7 +374,8 @@ impl Communicator {
         self.recv_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Receives like [`recv`](Self::recv), with the type's displacement 0 at byte `origin` of the buffer.
+    /// Receives like [`recv`](Self::recv), but places the type's displacement 0 at byte `origin` of the
+    /// buffer.
     ///
     /// # Errors
     /// Returns the errors of [`recv`](Self::recv).
@@ -383,13 +395,13 @@ impl Communicator {
         check_receive_tag(tag)?;
         let posting = Posting::new(layout, self.context(Space::User), source, tag)?;
         // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until
-        // `receive_now` returns; then the operation is complete or detached. `Posting::new` takes the
-        // capacity from the plan.
+        // `receive_now` returns. When `receive_now` returns, the operation is complete or detached.
+        // `Posting::new` takes the capacity from the plan.
         let status = unsafe { self.shared.endpoint.receive_now(&posting)? };
         self.local(status)
     }
 
-    /// Sends and receives at the same time; neither waits for the other.
+    /// Sends one message and receives another at the same time. Neither operation waits for the other.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send) and [`recv`](Self::recv).
@@ -433,7 +445,8 @@ impl Communicator {
         self.finish(receive)
     }
 
-    /// Waits for a message that a receive with these arguments would match. The message stays in its queue.
+    /// Waits for a message that a receive with these arguments would match, and returns its status. The
+    /// message stays in its queue.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Rank`] if `source` is not a rank of the communicator, [`ErrorKind::Tag`] if `tag`
@@ -446,7 +459,8 @@ impl Communicator {
         })
     }
 
-    /// Returns the message that a receive with these arguments would match now, or `None`.
+    /// Returns the status of the message that a receive with these arguments would match now, or `None` if no
+    /// such message has arrived.
     ///
     /// # Errors
     /// Returns the errors of [`probe`](Self::probe).
@@ -462,7 +476,8 @@ impl Communicator {
         found.map(|status| self.local(status)).transpose()
     }
 
-    /// Runs one turn of the progress engine. Long computations call this between other calls.
+    /// Runs one turn of the progress engine. A program should call this function now and then during long
+    /// computations, because messages move only while a call runs.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
@@ -472,7 +487,7 @@ impl Communicator {
 }
 
 pub(crate) fn check_tag(tag: i32) -> Result<()> {
-    // An upper bound needs no check, because TAG_UB is i32::MAX.
+    // The tag needs no check against an upper bound, because TAG_UB is i32::MAX.
     if tag >= 0 {
         return Ok(());
     }
@@ -486,7 +501,7 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// Checks that the slice holds `count` elements, and returns their layout for reading.
+/// Checks that the slice holds `count` elements. Returns the layout of these elements for reading.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -499,7 +514,7 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// Checks that the slice holds `count` elements, and returns their layout for writing.
+/// Checks that the slice holds `count` elements. Returns the layout of these elements for writing.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

@@ -1,11 +1,12 @@
-//! Translates between the ranks that the calls of a communicator use and ranks of the world.
+//! Translates between ranks of the world and the ranks that the calls of a communicator use.
 //!
 //! `mod.rs` calls this file for every destination, source, root and status. The modules below `comm/` know
-//! only ranks of the world. The calls of an intracommunicator name ranks of its own group. The calls of an
-//! intercommunicator name ranks of the remote group: this process is in the local group, and all its
-//! destinations and sources are in the remote group.
+//! only ranks of the world. The calls of an intracommunicator use the ranks of the communicator's only
+//! group. An intercommunicator has two groups: this process is in the local group, and all its
+//! destinations and sources are in the remote group. So the calls of an intercommunicator use ranks of the
+//! remote group.
 //!
-//! Invariant: this process is member `rank` of the local group.
+//! Invariant: this process has rank `rank` in the local group.
 
 use super::group::Group;
 use crate::message::label::{Sender, Slot};
@@ -18,30 +19,33 @@ pub(super) struct Peers {
     local: Group,
     /// This process's rank in the local group.
     rank: usize,
-    /// The remote group, if this is an intercommunicator: its calls use ranks of this group.
+    /// The remote group if this is an intercommunicator, whose calls use ranks of this group; `None` if
+    /// this is an intracommunicator.
     remote: Option<Group>,
 }
 
 impl Peers {
-    /// Returns the peers of the world: `size` ranks, of which this process is `rank`.
+    /// Returns the peers of the communicator of all `size` ranks of the world. This process is rank
+    /// `rank`.
     pub(super) fn world(size: usize, rank: usize) -> Self {
         debug_assert!(rank < size);
         Self { local: Group::world(size), rank, remote: None }
     }
 
-    /// Returns the peers of a communicator that contains only this process, rank `world` of the world.
+    /// Returns the peers of a communicator that contains only this process, which is rank `world` of the
+    /// world.
     pub(super) fn single(world: usize) -> Self {
         Self { local: Group::single(world), rank: 0, remote: None }
     }
 
-    /// Returns the peers of an intracommunicator, or `None` if this process, rank `world` of the world, is
+    /// Returns the peers of an intracommunicator, or `None` if this process (rank `world` of the world) is
     /// not in the group.
     pub(super) fn within(local: Group, world: usize) -> Option<Self> {
         let rank = local.rank_of(world)?;
         Some(Self { local, rank, remote: None })
     }
 
-    /// Returns the peers of an intercommunicator, or `None` if this process, rank `world` of the world, is
+    /// Returns the peers of an intercommunicator, or `None` if this process (rank `world` of the world) is
     /// not in `local`. The two groups have no common member.
     #[cfg_attr(
         not(test),
@@ -64,13 +68,13 @@ impl Peers {
     }
 
     /// Returns the group whose ranks the calls of the communicator use: the remote group if there is one,
-    /// else the local group.
+    /// and otherwise the local group.
     #[inline]
     fn named(&self) -> &Group {
         self.remote.as_ref().unwrap_or(&self.local)
     }
 
-    /// Returns the world rank of `rank`, a rank that was passed to a call.
+    /// Returns the world rank of `rank`, the rank that the program passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group has no such rank.
@@ -87,7 +91,7 @@ impl Peers {
         }
     }
 
-    /// Returns the slot of `rank`, a rank that was passed to a call.
+    /// Returns the slot of `rank`, the rank that the program passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group has no such rank.
@@ -101,7 +105,7 @@ impl Peers {
         Ok(slot_of(self.world_rank(rank, argument, kind)?))
     }
 
-    /// Translates a source that was passed to a call into the message engine's form.
+    /// Translates the source that the program passed to a call into the form that the message engine uses.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if the group has no such rank.
@@ -142,13 +146,13 @@ impl Peers {
     }
 }
 
-/// Returns the slot of a rank of the world. Slot and rank have the same number.
+/// Returns the slot of a rank of the world. The slot has the same number as the rank.
 #[inline]
 pub(super) fn slot_of(world: usize) -> Slot {
     Slot::new(world)
 }
 
-/// Translates a source, given as a rank of the world, into the message engine's form.
+/// Translates a source from a rank of the world into the form that the message engine uses.
 #[inline]
 pub(super) fn sender_of(source: Source) -> Sender {
     match source {
@@ -157,8 +161,8 @@ pub(super) fn sender_of(source: Source) -> Sender {
     }
 }
 
-/// Returns the error for a message in a context of this communicator from a rank outside the group. Such a
-/// message exists only if a faulty program writes to the segment.
+/// Returns the error for a message that came in a context of this communicator, but from a rank outside
+/// its group. Such a message exists only if a faulty program has written to the segment.
 #[cold]
 fn stranger(world: usize) -> Error {
     let detail =
@@ -170,7 +174,8 @@ fn stranger(world: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// Returns a local group of the world ranks 4, 1 and 2, and a remote group of the world ranks 7 and 0.
+    /// Returns the peers of an intercommunicator: the local group has the world ranks 4, 1 and 2, and the
+    /// remote group has the world ranks 7 and 0.
     fn groups() -> (Group, Group) {
         let world = Group::world(8);
         let include =
@@ -204,16 +209,17 @@ mod tests {
         assert!(Peers::between(local.clone(), remote.clone(), 7).is_none());
         let here = Peers::between(local.clone(), remote.clone(), 2).expect("a member");
         let there = Peers::between(remote, local, 0).expect("a member");
-        // `rank()` is a rank of the local group; calls use ranks of the remote group.
+        // `rank()` returns a rank of the local group, but the calls use ranks of the remote group.
         assert_eq!((here.rank(), here.local().size(), there.rank()), (2, 3, 1));
         assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
         assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
         assert_eq!(here.sender(Source::Rank(1)), Ok(Sender::Slot(Slot::new(0))));
-        // A message from rank 2 of the local group to rank 1 of the remote group has source 2 there.
+        // Rank 2 of the local group sends a message to rank 1 of the remote group. That rank must see
+        // source 2.
         assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));
         assert_eq!(there.status(status(2)).expect("a peer").source, 2);
-        // A message from this rank's own group is an error.
+        // A message from a member of this rank's own group must be an error.
         assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
         assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
         let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");

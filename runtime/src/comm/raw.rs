@@ -1,4 +1,4 @@
-//! Nonblocking operations on raw memory, which the caller keeps valid.
+//! Nonblocking operations on raw memory. The caller must keep the memory valid until the operation has ended.
 //!
 //! The halo exchange and the C library (`capi/`) use [`Messages`]; safe programs use `scope.rs`.
 //! `endpoint/progress.rs` completes the operations.
@@ -14,11 +14,11 @@ use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
 
-/// The messages of one context of this process, without checks of arguments.
+/// Starts and completes the messages of this process in one context. The calls do not check their arguments.
 ///
 /// Ranks are ranks of the world. The caller keeps the memory of an operation valid until the operation has
-/// ended. The value keeps the queues of its context alive, and an operation keeps its plan alive. If the
-/// caller drops an [`Operation`], the operation continues and its memory stays in use.
+/// ended. A `Messages` value keeps the queues of its context alive, and an operation keeps its plan alive. If
+/// the caller drops an [`Operation`], the operation continues and its memory stays in use.
 #[derive(Clone, Debug)]
 pub struct Messages {
     endpoint: Arc<Endpoint>,
@@ -30,21 +30,21 @@ pub struct Messages {
 /// The mode of a send of [`Messages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {
-    /// The send is complete when the caller may change the memory.
+    /// The send is complete as soon as the caller may change the memory.
     Standard,
-    /// The send is complete when a receive has matched, even for a short message.
+    /// The send is complete only when a receive has matched the message, even if the message is short.
     #[doc(alias = "MPI_Ssend")]
     Synchronous,
     /// The caller may change the memory when the call returns. The library copies data that it cannot send at
     /// once.
     Copied,
-    /// Like `Copied`, but the copy is at this address. The caller provides space there for the packed bytes
-    /// until the send is complete.
+    /// Like `Copied`, but the library stores the copy at this address. Until the send is complete, the caller
+    /// provides space for the packed bytes there.
     #[doc(alias = "MPI_Bsend")]
     Lent(*mut u8),
 }
 
-/// A message that a matched probe has taken out of the queue, so that no other receive gets it.
+/// A message that a matched probe has taken out of the queue. No other receive can get this message.
 #[doc(alias = "MPI_Message")]
 #[derive(Debug)]
 pub struct Matched(Taken);
@@ -57,7 +57,8 @@ impl Matched {
 }
 
 impl Communicator {
-    /// Returns the messages of this communicator.
+    /// Returns a [`Messages`] value for the user's messages of this communicator. The calls of `Messages` do
+    /// not check their arguments.
     pub fn messages(&self) -> Messages {
         Messages {
             endpoint: self.endpoint().clone(),
@@ -77,14 +78,16 @@ impl Messages {
     ///
     /// # Safety
     ///
-    /// - The elements are readable. In the modes `Standard` and `Synchronous` they stay readable and
-    ///   unchanged until the operation has ended.
-    /// - Lent memory has space for the packed bytes. Nobody else accesses it until the operation has ended.
+    /// - The elements are readable when the call starts. In the modes `Standard` and `Synchronous` they stay
+    ///   readable and unchanged until the operation has ended.
+    /// - Memory that the mode lends has space for the packed bytes, and nobody else accesses this memory
+    ///   until the operation has ended.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Engine` if the packed size exceeds 64 bits, `ErrorKind::NoMemory` if memory runs
-    /// out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has started.
+    /// Returns `ErrorKind::Engine` if the packed size does not fit in 64 bits, `ErrorKind::NoMemory` if
+    /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has
+    /// started.
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -103,9 +106,9 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller keeps the elements, or lent memory, valid as `mode` needs, and passes a rank of
-        // the world and a tag that is not negative (three conditions of `# Safety`); `bytes` is the packed
-        // size.
+        // SAFETY: the caller guarantees that the elements, and memory that `mode` lends, stay valid as `mode`
+        // requires, and that `dest` is a rank of the world and `tag` is not negative (the three conditions of
+        // `# Safety`). `bytes` is the packed size of the elements.
         unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
     }
 
@@ -119,10 +122,11 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the operation has ended, the elements are writable and nobody else accesses them.
-    /// - `source` is any source or a rank of the world; `tag` is any tag or not negative.
+    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
+    ///   negative.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, also
+    /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, the call also
     /// returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if
     /// types are checked and differ.
     pub unsafe fn receive(
@@ -134,9 +138,9 @@ impl Messages {
         tag: Tag,
     ) -> Result<Operation> {
         let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
-        // SAFETY: the caller keeps the elements writable, for this receive only, until the operation has
-        // ended, and passes a rank of the world and a valid tag (two conditions of `# Safety`); `posting`
-        // takes the capacity from the plan.
+        // SAFETY: the caller guarantees that, until the operation has ended, the elements are writable and
+        // nobody else accesses them, and that the source is a rank of the world and the tag is valid (both
+        // conditions of `# Safety`). `posting` takes the capacity from the plan.
         unsafe { self.endpoint.receive(&posting) }
     }
 
@@ -145,7 +149,8 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the call returns, the elements are writable and nobody else accesses them.
-    /// - `source` is any source or a rank of the world; `tag` is any tag or not negative.
+    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
+    ///   negative.
     ///
     /// # Errors
     /// Returns the errors of [`receive`](Self::receive).
@@ -158,13 +163,13 @@ impl Messages {
         tag: Tag,
     ) -> Result<Status> {
         let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
-        // SAFETY: the caller keeps the elements writable, for this receive only, until the call returns, and
-        // passes a rank of the world and a valid tag (two conditions of `# Safety`); `posting` takes the
-        // capacity from the plan.
+        // SAFETY: the caller guarantees that, until this call returns, the elements are writable and nobody
+        // else accesses them, and that the source is a rank of the world and the tag is valid (both
+        // conditions of `# Safety`). `posting` takes the capacity from the plan.
         unsafe { self.endpoint.receive_now(&posting) }
     }
 
-    /// Starts the receive of a message that a matched probe has taken.
+    /// Starts the receive of a message that a matched probe has taken out of the queue.
     ///
     /// # Safety
     ///
@@ -181,13 +186,14 @@ impl Messages {
     ) -> Result<Operation> {
         let layout = LayoutRef { origin, plan, count };
         let capacity = plan.packed_bytes(count)?;
-        // SAFETY: the caller keeps the elements writable, for this receive only, until the operation has
-        // ended (condition of `# Safety`); `capacity` is their packed size.
+        // SAFETY: the caller guarantees that, until the operation has ended, the elements are writable and
+        // nobody else accesses them (the condition of `# Safety`). `capacity` is the packed size of the
+        // elements.
         unsafe { self.endpoint.receive_taken(&layout, capacity, message.0) }
     }
 
-    /// Returns the status of the message that a receive would match now, or `None`. With `wait`, waits for a
-    /// message.
+    /// Returns the status of the message that a receive would match now, or `None` if no such message has
+    /// arrived. If `wait` is true, the call waits for such a message.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -195,8 +201,8 @@ impl Messages {
         self.endpoint.probe(self.context, sender_of(source), tag, wait)
     }
 
-    /// Removes the message that a receive would match now from the queue and returns it, or returns `None`.
-    /// With `wait`, waits for a message.
+    /// Takes the message that a receive would match now out of the queue. Returns the message, or `None` if
+    /// no such message has arrived. If `wait` is true, the call waits for such a message.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -205,8 +211,8 @@ impl Messages {
         Ok(self.endpoint.take(self.context, sender_of(source), tag, wait)?.map(Matched))
     }
 
-    /// Waits until `look` returns an answer. `look` is called often, under the lock of all communication, so
-    /// it must be short and must not communicate.
+    /// Waits until `look` returns an answer. The library calls `look` often, and under the lock of all
+    /// communication. So `look` must be short and must not communicate.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations continue; the
@@ -223,7 +229,8 @@ impl Messages {
         self.endpoint.glance(|engine| look(&mut Ongoing(engine)))
     }
 
-    /// Changes operations without making progress. Threads in [`wait_until`](Self::wait_until) look again.
+    /// Calls a function that changes operations, without making progress. Threads in
+    /// [`wait_until`](Self::wait_until) then call their `look` again.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` if this process has left the job.
@@ -231,8 +238,8 @@ impl Messages {
         self.endpoint.change(|engine| change(&mut Ongoing(engine)))
     }
 
-    /// Waits for one operation. When the call returns, with or without an error, the library no longer uses
-    /// the operation's memory.
+    /// Waits for one operation. When the call returns, even with an error, the library no longer uses the
+    /// operation's memory.
     ///
     /// # Errors
     /// Returns the error of the operation, or `ErrorKind::ProcAborted` if a rank has died.
@@ -243,10 +250,12 @@ impl Messages {
         }
     }
 
-    /// Waits for all `operations`, empties the vector, and returns the statuses in order.
+    /// Waits for all `operations` and empties the vector. Returns the statuses in the order of the
+    /// operations.
     ///
     /// # Errors
-    /// Returns the first error of an operation. Even after an error, all operations have ended.
+    /// Returns the first error that an operation has returned. Even after an error, all operations have
+    /// ended.
     #[doc(alias = "MPI_Waitall")]
     pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(operations.len());
@@ -260,8 +269,9 @@ impl Messages {
         failed.map_or(Ok(statuses), Err)
     }
 
-    /// Detaches an operation from its memory without waiting for the operation. The library completes a send
-    /// from a copy. It cancels a receive or, if a message has matched, discards the message.
+    /// Detaches an operation from its memory without waiting for the operation. If the operation is a send,
+    /// the library completes it from a copy. If it is a receive, the library cancels it, or discards the
+    /// message if one has already matched.
     pub fn abandon(&self, operation: Operation) {
         if let Operation::Pending(id) = operation {
             self.endpoint.detach(id);
@@ -276,37 +286,39 @@ impl Messages {
         self.endpoint.progress()
     }
 
-    /// Makes the threads in [`wait_until`](Self::wait_until) look again, because an event that is not a
-    /// message has happened.
+    /// Makes the threads in [`wait_until`](Self::wait_until) call their `look` again. The caller uses this
+    /// function after an event that is not a message.
     pub fn nudge(&self) {
         self.endpoint.nudge();
     }
 }
 
-/// The pending operations. While this value exists, its thread holds the lock, so no other thread changes
-/// the operations.
+/// The pending operations. The thread that holds this value also holds the lock, so no other thread changes
+/// the operations meanwhile.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 
 impl Ongoing<'_> {
-    /// Returns the result of an operation if it is complete. The result can be fetched once.
+    /// Returns the result of an operation if the operation is complete. The caller can get each result only
+    /// once.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         self.0.requests().fetch(id)
     }
 
-    /// Returns whether an operation is complete. An operation whose result was fetched is complete.
+    /// Returns whether an operation is complete. The answer stays true after the caller has fetched the
+    /// result.
     pub fn is_complete(&mut self, id: u64) -> bool {
         self.0.requests().is_complete(id)
     }
 
-    /// Cancels a receive that no message has matched, and frees its number. Returns false if a message has
-    /// matched.
+    /// Cancels a receive that no message has matched, and frees the number of the operation. Returns false if
+    /// a message has already matched.
     #[doc(alias = "MPI_Cancel")]
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
     }
 
-    /// Discards the future result of an operation. The operation continues, and its memory stays in use.
+    /// Discards the result that an operation will have. The operation continues, and its memory stays in use.
     #[doc(alias = "MPI_Request_free")]
     pub fn forget(&mut self, id: u64) {
         if !self.0.requests().is_owned(id) {

@@ -1,10 +1,10 @@
 //! Safe nonblocking operations: a scope ends only after its operations have ended.
 //!
-//! Scopes work like `std::thread::scope`. The buffers are borrowed for longer than the scope (`'env`), and
-//! leaving the scope completes all operations that were started in it. The scope has its own list of
-//! operations, so a leaked [`Request`] does no harm. If the program panics in the scope, the scope detaches
-//! the operations from their buffers (`endpoint/engine.rs`, `detach`), because a message that they wait for
-//! may never arrive.
+//! Scopes work like `std::thread::scope`. A scope borrows the buffers for `'env`, which is longer than the
+//! life of the scope. The end of the scope completes all operations that were started in it. The scope keeps
+//! its own list of operations, so a leaked [`Request`] does no harm. If the program panics in the scope, the
+//! scope detaches the operations from their buffers (`endpoint/engine/detach.rs`) and does not wait for them,
+//! because the message that an operation waits for may never arrive.
 
 use super::{Communicator, Space, readable, writable};
 use crate::message::{Operation, Source, Status, Tag};
@@ -19,14 +19,14 @@ pub struct Scope<'scope, 'env: 'scope> {
     comm: Communicator,
     space: Space,
     pending: Mutex<Vec<u64>>,
-    // Both lifetimes are invariant, like in `std::thread::Scope`, so the compiler neither shortens nor
-    // extends them.
+    // These fields make both lifetimes invariant, as in `std::thread::Scope`, so the compiler neither
+    // shortens nor extends them.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// A nonblocking operation of a [`Scope`]. If the program drops a request, the end of the scope waits for the
-/// operation.
+/// A nonblocking operation of a [`Scope`]. If the program drops a request, the operation continues, and the
+/// end of the scope waits for it.
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
 pub struct Request<'scope> {
@@ -53,17 +53,18 @@ impl Communicator {
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
-    /// If `f` returns an error, the scope still waits for the operations that `f` has started. It waits
-    /// forever for a receive whose message never arrives, like `std::thread::scope` for a thread that never
-    /// ends. So a program should do the steps that can fail without a message (checks of arguments, commits)
-    /// before the first operation.
+    /// If `f` returns an error, the scope still waits for the operations that `f` has started. If the message
+    /// of a receive never arrives, the scope waits forever, as `std::thread::scope` does for a thread that
+    /// never ends. So a program should first do the steps that can fail without a message (checks of
+    /// arguments, commits), and start the first operation after that.
     ///
     /// # Errors
-    /// Returns the first error of an operation that `f` left to the scope. Even after an error, all
-    /// operations have ended.
+    /// Returns the first error among the operations that `f` has started and has not waited for. Even after
+    /// an error, all operations have ended.
     ///
     /// # Panics
-    /// Panics if `f` panics. The library then completes the sends from copies and cancels the receives.
+    /// Panics if `f` panics. In this case the library completes the sends from copies and cancels the
+    /// receives.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
@@ -84,7 +85,7 @@ impl Communicator {
             scope: PhantomData,
             env: PhantomData,
         };
-        // `end` is dropped last, even if `f` panics.
+        // Rust drops `end` last, even if `f` panics.
         let end = End { comm: &scope.comm, pending: &scope.pending };
         let result = f(&scope);
         end.wait()?;
@@ -92,7 +93,8 @@ impl Communicator {
     }
 }
 
-/// Ends a scope: `wait` completes its operations, and a drop without `wait` (a panic) detaches them.
+/// Ends a scope. `wait` completes the scope's operations. If the value is dropped without a call of `wait`,
+/// because the program panics, the drop detaches the operations.
 struct End<'a> {
     comm: &'a Communicator,
     pending: &'a Mutex<Vec<u64>>,
@@ -100,19 +102,21 @@ struct End<'a> {
 
 impl End<'_> {
     fn list(&self) -> MutexGuard<'_, Vec<u64>> {
-        // The list is consistent even after a panic, because each change of the list is one step.
+        // A panic of another thread that held this lock does no harm: each change of the list is a single
+        // step, so the list is always consistent.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes one operation from the list and returns it. If the wait for this operation panics, the other
-    /// operations are still in the list.
+    /// operations are still in the list and can be detached.
     fn next(&self) -> Option<u64> {
         self.list().pop()
     }
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
-        // `next` takes from the end, so this order is the order in which the operations were started.
+        // `next` takes operations from the end of the list. The reversed list gives them in the order in
+        // which they were started.
         self.list().reverse();
         while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {
@@ -154,7 +158,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a send; see [`Communicator::send`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. After an error no operation has started.
+    /// Returns the errors of [`Communicator::send`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
     pub fn isend<T: NoUninit>(
         &'scope self,
@@ -167,10 +171,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.isend_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Starts a send with the type's displacement 0 at byte `origin` of the buffer.
+    /// Starts a send like [`isend`](Self::isend), but places the type's displacement 0 at byte `origin` of
+    /// the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. After an error no operation has started.
+    /// Returns the errors of [`Communicator::send`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
     pub fn isend_at<T: NoUninit>(
         &'scope self,
@@ -191,7 +196,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a receive; see [`Communicator::recv`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. After an error no operation has started.
+    /// Returns the errors of [`Communicator::recv`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -204,10 +209,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.irecv_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Starts a receive with the type's displacement 0 at byte `origin` of the buffer.
+    /// Starts a receive like [`irecv`](Self::irecv), but places the type's displacement 0 at byte `origin` of
+    /// the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. After an error no operation has started.
+    /// Returns the errors of [`Communicator::recv`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv_at<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -236,7 +242,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         match request.started {
             Operation::Done(status) => Ok(status),
             Operation::Pending(id) => {
-                // The list keeps the operation until the wait is over, so that a panic in the wait still
+                // The list keeps the operation until the wait is over. So if the wait panics, the scope still
                 // detaches the operation.
                 let result = self.comm.finish(request.started);
                 self.forget(id);
@@ -265,11 +271,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         failed.map_or(Ok(statuses), Err)
     }
 
-    /// Returns the status of an operation if it is complete, else `None`. After the operation is complete,
-    /// every call returns its status.
+    /// Returns the status of an operation if it is complete, and otherwise `None`. Once the operation is
+    /// complete, every later call returns the same status.
     ///
     /// # Errors
-    /// Returns the errors of [`wait`](Self::wait). After an error the operation has ended.
+    /// Returns the errors of [`wait`](Self::wait). If the call returns an error, the operation has ended.
     #[doc(alias = "MPI_Test")]
     pub fn test(&'scope self, request: &mut Request<'scope>) -> Result<Option<Status>> {
         let Operation::Pending(id) = request.started else {

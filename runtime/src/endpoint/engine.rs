@@ -1,14 +1,14 @@
-//! All message state of this process, and the rules by which messages match receives.
+//! All message state of this process, and the functions that start its operations.
 //!
-//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and makes its turns; `comm/` starts sends
-//! and receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
-//! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), and at no other time.
-//! `matching.rs` decides every match, with one exception: a blocking receive that finds its message at the
-//! head of the ring, with both queues empty, takes the message without a queue (`engine/receive.rs`,
-//! `glance`).
+//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and calls its turns. `comm/` checks the
+//! arguments of sends and receives and starts them here. The bytes go through `transport/peer.rs`. A
+//! receive is matched either when it is posted (`receive`) or when a message arrives (`incoming.rs`), and
+//! at no other time. `matching.rs` finds every match, with one exception: a blocking receive that finds its
+//! message at the head of the ring, with both queues empty, takes the message without a queue
+//! (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
-//! data to private memory, and other data stays with its sender). Nothing here waits.
+//! data to private memory, and other data stays with its sender). No function here waits.
 
 mod detach;
 mod incoming;
@@ -43,9 +43,10 @@ const ENVELOPES_PER_TURN: usize = 32;
 /// The mode of a send.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
-    /// The send completes only when a receive has matched the message.
+    /// True if the send may complete only after a receive has matched the message.
     pub synchronous: bool,
-    /// The owner of the data until the send completes.
+    /// The memory that holds the data until the send completes: the caller's memory, a copy, or lent
+    /// memory.
     pub backing: Backing,
 }
 
@@ -59,14 +60,14 @@ impl How {
 pub struct MessageEngine {
     fabric: Fabric,
     terms: Terms,
-    /// Whether the engine compares the types of messages and receives.
+    /// True if the engine compares the types of messages and receives.
     check_types: bool,
-    /// The peers by slot: the ranks of the world, and the processes that joined later and have been
-    /// contacted.
+    /// One peer per slot: for the ranks of the world, and for processes that joined later and with which
+    /// this rank has had contact.
     peers: Vec<Peer>,
     /// The rank to which this rank wrote last.
     latest: usize,
-    /// There may be cache lines to fetch for the next message to `latest`.
+    /// True if there may be cache lines to fetch for the next message to `latest`.
     preparing: bool,
     readable: Vec<usize>,
     connects: u32,
@@ -74,17 +75,17 @@ pub struct MessageEngine {
     requests: Requests,
     stage: Stage,
     traffic: Traffic,
-    /// A queue or stream of a peer may have work.
+    /// True if a queue or a stream of a peer may have work.
     busy: bool,
-    /// The calling thread waits for the operation that it starts.
+    /// True if the thread that starts an operation then waits for it.
     patient: bool,
-    /// Number of messages of this rank to itself that found no posted receive. Another thread may probe for
-    /// such a message.
+    /// Number of messages that this rank has sent to itself and that found no posted receive. Another
+    /// thread may probe for such a message.
     kept: u64,
 }
 
 impl MessageEngine {
-    /// Creates an engine without messages. `eager_limit` is at most `EAGER_MAX`.
+    /// Creates an engine without messages. The caller passes an `eager_limit` of at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let size = fabric.size();
         let peers = (0..size).map(|rank| Peer::new(&fabric, rank)).collect();
@@ -107,18 +108,18 @@ impl MessageEngine {
         }
     }
 
-    /// Sets whether the calling thread waits for the operations that it starts from now on (`patient`), or
-    /// goes on to other work.
+    /// Tells the engine whether the calling thread waits for the operations that it starts from now on
+    /// (`patient`), or goes on to other work.
     pub fn set_patient(&mut self, patient: bool) {
         self.patient = patient;
     }
 
-    /// Forces the protocol of long messages.
+    /// Makes the engine use the protocol `forced` for long messages from now on.
     pub fn force(&mut self, forced: Forced) {
         self.terms.forced = forced;
     }
 
-    /// Lets the engine compare the types of messages and receives from now on.
+    /// Makes the engine compare the types of messages and receives from now on.
     pub fn check_types(&mut self) {
         self.check_types = true;
     }
@@ -139,29 +140,30 @@ impl MessageEngine {
         &self.requests
     }
 
-    /// Counts events that a waiting thread may wait for and for which no other rank rings: completed
-    /// requests, and messages of this rank to itself.
+    /// Returns a count of the events for which a thread may wait although no other rank rings for them:
+    /// completed requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {
         self.requests.completions() + self.kept
     }
 
-    /// Returns whether no operation of this rank is in flight. A turn could then only copy messages from
-    /// the rings to private memory, which costs one copy more than leaving them in the rings.
+    /// Returns whether no operation of this rank is in flight. If so, a turn could only copy messages from
+    /// the rings to private memory, and this costs one copy more than leaving them in the rings.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.requests.in_flight() == 0 && !self.busy
     }
 
-    /// Returns whether no other rank waits for this one: this rank has written all that it has to write,
-    /// and all data for which it sent a CTS has arrived (even for a receive that was detached, because its
-    /// sender is still sending). A message of this rank to itself does not count, because no thread is left
-    /// that could receive it.
+    /// Returns whether no other rank waits for this rank. Then this rank has written everything that it has
+    /// to write, and all data for which it has sent a CTS has arrived. (This includes data for detached
+    /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
+    /// not count, because no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight_but_to(self.fabric.rank()) == 0
             && !self.peers.iter().any(Peer::has_work)
     }
 
-    /// Drops a context that no communicator uses any more, unless one of its queues has an entry.
+    /// Drops the queues of a context that no communicator uses any more. Does nothing if one of the queues
+    /// has an entry.
     pub fn close_context(&mut self, context: u64) {
         self.matching.close(context);
     }
@@ -172,8 +174,8 @@ impl MessageEngine {
         self.matching.contexts()
     }
 
-    /// Makes a peer for each slot up to `slot` that has no peer yet: the slot's process may have joined
-    /// later.
+    /// Makes a peer for each slot up to `slot` that does not have one yet. The process in such a slot has
+    /// joined later.
     #[inline]
     fn meet(&mut self, slot: usize) {
         while slot >= self.peers.len() {
@@ -196,9 +198,9 @@ impl MessageEngine {
         (&mut self.peers[rank], work)
     }
 
-    /// Calls a protocol step of the peer `rank`. The peer may keep work for later turns, for example an
-    /// envelope that finds the ring full: every call that may queue work goes through this function, so
-    /// that the engine overlooks no such work.
+    /// Calls a protocol step of the peer `rank`. The step may leave work for later turns, for example an
+    /// envelope for which the ring has no room. So every call that may leave work must go through this
+    /// function; otherwise the engine would overlook the work.
     fn with_peer<T>(
         &mut self,
         rank: usize,
@@ -213,16 +215,16 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label states the
-    /// types of the bytes; `OF_LAYOUT` stands for the types of the layout.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label has the check
+    /// bits of the types; `OF_LAYOUT` means the types of the layout.
     ///
     /// # Safety
     ///
     /// - The layout's memory is readable. With [`Backing::Caller`] it stays readable and unchanged until
     ///   the send is complete or detached.
     /// - `label.bytes` is the packed size of the layout's elements.
-    /// - Lent memory holds `label.bytes` bytes, and no one else uses it until the send is complete or
-    ///   detached.
+    /// - Memory that the backing lends has room for `label.bytes` bytes, and nobody else uses it until the
+    ///   send is complete or detached.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the
@@ -245,8 +247,8 @@ impl MessageEngine {
         self.traffic.bytes += label.bytes;
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         if dest.index() == self.fabric.rank() {
-            // SAFETY: `layout`, `label.bytes` and lent memory meet the three conditions of `# Safety`,
-            // which are also those of `send_self`.
+            // SAFETY: the caller guarantees the three conditions of `# Safety` for `layout`, `label.bytes`
+            // and lent memory. `send_self` has the same conditions.
             return unsafe { self.send_self(layout, label, status, how) };
         }
         self.meet(dest.index());
@@ -257,8 +259,9 @@ impl MessageEngine {
             let stage = &mut self.stage;
             let staged =
                 label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);
-            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). `to` and the
-            // stage have room for `label.bytes` bytes, and no user layout overlaps them.
+            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). Both the
+            // address that the protocol passes and the stage have room for `label.bytes` bytes, and no user
+            // layout overlaps them.
             let pack = |to| unsafe {
                 let pack = |to| layout.pack(0..label.bytes, to);
                 if staged { stage.pack(label.bytes as usize, to, pack) } else { pack(to) }
@@ -268,8 +271,9 @@ impl MessageEngine {
                 return Ok(Operation::Done(status));
             }
         }
-        // SAFETY: `Supply::new` asks that the layout is readable, that `label.bytes` is its packed size,
-        // and that lent memory is free: the three conditions of `# Safety`.
+        // SAFETY: the caller guarantees that the layout is readable, that `label.bytes` is its packed size,
+        // and that lent memory is free (the three conditions of `# Safety`). `Supply::new` requires no
+        // more.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
         let id =
@@ -278,8 +282,9 @@ impl MessageEngine {
         self.pending_unless(sent, id)
     }
 
-    /// Returns a pending operation if `result` is a success. Otherwise detaches the operation from its
-    /// memory, because the caller never learns its number, and returns the error.
+    /// Returns the pending operation `id` if `result` is a success. Otherwise the caller never learns the
+    /// number of the operation, so this function detaches the operation from its memory and returns the
+    /// error.
     fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Operation> {
         if result.is_err() {
             self.detach(id);

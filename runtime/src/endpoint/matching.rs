@@ -1,11 +1,13 @@
-//! Matches messages with receives: the two queues of every communicator context.
+//! Matches messages with receives. Every communicator context has two kinds of queues: posted receives and
+//! unexpected messages.
 //!
 //! `engine/incoming.rs` calls [`Matching`] for every message that arrives, `engine/receive.rs` for every
 //! receive that is posted, and `engine/own.rs` for messages of a rank to itself. These files do not access
-//! the queues directly. Messages of one source match in the order they were sent, receives in the order
-//! they were posted (MPI-5.0 section 3.5): each source has one queue of each kind, and receives from any
-//! source have a queue of their own. Messages are numbered on arrival, and receives on posting. If entries
-//! of two queues match, the entry with the lower number wins.
+//! the queues directly. The messages of one source match in the order in which they were sent, and receives
+//! match in the order in which they were posted (MPI-5.0 section 3.5). For this purpose each source has one
+//! queue of each kind, and receives from any source have a queue of their own. Messages get a number on
+//! arrival, and receives when they are posted. If entries of two queues match, the entry with the lower
+//! number wins.
 
 use crate::message::Tag;
 use crate::message::label::{Label, Sender, Slot};
@@ -14,16 +16,16 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A message that arrived before its receive.
+/// Where the data is of a message that arrived before its receive was posted.
 #[derive(Debug)]
 pub enum Arrived {
-    /// The packed bytes, copied out of the ring, and the request id under which a synchronous sender waits
-    /// for an ACK.
+    /// The packed bytes, which were copied out of the ring. If the send is synchronous, also the request id
+    /// under which its sender waits for an ACK.
     Data(Vec<u8>, Option<u64>),
-    /// The message waits at its sender under this request id of the sender. The place of its data is
-    /// known if the RTS named one.
+    /// The message waits at its sender under this request id of the sender. If the RTS named the place of
+    /// the data, the place is present.
     Rts(u64, Option<Box<Located>>),
-    /// This rank sent the message to itself; it waits under this request id of this rank.
+    /// This rank sent the message to itself. The message waits under this request id of this rank.
     Own(u64),
 }
 
@@ -34,9 +36,9 @@ pub struct Unexpected {
     pub tag: i32,
     /// The number of packed bytes.
     pub bytes: u64,
-    /// The check bits of its types (`message/typecheck.rs`).
+    /// The check bits of the message's types (`message/typecheck.rs`).
     pub types: u32,
-    /// The place of its data.
+    /// Where the data of the message is.
     pub what: Arrived,
     order: u64,
 }
@@ -48,8 +50,8 @@ struct Posted {
     order: u64,
 }
 
-/// Hashes contexts. This library numbers the contexts and a process has few of them, so a multiplication
-/// spreads them well.
+/// Hashes contexts. The library itself numbers the contexts, and a process has few of them, so a
+/// multiplication spreads them well enough.
 #[derive(Debug, Default)]
 struct Spread(u64);
 
@@ -68,7 +70,7 @@ impl Hasher for Spread {
     }
 }
 
-/// All contexts of this process.
+/// The queues of all contexts of this process.
 #[derive(Debug)]
 pub struct Matching {
     size: usize,
@@ -76,7 +78,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Creates empty queues for messages from `size` sources.
+    /// Creates empty queues for the messages of `size` sources.
     pub fn new(size: usize) -> Self {
         Self { size, contexts: HashMap::default() }
     }
@@ -87,7 +89,8 @@ impl Matching {
         self.contexts.entry(context).or_insert_with(|| Queues::new(size))
     }
 
-    /// Drops a context that no communicator uses any more, unless one of its queues has an entry.
+    /// Drops the queues of a context that no communicator uses any more. Does nothing if one of the queues
+    /// has an entry.
     pub fn close(&mut self, context: u64) {
         if let Entry::Occupied(entry) = self.contexts.entry(context)
             && entry.get().is_empty()
@@ -107,13 +110,13 @@ impl Matching {
         self.queues(context).post(source, tag, id);
     }
 
-    /// Removes a posted receive from its queue. Returns false if it is not queued any more.
+    /// Removes a posted receive from its queue. Returns false if the receive is not in the queue any more.
     pub fn cancel_receive(&mut self, context: u64, source: Sender, id: u64) -> bool {
         self.queues(context).cancel_receive(source, id)
     }
 
-    /// Removes the receive that a message from `source` with this label matches from its queue, and returns
-    /// it.
+    /// Finds the receive that a message from `source` with this label matches. Removes the receive from its
+    /// queue and returns it.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
         self.queues(label.context).arrive(source, label.tag)
@@ -130,15 +133,15 @@ impl Matching {
         self.queues(context).look(source, tag)
     }
 
-    /// Removes the first unexpected message that a receive from `source` with `tag` matches from its queue,
-    /// and returns it.
+    /// Finds the first unexpected message that a receive from `source` with `tag` matches. Removes the
+    /// message from its queue and returns it.
     #[inline]
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         self.queues(context).take(source, tag)
     }
 }
 
-/// The posted and the unexpected queue of one context.
+/// The queues of one context: posted receives and unexpected messages.
 #[derive(Debug)]
 struct Queues {
     posted: Vec<VecDeque<Posted>>,
@@ -148,7 +151,7 @@ struct Queues {
 }
 
 impl Queues {
-    /// Creates empty queues for messages from `size` sources.
+    /// Creates empty queues for the messages of `size` sources.
     fn new(size: usize) -> Self {
         Self {
             posted: (0..size).map(|_| VecDeque::new()).collect(),
@@ -175,7 +178,7 @@ impl Queues {
         }
     }
 
-    /// Removes a posted receive from its queue. Returns false if it is not queued any more.
+    /// Removes a posted receive from its queue. Returns false if the receive is not in the queue any more.
     fn cancel_receive(&mut self, source: Sender, id: u64) -> bool {
         let queue = match source {
             Sender::Any => &mut self.posted_any,
@@ -186,7 +189,8 @@ impl Queues {
         true
     }
 
-    /// Removes the receive that a message from `source` with `tag` matches from its queue, and returns it.
+    /// Finds the receive that a message from `source` with `tag` matches. Removes the receive from its queue
+    /// and returns it.
     #[inline]
     fn arrive(&mut self, source: Slot, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
@@ -218,8 +222,8 @@ impl Queues {
         of(&mut self.unexpected, source).push_back(message);
     }
 
-    /// Finds the first unexpected message that a receive from `source` with `tag` matches: its source and
-    /// its place in that source's queue.
+    /// Finds the first unexpected message that a receive from `source` with `tag` matches. Returns its
+    /// source and its position in the queue of this source.
     #[inline]
     fn find(&self, source: Sender, tag: Tag) -> Option<(Slot, usize)> {
         let first = |queue: &VecDeque<Unexpected>| queue.iter().position(|u| tag.accepts(u.tag));
@@ -236,12 +240,13 @@ impl Queues {
         }
     }
 
-    /// Returns the first unexpected message that a receive matches, and leaves it in its queue.
+    /// Returns the first unexpected message that a receive matches. The message stays in its queue.
     fn look(&self, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
         self.find(source, tag).map(|(slot, at)| (slot, &self.unexpected[slot.index()][at]))
     }
 
-    /// Removes the first unexpected message that a receive matches from its queue, and returns it.
+    /// Finds the first unexpected message that a receive matches. Removes the message from its queue and
+    /// returns it.
     #[inline]
     fn take(&mut self, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         let (slot, at) = self.find(source, tag)?;
@@ -249,8 +254,8 @@ impl Queues {
     }
 }
 
-/// Returns the queue of a slot. Makes the queue if there is none, because the process may have joined
-/// later.
+/// Returns the queue of a slot. If the slot has no queue yet, the function makes one, because the process in
+/// the slot may have joined later.
 #[inline]
 fn of<T>(queues: &mut Vec<VecDeque<T>>, slot: Slot) -> &mut VecDeque<T> {
     let index = slot.index();

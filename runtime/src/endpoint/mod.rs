@@ -1,12 +1,12 @@
-//! The state of this process in the job: its messages, its other sources of progress, the lock, and
-//! waiting.
+//! The state of this process in the job: its messages, its other sources of progress, the lock that
+//! protects them, and the code that waits.
 //!
 //! `engine.rs` owns all message state and starts operations. `engine/incoming.rs` takes envelopes out of
 //! the rings. `matching.rs` matches messages with receives. `requests.rs` is the table of operations.
 //! `sources.rs` has the sources of progress besides messages. `progress.rs` has the lock and the waiting.
 //!
-//! The folder uses `transport/`, which moves the bytes. It serves `schedule/`, whose steps are messages,
-//! and the calls in `comm/`.
+//! The files of this folder use `transport/`, which moves the bytes. The files in `schedule/` (whose
+//! steps are messages) and the calls in `comm/` use this folder.
 
 pub(crate) mod engine;
 pub(crate) mod matching;

@@ -1,21 +1,21 @@
-//! The endpoint: one lock per process, and the way in which a call waits.
+//! The endpoint: the one lock of the process, and the way in which a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, makes
-//! one turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the
-//! same way. All waiting happens here (`waiting.rs`):
+//! Every call of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, makes one
+//! turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same
+//! way. All waiting happens in this module (`waiting.rs`):
 //!
 //! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
-//!    wakes them when it has moved data or stops polling.
-//! 2. The poller makes turns of messages and sources. The poller continues while any data moves, and for
-//!    the spin time after the last move. It holds the lock in short bursts.
-//! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds it stops
-//!    polling, runs the errand without the lock, and reports the end.
+//!    wakes them when it has moved data and when it stops polling.
+//! 2. The poller makes turns of messages and sources. It continues as long as data moves, and for the spin
+//!    time after the last move. It often releases the lock in between, so that other threads can take it.
+//! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds the errand
+//!    stops polling, runs the errand without the lock, and reports its end.
 //! 4. After the spin time the poller announces sleep on the shared doorbell, makes one more turn, checks the
-//!    failure epoch, releases the lock, and sleeps until a rank or thread rings. The timeout is only a
-//!    safety net.
+//!    failure epoch, releases the lock, and sleeps until a rank or thread rings. The sleep also ends after a
+//!    timeout, but only as a safety net.
 //!
-//! Invariants: no thread sleeps with the lock. A panic under the lock poisons it; no turn runs after
-//! that, so the memory of unfinished operations is not touched any more.
+//! Invariants: no thread sleeps with the lock. A panic under the lock poisons the lock. No turn runs after
+//! that, so no call touches the memory of unfinished operations any more.
 
 mod waiting;
 
@@ -34,29 +34,29 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Number of times that a blocking receive checks the ring directly before the engine posts the receive.
+/// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
 const GLANCES: usize = 64;
 
-/// Longest time that a thread sleeps. After this time it looks again, even if no one has woken it.
+/// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// A thread polls, or sleeps on the doorbell.
+    /// True while a thread polls or sleeps on the doorbell.
     polled: bool,
     /// Number of threads that sleep on the condition variable.
     sleepers: usize,
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
-    /// The result of [`rests`]: the number of rests that suits this machine.
+    /// Number of rests (`pause` instructions) that suits this machine; the result of [`rests`].
     rests: usize,
 }
 
 impl State {
-    /// Returns a count that changes at each event that a waiting thread may wait for and for which no other
-    /// rank rings.
+    /// Returns a count that changes at each event for which a thread may wait although no other rank rings
+    /// for it.
     fn news(&self) -> u64 {
         self.core.engine.news().wrapping_add(self.outside)
     }
@@ -69,7 +69,8 @@ pub struct Endpoint {
     spin: Duration,
     state: Mutex<State>,
     called: Condvar,
-    /// Number of threads that found the lock taken. The poller releases the lock for these threads.
+    /// Number of threads that have found the lock taken and wait for it. The poller releases the lock for
+    /// these threads.
     wanting: AtomicUsize,
     contexts: AtomicU64,
 }
@@ -97,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets the engine compare the types of messages and receives from now on.
+    /// Makes the engine compare the types of messages and receives from now on.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -115,16 +116,17 @@ impl Endpoint {
         self.fabric.size()
     }
 
-    /// Returns a new context number: one that this rank has given to no other communicator.
+    /// Returns a new context number, which this rank has given to no other communicator.
     pub fn new_context(&self) -> u64 {
-        // At one communicator per microsecond, the 48 bits of the counter last for nine years.
+        // The counter has 48 bits, enough for nine years at one communicator per microsecond.
         (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
     #[inline]
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
         if fork::is_child() {
-            // This check precedes the lock: another thread of the parent may have held it at the fork.
+            // A forked child must not even try the lock, because another thread of the parent may have held
+            // it at the fork.
             return Err(refused(ErrorKind::State));
         }
         let state = match self.state.try_lock() {
@@ -138,13 +140,14 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Takes the lock, which another thread holds. A poller releases the lock on request.
+    /// Takes the lock while another thread holds it. If that thread is the poller, it sees the request and
+    /// releases the lock.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
     }
 
-    /// Takes the lock even if it is poisoned or the endpoint is closed.
+    /// Takes the lock, even if the lock is poisoned or the endpoint is closed.
     fn insist(&self) -> LockResult<MutexGuard<'_, State>> {
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock();
@@ -158,8 +161,7 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes one turn after an operation has started, and wakes the threads whose operations may have
-    /// completed.
+    /// Makes one turn after an operation has started. Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
@@ -169,8 +171,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Makes a turn for the other operations when a call has completed at once: every call must make
-    /// progress.
+    /// Makes a turn for the other operations after a call that has completed at once, because every call
+    /// must make progress. Makes no turn if no other operation waits for one.
     #[inline]
     fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
         if state.core.is_idle() { Ok(()) } else { self.turn(state) }
@@ -231,8 +233,8 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Removes the message that a receive would match now from the queue, and returns it. With `wait`,
-    /// waits for a message.
+    /// Takes the message that a receive would match now out of its queue, and returns it. If `wait` is true,
+    /// the call waits for such a message.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -269,8 +271,8 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Waits until `look` returns an answer. `look` runs often, and under the lock: it must be short and
-    /// must not call this endpoint.
+    /// Waits until `look` returns an answer. The endpoint calls `look` often, and under the lock. So `look`
+    /// must be short and must not call this endpoint.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
@@ -279,7 +281,7 @@ impl Endpoint {
         self.wait_until(self.lock()?, |core| look(&mut core.engine))
     }
 
-    /// Makes one turn, and returns the answer of `look` if it has one.
+    /// Makes one turn, and then returns the answer of `look`, if it gives one.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -293,9 +295,9 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Returns the answer of a call that found nothing and does not wait. The program will repeat such a
-    /// call. If ranks share CPUs, this function first yields the CPU, so that the rank that the program
-    /// waits for can run.
+    /// Returns `None` for a call that has found nothing and does not wait. The program will repeat such a
+    /// call. If ranks share CPUs, this function first yields the CPU, so that the rank for which the program
+    /// waits can run. Returns an error if a rank has died.
     fn nothing<R>(&self) -> Result<Option<R>> {
         if self.spin.is_zero() {
             std::thread::yield_now();
@@ -303,7 +305,7 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Calls `change` with the engine. Waiting threads look again afterwards.
+    /// Calls `change` with the engine. Afterwards waiting threads look again.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -315,9 +317,11 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// Reports an event outside the engine for which a thread may wait in [`Endpoint::attend`].
+    /// Reports an event that happened outside the engine. A thread may wait for such an event in
+    /// [`Endpoint::attend`].
     pub fn nudge(&self) {
-        // If there is no lock (forked child, finalized, poisoned), no thread waits any more.
+        // If the lock cannot be taken (in a forked child, after finalization, or because it is poisoned), no
+        // thread waits any more.
         if let Ok(mut state) = self.lock() {
             let news = state.news();
             state.outside += 1;
@@ -337,7 +341,7 @@ impl Endpoint {
     pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // The caller goes on to other work after this call.
+        // Tell the engine that the caller goes on to other work after this call.
         state.core.engine.set_patient(false);
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`.
         let started = unsafe { state.core.engine.receive(posting) };
@@ -346,9 +350,9 @@ impl Endpoint {
         settled
     }
 
-    /// Starts a receive and waits for it, and takes the lock only once. (Taking the lock two more times
-    /// costs a sixth of the time of an 8-byte message.) After the return, with success or error, no one
-    /// uses the layout's memory.
+    /// Starts a receive and waits for it. The call takes the lock only once, because taking the lock two
+    /// more times costs a sixth of the time of an 8-byte message. After the return, even with an error,
+    /// nobody uses the layout's memory.
     ///
     /// # Safety
     ///
@@ -363,8 +367,9 @@ impl Endpoint {
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
             for _ in 0..GLANCES {
-                // SAFETY: `glance` has the conditions of `MessageEngine::receive`, which the caller
-                // guarantees for `posting`. `from` is the source of `posting` (the pattern above).
+                // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`,
+                // and `glance` has the same conditions. `from` is the source of `posting` (the pattern
+                // above).
                 match unsafe { state.core.engine.glance(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
                     Glance::Nothing if !self.wanted() => rest(&mut state),
@@ -376,7 +381,8 @@ impl Endpoint {
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`, and no
         // glance above has completed the receive.
         let started = unsafe { state.core.engine.receive(posting)? };
-        // This receive may have taken a message of this rank to itself for which another thread waits.
+        // Another thread may be probing for a message of this rank to itself, and this receive may have
+        // taken that message. So make the other thread look again.
         self.notify(&mut state, news);
         match started {
             Operation::Done(status) => {
@@ -387,12 +393,13 @@ impl Endpoint {
         }
     }
 
-    /// Makes the turn that follows the start of an operation. If the turn fails, this function detaches the
-    /// operation from its memory, because the caller never learns the request's number.
+    /// Makes the turn that follows the start of an operation. If the turn fails, the caller never learns the
+    /// number of the request. So this function then detaches the operation from its memory.
     fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
             if let Operation::Pending(id) = started {
-                // The operation has just started, so no thread can have taken one of its errands.
+                // The detach succeeds at once, because the operation has just started and no thread can have
+                // taken one of its errands.
                 state.core.detach(id);
             }
             return Err(error);
@@ -400,7 +407,7 @@ impl Endpoint {
         Ok(started)
     }
 
-    /// Waits for a request. After the return, with success or error, no one uses the operation's memory.
+    /// Waits for a request. After the return, even with an error, nobody uses the operation's memory.
     ///
     /// # Errors
     /// Returns the error of the operation, or an error under the conditions of [`Endpoint::attend`].
@@ -409,7 +416,7 @@ impl Endpoint {
         self.ended(id, waited)
     }
 
-    /// Waits for a request, and detaches its operation if the wait unwinds.
+    /// Waits for a request. If the wait unwinds, detaches the operation from its memory.
     fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
         let guard = OnUnwind::new(|| self.detach(id));
         let waited = self.wait_until(state, |core| core.engine.requests().fetch(id));
@@ -417,7 +424,7 @@ impl Endpoint {
         waited
     }
 
-    /// Returns the result of a wait. If the wait failed, the operation is detached first.
+    /// Returns the result of a wait. If the wait has failed, the function first detaches the operation.
     fn ended(&self, id: u64, waited: Result<Result<Status>>) -> Result<Status> {
         match waited {
             Ok(result) => result,
@@ -428,7 +435,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the result of a request if it is complete after one turn.
+    /// Makes one turn. Returns the result of a request if the request is then complete.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::wait`].
@@ -452,25 +459,27 @@ impl Endpoint {
     /// Detaches an operation from its memory; see [`MessageEngine::detach`].
     pub fn detach(&self, id: u64) {
         if fork::is_child() {
-            // The memory is a private copy of the child, which no other rank knows.
+            // In a forked child, the memory is the child's private copy. No other rank knows this copy, so
+            // there is nothing to detach.
             return;
         }
         self.let_go(|core| core.detach(id));
     }
 
-    /// Calls the closure `let_go`, which detaches an operation from its memory, until the closure returns
-    /// true. This must also work after finalization or a panic, when no turns run any more: another rank
-    /// may still be reading or writing the memory of a shared copy.
+    /// Calls `let_go` until it returns true. `let_go` detaches an operation from its memory. This function
+    /// must also work after finalization or a panic, when no turns run any more, because another rank may
+    /// still be reading or writing the memory for a shared copy.
     pub fn let_go(&self, mut let_go: impl FnMut(&mut Core) -> bool) {
         if fork::is_child() {
-            // Another thread of the parent may have held the lock at the fork.
+            // A forked child must not take the lock, because another thread of the parent may have held it
+            // at the fork.
             return;
         }
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // Another thread runs an errand on the operation's memory, and wakes this thread at the end of
-            // the errand.
+            // `let_go` has returned false: another thread runs an errand on the operation's memory. That
+            // thread wakes this one at the end of the errand.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -479,7 +488,7 @@ impl Endpoint {
         self.notify(&mut state, news);
     }
 
-    /// Adds a source of progress. `make` receives the number of the source.
+    /// Adds a source of progress. The function calls `make` with the number of the new source.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -495,9 +504,10 @@ impl Endpoint {
         Ok(change(&mut self.lock()?.core))
     }
 
-    /// Starts an operation of a source of progress and waits for it, and takes the lock only once. `start`
-    /// returns the value that `done` receives. If the wait fails or unwinds, this function calls `abandon`
-    /// until it returns true; `abandon` detaches the operation.
+    /// Starts an operation of a source of progress and waits for it. The call takes the lock only once.
+    /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
+    /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls
+    /// `abandon`, which detaches the operation, until `abandon` returns true.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
@@ -534,7 +544,7 @@ impl Endpoint {
     pub fn begin(&self, start: impl FnOnce(&mut Core) -> Result<Operation>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // The caller goes on to other work after this call.
+        // Tell the engine that the caller goes on to other work after this call.
         state.core.engine.set_patient(false);
         let started = start(&mut state.core);
         let settled = started.and_then(|started| self.settle(&mut state, news, started));
@@ -542,7 +552,8 @@ impl Endpoint {
         settled
     }
 
-    /// Returns the message that a receive would match now. With `wait`, waits for a message.
+    /// Returns the status of the message that a receive would match now. If `wait` is true, the call waits
+    /// for such a message.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -563,7 +574,7 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Makes one turn, for a program that computes between its calls.
+    /// Makes one turn. A program calls this function between the parts of a long computation.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if another rank broke
@@ -573,7 +584,7 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(()), Err)
     }
 
-    /// Drops the context of a communicator that has no handle any more.
+    /// Drops the context of a communicator to which no handle exists any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
             state.core.close_context(context);
@@ -588,12 +599,14 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Completes all operations for which other ranks wait (sends, receives whose CTS is sent), and closes
-    /// the endpoint: later calls are errors. With `wait` false (the program is panicking), this function
-    /// only closes the endpoint, and the launcher sees a rank that left early.
+    /// Completes all operations for which other ranks wait (sends, and receives for which a CTS has been
+    /// sent). Then closes the endpoint, so that all later calls return errors. If `wait` is false because
+    /// the program is panicking, this function only closes the endpoint, and the launcher sees that the rank
+    /// left early.
     ///
     /// # Errors
-    /// Returns the errors of [`Endpoint::wait`]. The endpoint is closed in any case.
+    /// Returns the errors of [`Endpoint::wait`]. The function closes the endpoint even if it returns an
+    /// error.
     pub fn finalize(&self, wait: bool) -> Result<()> {
         let state = self.lock()?;
         let sent = if wait {
@@ -612,7 +625,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the error of a call that cannot take the lock, in a forked child or after a panic.
+/// Returns the error for a call that cannot take the lock because this process is a forked child or because
+/// the lock is poisoned.
 #[cold]
 fn refused(kind: ErrorKind) -> Error {
     match kind {

@@ -1,8 +1,8 @@
 //! Operations in flight: a table of numbered requests.
 //!
-//! `engine.rs` opens requests, the protocols of `transport/` advance and complete them
-//! (`transport/in_flight.rs` has the states), and `progress.rs` waits for them. A number has a generation,
-//! so that a stale number, or a number that another rank invented, names no request.
+//! `engine.rs` opens requests. The protocols of `transport/` advance and complete them
+//! (`transport/in_flight.rs` has the states). `progress.rs` waits for them. The number of a request contains
+//! a generation, so that an old number, or a number that another rank invented, names no request.
 
 use crate::message::Status;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
@@ -16,19 +16,19 @@ pub enum Request {
     Send(Send),
     /// A receive in flight.
     Receive(Receive),
-    /// An operation of a source of progress, which completes it.
+    /// An operation that a source of progress works on and completes.
     Source(Owner),
     /// A complete request whose result has not been fetched.
     Done(Result<Status>),
 }
 
-/// The source of progress (`endpoint/sources.rs`) that owns a request, and the source's name for the
-/// request.
+/// The source of progress (`endpoint/sources.rs`) that owns a request, and the name that the source has for
+/// the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     /// Number of the source.
     pub source: u32,
-    /// A value whose meaning the source defines.
+    /// The source's name for the request. Only the source knows what the value means.
     pub token: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Owner {
 struct Entry {
     generation: u32,
     orphan: bool,
-    /// The source that receives the result instead of a waiting thread.
+    /// The source that gets the result, if the request has an owner. Then no thread may wait for the request.
     owner: Option<Owner>,
     request: Option<Request>,
 }
@@ -48,7 +48,7 @@ pub struct Requests {
     free: Vec<u32>,
     in_flight: usize,
     completions: u64,
-    /// Results of requests that have owners, not yet passed on.
+    /// Results of requests that have owners. The owners have not received these results yet.
     collected: VecDeque<(Owner, Result<Status>)>,
 }
 
@@ -99,7 +99,7 @@ impl Requests {
         }
     }
 
-    /// Returns the source of progress that works on request `id`.
+    /// Returns the owner of request `id`, if the request is an operation that a source of progress works on.
     pub fn source(&mut self, id: u64) -> Option<Owner> {
         match self.get(id) {
             Some(Request::Source(owner)) => Some(*owner),
@@ -107,31 +107,33 @@ impl Requests {
         }
     }
 
-    /// Directs the result of a request in flight to a source of progress. No thread waits for it.
+    /// Makes a source of progress the owner of a request in flight. The source gets the result, and no thread
+    /// waits for the request.
     pub fn own(&mut self, id: u64, owner: Owner) {
         if let Some(entry) = self.entry(id) {
             entry.owner = Some(owner);
         }
     }
 
-    /// Returns whether a request belongs to a source of progress. No caller may end such a request.
+    /// Returns whether a source of progress owns a request. The program's calls must not end such a request.
     pub fn is_owned(&mut self, id: u64) -> bool {
         self.entry(id).is_some_and(|entry| entry.owner.is_some())
     }
 
-    /// Returns the next result of a request that has an owner.
+    /// Removes and returns the next result of a request that has an owner, with this owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
         self.collected.pop_front()
     }
 
-    /// Returns whether a result of a request with an owner is ready.
+    /// Returns whether there is a result that its owner has not received yet.
     #[inline]
     pub fn has_collected(&self) -> bool {
         !self.collected.is_empty()
     }
 
-    /// Completes a request in flight. An orphan and its result are dropped, because no thread has its number.
+    /// Completes a request in flight. If the request is an orphan, the function drops the request and its
+    /// result, because no thread has its number.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
         let Some(entry) = self.entry(id) else { return };
         let (orphan, owner) = (entry.orphan, entry.owner);
@@ -150,7 +152,8 @@ impl Requests {
         matches!(self.get(id), Some(Request::Done(_)) | None)
     }
 
-    /// Takes the result of a request if it is complete. The number is free afterwards.
+    /// Removes a complete request and returns its result. Returns `None` if the request is not complete yet.
+    /// Afterwards the number is free.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         let owned = self.is_owned(id);
         match self.get(id) {
@@ -170,7 +173,8 @@ impl Requests {
         }
     }
 
-    /// Makes a request an orphan: no thread will ask for it, and it leaves the table when it completes.
+    /// Makes a request an orphan: no thread will ask for its result, and the request leaves the table when it
+    /// completes.
     pub fn orphan(&mut self, id: u64) {
         if let Some(entry) = self.entry(id) {
             entry.orphan = true;
@@ -181,7 +185,8 @@ impl Requests {
         }
     }
 
-    /// Drops a request in flight. No queue and no thread may still refer to the request.
+    /// Drops a request in flight. The caller guarantees that no queue and no thread still refers to the
+    /// request.
     pub fn cancel(&mut self, id: u64) {
         if !self.is_complete(id) {
             self.in_flight -= 1;
@@ -193,7 +198,7 @@ impl Requests {
     fn close(&mut self, id: u64) -> Option<Request> {
         let entry = self.entry(id)?;
         let request = entry.request.take();
-        // A number whose generations are used up is never used again.
+        // After its last generation, an entry of the table is never used again.
         if entry.generation < u32::MAX {
             entry.generation += 1;
             self.free.push(id as u32);
@@ -212,7 +217,8 @@ impl Requests {
         self.entries.iter().filter(counted).count()
     }
 
-    /// Returns the number of completed requests. A change means that a waiting thread should look again.
+    /// Returns the number of requests that have completed so far. If this number has changed, a waiting
+    /// thread should look again.
     pub fn completions(&self) -> u64 {
         self.completions
     }

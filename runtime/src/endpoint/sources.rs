@@ -1,13 +1,14 @@
-//! The sources of progress: messages, and other sources that use messages.
+//! The sources of progress. Messages are one source; this file has the interface of the other sources, which
+//! use messages.
 //!
-//! A source (for example schedules, windows, files, timers) is registered once, and lives under the
-//! endpoint's lock. The engine reports the completion of messages that a source owns
-//! ([`Source::completed`]), and gives the source a turn while it asks for turns ([`Source::nap`]). An
-//! idle source costs nothing: a turn checks one queue and one flag, however many sources exist.
+//! A source (for example schedules, windows, files, timers) is registered once and lives under the
+//! endpoint's lock. When a message that a source owns completes, the engine calls [`Source::completed`].
+//! While a source asks for turns ([`Source::nap`]), the engine gives it turns. An idle source costs nothing:
+//! a turn checks only one queue and one flag, however many sources exist.
 //!
-//! A source does not do long work, and does not call a user's function, under the lock. It prepares an
-//! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and reports its
-//! end ([`Source::ran`]). `progress.rs` does this.
+//! A source must not do long work, or call a user's function, under the lock. For such work it prepares an
+//! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then reports
+//! its end ([`Source::ran`]); `progress.rs` contains this code.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -19,48 +20,50 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that combines the given number of elements: `upper[i] = lower[i] op upper[i]`.
+/// A function that combines two vectors of the given number of elements: `upper[i] = lower[i] op upper[i]`.
+/// The arguments are the lower vector, the upper vector, and the number of elements.
 pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
 
-/// A user's function. Arguments: lower operand, upper operand, number of the first element, number of
-/// elements.
+/// A user's function that combines two vectors. The arguments are the lower vector, the upper vector, the
+/// index of the first element, and the number of elements.
 type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 
 /// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes
 /// from ranks below those of `upper`.
 ///
 /// The value owns its function, so that a reduction may outlive the call that starts it. The runtime calls
-/// the function with the addresses of displacement 0 of the first element in both vectors, with the number
-/// of this first element in the whole reduction (the runtime may cut a reduction into pieces), and with the
-/// number of elements. The function reads both vectors, writes the elements of `upper`, and touches
-/// nothing else.
+/// the function with the addresses of displacement 0 of the first element in both vectors, with the index of
+/// this first element in the whole reduction (the runtime may cut a reduction into pieces), and with the
+/// number of elements to combine. The function reads both vectors, writes the elements of `upper`, and
+/// touches nothing else.
 #[derive(Clone)]
 pub enum Combine {
-    /// A function of this library: it is short, calls nothing, and may run under a lock.
+    /// A function of this library. It is short, calls nothing, and may run under a lock.
     Native(Combiner),
     /// A user's function, which the runtime calls outside every lock.
     User(Arc<UserFunction>),
 }
 
 impl Combine {
-    /// Wraps a user's function. Arguments: lower operand, upper operand, number of the first element, number
-    /// of elements.
+    /// Wraps a user's function. The function's arguments are the lower vector, the upper vector, the index
+    /// of the first element, and the number of elements.
     pub fn user(function: impl Fn(*const u8, *mut u8, u64, u64) + Send + Sync + 'static) -> Self {
         Self::User(Arc::new(function))
     }
 
-    /// Combines the `elements` elements at these addresses, which begin with element number `first`.
+    /// Combines `elements` elements of the vectors at `lower` and `upper`. `first` is the index of the first
+    /// of these elements in the whole reduction.
     ///
     /// # Safety
     ///
     /// - `lower` and `upper` are addresses of displacement 0 of `elements` elements of the operation's type.
     /// - The elements at both addresses are readable.
-    /// - The elements at `upper` are writable, and no one else uses them.
+    /// - The elements at `upper` are writable, and nobody else uses them until the call returns.
     #[inline]
     pub unsafe fn call(&self, lower: *const u8, upper: *mut u8, first: u64, elements: u64) {
         match self {
-            // SAFETY: the caller guarantees both vectors of `elements` elements (the three conditions of
-            // `# Safety`). `elements` fits in `usize`, because the vectors lie in memory.
+            // SAFETY: the caller guarantees `elements` valid elements at both addresses (the three
+            // conditions of `# Safety`). `elements` fits in `usize`, because the vectors lie in memory.
             Self::Native(combine) => unsafe { combine(lower, upper, elements as usize) },
             Self::User(combine) => combine(lower, upper, first, elements),
         }
@@ -82,7 +85,7 @@ impl From<Combiner> for Combine {
     }
 }
 
-/// The payload of a panic of a user's function.
+/// The payload of a panic in a user's function.
 pub type Panic = Box<dyn Any + Send>;
 
 /// Work of a source that has to run without the lock.
@@ -96,19 +99,20 @@ pub enum Errand {
         lower: *const u8,
         /// Address of displacement 0 of the first element of the upper operand, which takes the result.
         upper: *mut u8,
-        /// Number of the first element.
+        /// Index of the first element in the whole reduction.
         first: u64,
         /// Number of elements.
         elements: u64,
     },
-    /// Copy this many packed bytes from one layout to another.
+    /// Copy the given number of packed bytes from one layout to another.
     Copy(Supply, Sink, u64),
-    /// Drop a user's function. A value that the function owns may call this library when it is dropped.
+    /// Drop a user's function. This must happen without the lock, because a value that the function owns may
+    /// call this library when it is dropped.
     Drop(Combine),
 }
 
-// SAFETY: the source that makes an errand guarantees that any thread may use the memory of the errand until
-// the end of the errand is reported.
+// SAFETY: the source that makes an errand guarantees that any thread may use the errand's memory until a
+// thread has reported the end of the errand.
 unsafe impl Send for Errand {}
 
 impl Errand {
@@ -116,29 +120,31 @@ impl Errand {
     ///
     /// # Safety
     ///
-    /// - The memory of the errand is valid, as the source that made it requires (`Schedules::start`).
+    /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
+    ///   that the errand writes. (`Schedules::start` demands this of its callers.)
     pub unsafe fn run(self) {
         match self {
-            // SAFETY: the source guarantees that `lower` and `upper` are vectors of `elements` elements,
-            // and that `upper` is the errand's alone (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements` valid
+            // elements, and that nobody else uses those at `upper` (the condition of `# Safety`).
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
-            // SAFETY: the source has checked that both sides have at least `bytes` packed bytes, and it
-            // guarantees that they are valid and do not overlap (the condition of `# Safety`).
+            // SAFETY: the source that made the errand has checked that both sides have at least `bytes`
+            // packed bytes. The caller guarantees that both sides are valid and do not overlap (the
+            // condition of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
             Self::Drop(with) => drop(with),
         }
     }
 }
 
-/// A source of progress besides messages.
+/// A source of progress other than messages.
 pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// Makes one short turn. Returns true if anything moved. The engine calls it while [`Source::nap`] asks
-    /// for turns.
+    /// Makes one short turn. Returns true if any data or state moved. The engine calls this function while
+    /// [`Source::nap`] asks for turns.
     ///
     /// # Errors
     /// Returns an error that ends all communication of this process.
@@ -148,14 +154,14 @@ pub trait Source: Any + fmt::Debug + Send {
     /// no turns.
     fn nap(&self) -> Option<Duration>;
 
-    /// Returns whether an errand is ready.
+    /// Returns whether a source has an errand ready.
     fn has_errand(&self) -> bool;
 
-    /// Returns the next errand, and the number under which its end is reported.
+    /// Returns the next errand, and the token with which the thread that runs the errand reports its end.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
-    /// Handles the end of the errand with this number. `panic` is the payload if the errand panicked. If a
-    /// caller waits for the operation, the source keeps the payload, and the caller panics with it.
+    /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
+    /// caller waits for the errand's operation, the source keeps the payload, and the caller panics with it.
     /// Otherwise the source returns the payload.
     fn ran(
         &mut self,
@@ -165,18 +171,20 @@ pub trait Source: Any + fmt::Debug + Send {
     ) -> Option<Panic>;
 
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
-    /// thread runs an errand of the operation; the caller then has to call again.
+    /// thread runs an errand of the operation. In this case the caller has to call the function again later.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
-    /// Notes that the context of a dropped communicator has been closed. An operation that still runs in
-    /// the context closes the context again at its end, so that no queues of the context are left.
+    /// Tells the source that the context of a dropped communicator has been closed. If an operation still
+    /// runs in the context, the source closes the context again when the operation ends, so that no queues
+    /// of the context are left.
     fn context_closed(&mut self, context: u64);
 
-    /// Returns whether another rank may wait for a message that this source has yet to send.
+    /// Returns whether another rank may be waiting for a message that this source has not sent yet.
     fn is_needed(&self) -> bool;
 }
 
-/// The address to which the end of an errand is reported.
+/// Names the errand that a thread has taken: the source that made the errand, and the source's token for it.
+/// The thread reports the end of the errand with this value.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     source: u32,
@@ -189,26 +197,26 @@ pub struct Core {
     /// The messages of this process.
     pub engine: MessageEngine,
     sources: Vec<Box<dyn Source>>,
-    /// A source has an errand ready.
+    /// True if a source has an errand ready.
     errands: bool,
-    /// The shortest nap of the sources that want turns.
+    /// The shortest time that a source allows between two turns; `None` if no source wants turns.
     nap: Option<Duration>,
 }
 
 impl Core {
-    /// Creates a core with messages and without other sources.
+    /// Creates a core with the messages of `engine` and without other sources.
     pub fn new(engine: MessageEngine) -> Self {
         Self { engine, sources: Vec::new(), errands: false, nap: None }
     }
 
-    /// Adds a source. `make` receives its number.
+    /// Adds a source. The function calls `make` with the number of the new source.
     pub fn register<S: Source>(&mut self, make: impl FnOnce(u32) -> S) {
         let source = make(self.sources.len() as u32);
         self.sources.push(Box::new(source));
         self.look_around();
     }
 
-    /// Calls `change` with the source of this type and the messages.
+    /// Calls `f` with the source of type `S` and the engine.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if no source of this type is registered.
@@ -226,33 +234,33 @@ impl Core {
         Err(Error::new(ErrorKind::Internal, "source", "no source of this type is registered"))
     }
 
-    /// Asks all sources for errands and naps, after a call to one of them.
+    /// Asks all sources again for errands and naps. The caller does this after each call to a source.
     #[inline]
     pub fn look_around(&mut self) {
         self.errands = self.sources.iter().any(|source| source.has_errand());
         self.nap = self.sources.iter().filter_map(|source| source.nap()).min();
     }
 
-    /// Returns whether an errand is ready.
+    /// Returns whether a source has an errand ready.
     #[inline]
     pub fn has_errand(&self) -> bool {
         self.errands
     }
 
-    /// Returns how long a thread may sleep without a turn.
+    /// Returns how long a thread may sleep without a turn, or `None` if no source wants turns.
     #[inline]
     pub fn nap(&self) -> Option<Duration> {
         self.nap
     }
 
-    /// Returns whether no operation waits for a turn: a turn could then only move messages that no
+    /// Returns whether no operation waits for a turn. If so, a turn could only move messages that no
     /// operation needs yet.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && !self.engine.requests_ref().has_collected()
     }
 
-    /// Makes one turn of everything that has work. Returns true if anything moved.
+    /// Makes one turn of the messages and of every source that wants turns. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -281,7 +289,7 @@ impl Core {
         Ok(moved)
     }
 
-    /// Reports completed messages to the sources that own them.
+    /// Reports every completed message to the source that owns it.
     fn hand_out(&mut self, moved: &mut bool) {
         while let Some((Owner { source, token }, result)) = self.engine.requests().collected() {
             *moved = true;
@@ -291,7 +299,7 @@ impl Core {
         }
     }
 
-    /// Takes the next errand.
+    /// Takes an errand from the first source that has one.
     pub fn errand(&mut self) -> Option<(Sent, Errand)> {
         let mut found = None;
         for (number, source) in self.sources.iter_mut().enumerate() {
@@ -304,8 +312,9 @@ impl Core {
         found
     }
 
-    /// Reports the end of an errand. `panic` is the payload if the errand panicked. Returns a payload that
-    /// no caller waits for. The caller must drop the payload without the lock.
+    /// Reports the end of an errand to its source. `panic` is the payload if the errand panicked. If no
+    /// caller waits for the operation, the function returns the payload. Its caller must drop this payload
+    /// without the lock.
     pub fn ran(&mut self, sent: Sent, panic: Option<Panic>) -> Option<Panic> {
         let left = match self.sources.get_mut(sent.source as usize) {
             Some(source) => source.ran(&mut self.engine, sent.token, panic),
@@ -315,10 +324,12 @@ impl Core {
         left
     }
 
-    /// Detaches the operation of any request from its memory; see [`Source::detach`].
+    /// Detaches the operation of a request from its memory, whether the request belongs to a message or to a
+    /// source; see [`Source::detach`].
     pub fn detach(&mut self, id: u64) -> bool {
         if self.engine.requests().is_owned(id) {
-            // The request belongs to a source; the caller has no such operation.
+            // A source owns this request. No caller has started the operation, so there is nothing to
+            // detach.
             return true;
         }
         let Some(Owner { source, token }) = self.engine.requests().source(id) else {
@@ -336,7 +347,7 @@ impl Core {
         done
     }
 
-    /// Forgets the context of a communicator that has been dropped.
+    /// Forgets the context of a communicator that the program has dropped.
     pub fn close_context(&mut self, context: u64) {
         self.engine.close_context(context);
         for source in &mut self.sources {

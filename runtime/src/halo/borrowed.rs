@@ -1,9 +1,10 @@
 //! Exchanges of memory that the caller owns: slices and, with the feature `ndarray`, views.
 //!
-//! A program can leak a guard, so a guard must not hold borrowed memory. These calls have no guard: the
-//! exchange lives inside one call, around a closure that computes on the [`Interior`].
+//! A program can leak a guard value, so no guard may protect borrowed memory. The calls of this file return
+//! no guard. Each call starts the exchange, runs a closure that computes on the [`Interior`], and completes
+//! the exchange before it returns.
 //!
-//! Invariant: the exchange is complete before the call ends in any way, by return, error or panic.
+//! Invariant: the exchange is complete before the call ends, whether by a return, an error or a panic.
 
 use super::exchange::Pending;
 use super::field::Element;
@@ -16,7 +17,8 @@ struct Completing<'a>(&'a Pending);
 
 impl Drop for Completing<'_> {
     fn drop(&mut self) {
-        // The operation keeps its result. The caller reads the result unless `compute` has panicked.
+        // `Pending` keeps the result of the exchange. The caller reads it there, unless `compute` has
+        // panicked.
         let _kept = self.0.complete();
     }
 }
@@ -30,7 +32,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// Returns `ErrorKind::Argument` if the number of arrays is not the plan's number of fields,
     /// `ErrorKind::Buffer` if an array does not have the plan's length, and `ErrorKind::ProcAborted` if
-    /// another rank has died. With the first two errors, `compute` is not called.
+    /// another rank has died. If the call returns one of the first two errors, it has not called `compute`.
     ///
     /// ```
     /// use typepack::halo::{Halo, Stencil};
@@ -75,8 +77,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// Returns `ErrorKind::Argument` if the number of views is not the plan's number of fields. Returns
     /// `ErrorKind::Buffer` if the shape of a view is not `shape + 2 * width`, or if its layout is not
-    /// standard (C order without gaps). Returns `ErrorKind::ProcAborted` if another rank has died. With the
-    /// first two errors, `compute` is not called.
+    /// standard (C order without gaps). Returns `ErrorKind::ProcAborted` if another rank has died. If the
+    /// call returns one of the first two errors, it has not called `compute`.
     #[cfg(feature = "ndarray")]
     pub fn exchange_with<D: ndarray::Dimension, R>(
         &self,
@@ -96,12 +98,13 @@ impl<T: Element, const N: usize> Halo<T, N> {
         }
         let starts = views.iter_mut().map(|view| view.as_mut_ptr()).collect();
         // SAFETY: each view has the plan's shape in standard layout (checked above), so it has `block.len()`
-        // values from its first. All views are mutably borrowed for the whole call, so they are disjoint and
-        // nobody else accesses them.
+        // values that begin at its first value. All views are mutably borrowed for the whole call, so they
+        // are disjoint and nobody else accesses them.
         unsafe { self.exchange_raw_with(starts, compute) }
     }
 
-    /// Exchanges the halos of arrays anywhere in memory while `compute` works on their interiors.
+    /// Exchanges the halos of arrays while `compute` works on their interiors. The arrays may lie anywhere in
+    /// memory.
     ///
     /// # Safety
     ///
@@ -114,10 +117,11 @@ impl<T: Element, const N: usize> Halo<T, N> {
         compute: impl FnOnce(&mut Interior<'_, T, N>) -> R,
     ) -> Result<R> {
         self.check_fields(starts.len())?;
-        // SAFETY: `starts` has one entry per field (checked above), and the arrays are valid and disjoint
-        // (first condition of `# Safety`). `completing` completes the exchange before this call ends, even if
-        // `compute` panics. Until then only `compute` accesses the arrays (second condition), and `Interior`
-        // gives it no cell that a message writes, and no mutable cell that a message reads.
+        // SAFETY: `starts` has one entry per field (checked above), and the caller guarantees that the arrays
+        // are valid and disjoint (first condition of `# Safety`). `completing` completes the exchange before
+        // this call ends, even if `compute` panics. Until then only `compute` and the messages access the
+        // arrays (second condition). `Interior` gives `compute` no cell that a message writes, and no mutable
+        // cell that a message reads.
         let pending = unsafe { self.post(&starts)? };
         let completing = Completing(&pending);
         // SAFETY: the arrays are valid, disjoint and used by nobody else (both conditions of `# Safety`). The

@@ -1,14 +1,15 @@
-//! An exchange that is under way: the operation, and the guard over its fields.
+//! An exchange that is under way: its operations, and the guard that borrows its fields.
 //!
 //! `plan.rs` starts an exchange. The caller computes on the [`Interior`] (`interior.rs`) and then waits.
 //!
 //! Invariants:
-//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or a field
-//!   whose guard was leaked completes the exchange. Whichever comes first completes the exchange for all of
-//!   them.
-//! - After completion, with or without an error, no message accesses the memory. The waiting calls of
+//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or (if the guard
+//!   was leaked) one of the fields completes the exchange. Whichever comes first completes the exchange for
+//!   the guard and for all fields.
+//! - After completion, even if the exchange has failed, no message accesses the memory. The waiting calls of
 //!   `comm/raw.rs` guarantee this.
-//! - The guard shares the ownership of each field's memory. If the guard is leaked, the memory is leaked too.
+//! - The guard and each field share the ownership of the field's memory. If the program leaks the guard, it
+//!   leaks the memory too.
 
 use std::fmt;
 use std::mem;
@@ -20,7 +21,7 @@ use crate::comm::Messages;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Operation;
 
-/// The messages of one exchange.
+/// The messages of one exchange, until they are complete, and the result of the exchange after that.
 pub(super) struct Pending {
     messages: Messages,
     state: Mutex<State>,
@@ -36,11 +37,11 @@ impl Pending {
         Self { messages, state: Mutex::new(State::Running(operations)) }
     }
 
-    /// Waits for all messages. After the call, with or without an error, no message accesses the memory.
-    /// Every later call returns the same result.
+    /// Waits for all messages of the exchange. After the call, even with an error, no message accesses the
+    /// memory. Every later call returns the same result.
     pub(super) fn complete(&self) -> Result<()> {
-        // A panic below leaves `Ended`. Only code under the endpoint's lock can panic, and after such a panic
-        // no message moves.
+        // If the code below panics, the state is already `Ended`. Only code under the endpoint's lock can
+        // panic here, and after such a panic no message moves any more.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),
@@ -64,8 +65,9 @@ impl Pending {
 
 /// A halo exchange that is under way, from [`Halo::start`](super::Halo::start).
 ///
-/// The exchange borrows the fields until [`wait`](Exchange::wait) or drop; both complete the exchange. The
-/// program can work on the owned cells through [`interior`](Exchange::interior) until then.
+/// This value borrows the fields until the program calls [`wait`](Exchange::wait) or drops the value. Both
+/// complete the exchange. Until then the program can work on the owned cells through
+/// [`interior`](Exchange::interior).
 #[must_use = "dropping an exchange waits for it at once"]
 pub struct Exchange<'a, T: Element, const N: usize> {
     fields: &'a mut [Field<T, N>],
@@ -74,7 +76,7 @@ pub struct Exchange<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
-    /// Makes a guard for messages that have been started on all of `fields`.
+    /// Makes a guard for an exchange whose messages have been started on all of `fields`.
     pub(super) fn new(fields: &'a mut [Field<T, N>], pending: Pending) -> Self {
         let pending = Arc::new(pending);
         let storages = fields.iter().map(|field| field.storage().clone()).collect();
@@ -113,7 +115,8 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
 
 impl<T: Element, const N: usize> Drop for Exchange<'_, T, N> {
     fn drop(&mut self) {
-        // After a failure the fields keep the operation, and `Field::settle` or the next exchange reports it.
+        // If the exchange failed, the fields keep it, and `Field::settle` or the next exchange reports its
+        // error.
         if self.pending.complete().is_ok() {
             for field in self.fields.iter_mut() {
                 field.set_pending(None);

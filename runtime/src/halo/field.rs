@@ -1,15 +1,15 @@
-//! A field over a block of a Cartesian grid, with its halo, in its own memory.
+//! A field over one block of a Cartesian grid. The field has a halo around the block, and owns its memory.
 //!
 //! `plan.rs` exchanges the halos of fields. `exchange.rs` borrows the fields during an exchange.
 //!
 //! Invariants:
 //! - A field accesses its memory only through a raw pointer, so that messages can read and write the memory
-//!   without conflict with a reference.
+//!   while no Rust reference to the memory exists.
 //! - A field returns no reference to its memory while messages are under way. An [`Exchange`] mutably borrows
-//!   its fields. If the exchange is leaked ([`std::mem::forget`]), the field still knows the operation and
-//!   completes it before it returns a reference.
-//! - The field shares the ownership of its memory with the operation. If a field is dropped after such a
-//!   leak, the memory that messages still need stays allocated.
+//!   its fields. If the program leaks the exchange ([`std::mem::forget`]), the field still knows the exchange
+//!   and completes it before it returns a reference.
+//! - The field and the exchange share the ownership of the memory. If the program leaks an exchange and then
+//!   drops the field, the memory that the messages still use stays allocated.
 //!
 //! [`Exchange`]: super::Exchange
 
@@ -29,8 +29,8 @@ use crate::memory;
 /// A type whose values can be cells of a field.
 ///
 /// [`datatype`](Element::datatype) must describe exactly one value: its extent is `size_of::<Self>()`, and it
-/// covers no byte outside the value. [`Halo::new`](super::Halo::new) checks this, so a wrong implementation
-/// is an error and not unsound.
+/// covers no byte outside the value. [`Halo::new`](super::Halo::new) checks both conditions, so a wrong
+/// implementation causes an error and no undefined behaviour.
 pub trait Element: Pod {
     /// Returns the datatype of one value.
     fn datatype() -> Datatype;
@@ -52,8 +52,8 @@ elements! {
     u8 => U8, u16 => U16, u32 => U32, u64 => U64,
 }
 
-/// Zero-initialised memory for values, from which other ranks copy their halos directly. It is aligned to a
-/// cache line, because aligned rows pack fastest.
+/// Zero-initialised memory for values. Other ranks copy their halos directly from this memory. The memory
+/// begins at a multiple of a cache line, because aligned rows pack fastest.
 pub(super) struct Storage<T> {
     block: memory::Block,
     values: PhantomData<T>,
@@ -62,12 +62,13 @@ pub(super) struct Storage<T> {
 // SAFETY: a `Storage` is a plain allocation of `T: Send` values. `Field` and `Exchange` control all accesses:
 // their accessors need `&self` to read and `&mut self` to write.
 unsafe impl<T: Send> Send for Storage<T> {}
-// SAFETY: a shared `Storage` only returns its address; `Field` and `Exchange` control the accesses.
+// SAFETY: with `&Storage` a thread can only get the address of the memory. `Field` and `Exchange` control all
+// accesses.
 unsafe impl<T: Sync> Sync for Storage<T> {}
 
 impl<T: Element> Storage<T> {
-    /// Allocates `len` zero values. `Block::new` has checked that `len` is not 0 and that its bytes fit
-    /// `isize`.
+    /// Allocates `len` zero values. `Block::new` has checked that `len` is not 0 and that its size in bytes
+    /// fits in `isize`.
     fn new(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| no_memory(len, ""))?;
         if layout.size() == 0 {
@@ -89,14 +90,15 @@ fn no_memory(len: usize, why: &str) -> Error {
     Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {cells}{why}"))
 }
 
-/// A field over a block of cells with a halo around it.
+/// A field over a block of cells, with a halo around the block.
 ///
-/// The memory holds `shape[d] + 2 * width` values along dimension `d`, in C order (the last dimension is the
+/// The memory holds `shape[d] + 2 * width` values along dimension `d`, in C order (the last index varies
 /// fastest). All values are 0 at first. Slices of the memory include the halo.
 pub struct Field<T: Element, const N: usize> {
     block: Block<N>,
     storage: Arc<Storage<T>>,
-    /// The last exchange, until its guard has completed it and reported its result.
+    /// The last exchange of this field. `None` after its guard has completed the exchange and reported its
+    /// result.
     pending: Option<Arc<Pending>>,
 }
 
@@ -105,8 +107,8 @@ impl<T: Element, const N: usize> Field<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than an extent.
-    /// Returns `ErrorKind::NoMemory` if memory runs out.
+    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than one of
+    /// `shape`. Returns `ErrorKind::NoMemory` if memory runs out.
     pub fn new(shape: [usize; N], width: usize) -> Result<Self> {
         let block = Block::new(shape, width, size_of::<T>())?;
         Ok(Self { block, storage: Arc::new(Storage::new(block.len())?), pending: None })
@@ -131,8 +133,8 @@ impl<T: Element, const N: usize> Field<T, N> {
     /// completes the exchange.
     pub fn as_slice(&self) -> &[T] {
         self.complete();
-        // SAFETY: the storage holds `block.len()` initialised values. `complete` has ended all messages, and
-        // no message starts while the result lives, because starting an exchange needs `&mut self`.
+        // SAFETY: the storage holds `block.len()` initialised values. `complete` has ended all messages. No
+        // message starts while the result lives, because starting an exchange needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.storage.start(), self.block.len()) }
     }
 
@@ -146,7 +148,8 @@ impl<T: Element, const N: usize> Field<T, N> {
     }
 
     /// Returns the position of a cell in [`as_slice`](Field::as_slice). `index` counts from the first owned
-    /// cell, so -1 is the halo cell next to cell 0. Returns `None` if the cell is outside the halo.
+    /// cell, so -1 is the halo cell next to cell 0. Returns `None` if the cell is neither an owned cell nor a
+    /// halo cell.
     pub fn position(&self, index: [isize; N]) -> Option<usize> {
         let padded = self.block.padded();
         let mut shifted = [0; N];
@@ -159,8 +162,8 @@ impl<T: Element, const N: usize> Field<T, N> {
         Some(self.block.position(shifted))
     }
 
-    /// Completes an exchange whose guard was leaked or dropped, and reports its result once. A field needs no
-    /// settling after [`Exchange::wait`].
+    /// Completes an exchange whose guard the program has leaked or dropped, and returns the exchange's result
+    /// once. After [`Exchange::wait`] a program does not need this call.
     ///
     /// # Errors
     ///
@@ -174,7 +177,7 @@ impl<T: Element, const N: usize> Field<T, N> {
     /// Completes the last exchange. After the call, no message accesses the memory.
     fn complete(&self) {
         if let Some(pending) = &self.pending {
-            // `settle` reports the result; `Halo::start` calls `settle`.
+            // This function ignores the result. `settle` reports it, and `Halo::start` calls `settle`.
             let _reported_by_settle = pending.complete();
         }
     }

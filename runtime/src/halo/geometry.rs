@@ -1,14 +1,15 @@
-//! The geometry of an exchange: sides, boxes of cells, and the datatypes of the boxes.
+//! The geometry of an exchange: the sides of a block, the boxes of cells at each side, and the datatypes of
+//! these boxes.
 //!
-//! This file only calculates; it knows no rank and no message. `plan.rs` takes the [`faces`] of a block,
-//! finds the neighbour at each [`Side`], and commits the datatypes. `interior.rs` uses [`Block`] to check
-//! which cells a computation may access while messages are under way.
+//! This file only calculates; nothing in it depends on ranks or messages. `plan.rs` takes the [`faces`] of a
+//! block, finds the neighbour at each [`Side`], and commits the datatypes. `interior.rs` uses [`Block`] to
+//! check which cells a computation may access while messages are under way.
 //!
 //! Invariants:
-//! - An array holds `shape[d] + 2 * width` elements along dimension `d`, in C order: the last dimension is
-//!   the fastest. The last dimension is called x, the dimension before it y, then z, then w.
-//! - Receive boxes lie in the halo, send boxes in the owned cells. Receive boxes of different sides are
-//!   disjoint; send boxes overlap in the corners.
+//! - An array holds `shape[d] + 2 * width` elements along dimension `d`, in C order: the last index varies
+//!   fastest. The last dimension is called x, the dimension before it y, then z, then w.
+//! - Receive boxes lie in the halo, and send boxes lie in the owned cells. Receive boxes of different sides
+//!   are disjoint; send boxes of different sides overlap in the corners.
 //! - The cells that a block sends towards side `s` are the cells that its neighbour at `s` receives from
 //!   `s.opposite()`.
 
@@ -18,21 +19,22 @@ use typepack_engine::{Datatype, Order};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The set of neighbours that take part in an exchange.
+/// The set of neighbours with which a block exchanges cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stencil {
-    /// The two neighbours along each dimension: 6 in three dimensions.
+    /// The two neighbours along each dimension, for example 6 neighbours in three dimensions.
     Star,
-    /// All neighbours, including those across edges and corners: 26 in three dimensions.
+    /// All neighbours, including those across edges and corners, for example 26 neighbours in three
+    /// dimensions.
     Box,
 }
 
-/// The direction of a neighbour: -1, 0 or +1 step along each dimension, not all 0.
+/// The direction of a neighbour: -1, 0 or +1 step along each dimension. At least one step is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Side<const N: usize>([i8; N]);
 
 impl<const N: usize> Side<N> {
-    /// Returns the steps along each dimension, slowest dimension first.
+    /// Returns the steps along each dimension. The slowest dimension comes first.
     pub fn steps(&self) -> [i8; N] {
         self.0
     }
@@ -43,8 +45,8 @@ impl<const N: usize> Side<N> {
         Self(self.0.map(|step| -step))
     }
 
-    /// Returns the number of this side, below 3^N. No two sides have the same number. The number is the tag
-    /// of the side's messages.
+    /// Returns the number of this side. It is below 3^N, and no two sides have the same number. The messages
+    /// of a side use its number as their tag.
     pub fn index(&self) -> i32 {
         self.0.iter().fold(0, |number, &step| number * 3 + i32::from(step) + 1)
     }
@@ -55,7 +57,7 @@ impl<const N: usize> Side<N> {
             let mut steps = [0_i8; N];
             let mut rest = number;
             for step in steps.iter_mut().rev() {
-                // The remainder is 0, 1 or 2, so it fits `i8`.
+                // The remainder is 0, 1 or 2, so it fits in `i8`.
                 *step = (rest % 3) as i8 - 1;
                 rest /= 3;
             }
@@ -70,7 +72,7 @@ impl<const N: usize> Side<N> {
 }
 
 impl<const N: usize> fmt::Display for Side<N> {
-    /// Writes the side as in `-x` or `+z-y`.
+    /// Writes the side in a form such as `-x` or `+z-y`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (dimension, &step) in self.0.iter().enumerate() {
             if step != 0 {
@@ -85,7 +87,7 @@ impl<const N: usize> fmt::Display for Side<N> {
     }
 }
 
-/// A box of cells inside an array, in elements.
+/// A box of cells inside an array. Positions and lengths count elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region<const N: usize> {
     /// First cell along each dimension.
@@ -101,18 +103,18 @@ impl<const N: usize> Region<N> {
     }
 }
 
-/// One neighbour's part of an exchange. [`faces`] returns one per neighbour.
+/// The part of an exchange that concerns one neighbour. [`faces`] returns one value per neighbour.
 #[derive(Clone, Debug)]
 pub struct Face<const N: usize> {
     /// The direction of the neighbour.
     pub side: Side<N>,
-    /// The owned cells that the neighbour gets.
+    /// The owned cells that this block sends to the neighbour.
     pub send_region: Region<N>,
-    /// The halo cells that the neighbour fills.
+    /// The halo cells that this block receives from the neighbour.
     pub recv_region: Region<N>,
-    /// [`Face::send_region`] as a subarray of the whole array.
+    /// The datatype of [`Face::send_region`] as a subarray of the whole array.
     pub send: Datatype,
-    /// [`Face::recv_region`] as a subarray of the whole array.
+    /// The datatype of [`Face::recv_region`] as a subarray of the whole array.
     pub recv: Datatype,
 }
 
@@ -124,7 +126,8 @@ pub(super) struct Block<const N: usize> {
 }
 
 impl<const N: usize> Block<N> {
-    /// Checks a shape and a width. For a checked block, no product in this file exceeds `isize::MAX` bytes.
+    /// Makes a block after it has checked the shape and the width. After this check, no product in this file
+    /// exceeds `isize::MAX` bytes.
     pub(super) fn new(shape: [usize; N], width: usize, element_bytes: usize) -> Result<Self> {
         if N == 0 || N > 8 {
             let detail = format!("the number of dimensions is {N}; it must be 1 to 8");
@@ -170,7 +173,8 @@ impl<const N: usize> Block<N> {
         self.padded().iter().product()
     }
 
-    /// Returns the position of a cell in the array. `index` counts from the array's first element.
+    /// Returns the position of a cell in the array, in elements. `index` counts from the array's first
+    /// element.
     pub(super) fn position(&self, index: [usize; N]) -> usize {
         index.iter().zip(self.padded()).fold(0, |position, (&i, extent)| position * extent + i)
     }
@@ -183,8 +187,8 @@ impl<const N: usize> Block<N> {
         self.region(side, |extent, width, step| if step < 0 { 0 } else { extent + width })
     }
 
-    /// Returns the box of a side. `start` returns the first cell of the box along a dimension in which `side`
-    /// has a step.
+    /// Returns the box of a side. For each dimension in which `side` has a step, `start` returns the first
+    /// cell of the box.
     fn region(&self, side: Side<N>, start: impl Fn(usize, usize, i8) -> usize) -> Region<N> {
         let mut region = Region { start: [self.width; N], extent: self.shape };
         for (dimension, &step) in side.0.iter().enumerate() {
@@ -197,7 +201,7 @@ impl<const N: usize> Block<N> {
     }
 
     fn subarray(&self, region: &Region<N>, element: &Datatype) -> Result<Datatype> {
-        // Lossless: `new` has checked that all products fit `isize`.
+        // The conversions lose nothing, because `new` has checked that all products fit in `isize`.
         let wide = |values: [usize; N]| values.map(|value| value as i64);
         Ok(Datatype::subarray(
             &wide(self.padded()),
@@ -240,7 +244,7 @@ fn argument(name: &'static str, detail: String) -> Error {
 /// # Errors
 ///
 /// Returns `ErrorKind::Argument` if a dimension has no cell, if `width` is 0 or larger than an extent, or if
-/// the array does not fit the address space.
+/// the array does not fit in the address space.
 ///
 /// ```
 /// use typepack::halo::{Stencil, faces};
@@ -258,8 +262,8 @@ pub fn faces<const N: usize>(
     stencil: Stencil,
     element: &Datatype,
 ) -> Result<Vec<Face<N>>> {
-    // The extent is at most i64::MAX. An extent of 0 or less counts as 1, so that the check of the size
-    // works.
+    // The extent is at most i64::MAX. If the extent is 0 or negative, count it as 1, because the check of the
+    // array's size needs at least 1 byte per element.
     let bytes = usize::try_from(element.extent()).unwrap_or(0).max(1);
     Block::new(*shape, width, bytes)?.faces(stencil, element)
 }

@@ -1,13 +1,13 @@
 //! The cells that a computation may access while an exchange is under way.
 //!
-//! `exchange.rs` (owned fields) and `borrowed.rs` (borrowed memory) give an [`Interior`] to the computation
-//! between start and wait.
+//! Between the start of an exchange and its completion, `exchange.rs` (for owned fields) and `borrowed.rs`
+//! (for borrowed memory) give an [`Interior`] to the computation.
 //!
 //! Invariants:
 //! - Messages read owned cells that are less than `width` cells away from the block's surface, and write halo
 //!   cells. So an [`Interior`] returns shared references only to owned cells, and mutable references only to
 //!   cells that are at least `width` cells away from the surface.
-//! - No reference outlives the borrow of the guard, so no reference exists when the guard completes the
+//! - Every reference borrows the guard, so no reference exists any more when the guard completes the
 //!   exchange.
 
 use std::fmt;
@@ -20,7 +20,8 @@ use crate::error::Result;
 
 /// The owned cells of the fields of an exchange that is under way.
 ///
-/// Coordinates count from the first owned cell. The fields have the order in which the program passed them.
+/// Coordinates count from the first owned cell. The fields are numbered in the order in which the program
+/// passed them.
 pub struct Interior<'a, T: Element, const N: usize> {
     block: Block<N>,
     starts: Vec<*mut T>,
@@ -29,13 +30,13 @@ pub struct Interior<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
-    /// Makes the interior of arrays whose messages are under way.
+    /// Makes the interior of arrays on which messages are under way.
     ///
     /// # Safety
     ///
     /// - Each of `starts` is the first value of an array of `block.len()` values. The arrays do not overlap
     ///   and stay valid for `'a`.
-    /// - For `'a`, only this value and the messages of `pending` access the arrays.
+    /// - During `'a`, only this value and the messages of `pending` access the arrays.
     /// - The messages read only owned cells that are less than `block.width` cells away from the surface, and
     ///   write only halo cells.
     pub(super) unsafe fn new(block: Block<N>, starts: Vec<*mut T>, pending: &'a Pending) -> Self {
@@ -52,7 +53,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         self.block.shape
     }
 
-    /// Returns `len` owned cells of field number `field` from `start` along the last dimension.
+    /// Returns `len` owned cells of field number `field`. The cells begin at `start` and follow each other
+    /// along the last dimension.
     ///
     /// # Panics
     ///
@@ -65,9 +67,9 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         unsafe { std::slice::from_raw_parts(address, len) }
     }
 
-    /// Returns `len` cells of field number `field` from `start` along the last dimension, for writing. The
-    /// cells must be at least the halo's width away from the surface of the block, because messages read the
-    /// cells near the surface.
+    /// Returns `len` cells of field number `field` for writing. The cells begin at `start` and follow each
+    /// other along the last dimension. Messages read the cells near the surface of the block, so all cells
+    /// must be at least the halo's width away from the surface.
     ///
     /// # Panics
     ///
@@ -77,12 +79,13 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
     pub fn cells_mut(&mut self, field: usize, start: [usize; N], len: usize) -> &mut [T] {
         let address = self.row(field, start, len, self.block.width);
         // SAFETY: `row` has checked that the cells lie in one row of a valid array, at least `width` cells
-        // away from the surface, where no message reads or writes. `&mut self` makes this the only reference.
+        // away from the surface, so no message reads or writes these cells. `&mut self` makes this the only
+        // reference.
         unsafe { std::slice::from_raw_parts_mut(address, len) }
     }
 
     /// Runs one turn of the progress engine. No background thread moves the messages, so a computation should
-    /// call this every few thousand cells.
+    /// call this function every few thousand cells.
     ///
     /// # Errors
     ///
@@ -92,8 +95,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         self.pending.progress()
     }
 
-    /// Checks that all cells of a row are at least `depth` cells away from the surface, and returns the
-    /// address of the row.
+    /// Checks that all cells of a row are at least `depth` cells away from the surface. Returns the address
+    /// of the first of these cells.
     #[inline]
     fn row(&self, field: usize, start: [usize; N], len: usize, depth: usize) -> *mut T {
         let mut index = start;

@@ -32,17 +32,18 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! A star of neighbours (6 in three dimensions) is enough for stencils along the axes. A computation that
+//! The star of neighbours (6 in three dimensions) is enough for stencils along the axes. A computation that
 //! reads diagonal cells needs the box of neighbours (26 in three dimensions). A computation that does
-//! several steps between two exchanges of a wide halo needs the box as well. At the edge of a grid that is
-//! not periodic, there is no neighbour, and the exchange leaves the halo unchanged.
+//! several steps between two exchanges of a wide halo also needs the box. At the edge of a grid that is not
+//! periodic there is no neighbour, and the exchange leaves the halo cells there unchanged.
 //!
 //! [`Halo::exchange_slices_with`] exchanges slices that are not [`Field`]s, and `exchange_with` exchanges
-//! `ndarray` views (feature `ndarray`). Both complete the exchange before they return, even with an error or
-//! a panic.
+//! `ndarray` views (feature `ndarray`). Both complete the exchange before they end, even if they return an
+//! error or panic.
 //!
-//! The flow: `geometry.rs` (boxes and datatypes), `plan.rs` (neighbours and messages), then `exchange.rs`
-//! for `field.rs` or `borrowed.rs` for slices and views, and `interior.rs` for the computation.
+//! The files in the order in which an exchange uses them: `geometry.rs` (boxes and datatypes), `plan.rs`
+//! (neighbours and messages), `exchange.rs` and `field.rs` (exchanges of fields) or `borrowed.rs` (exchanges
+//! of slices and views), and `interior.rs` (the cells for the computation).
 
 mod borrowed;
 mod exchange;

@@ -1,17 +1,19 @@
-//! The persistent plan of a halo exchange: its neighbours, its datatypes, and how it posts messages.
+//! The persistent plan of a halo exchange: its neighbours, its datatypes, and the code that posts its
+//! messages.
 //!
 //! A program makes a plan once, from a Cartesian communicator and the faces of `geometry.rs`. Each
 //! [`start`](Halo::start) posts the messages and passes them to `exchange.rs`.
 //!
 //! Invariants:
-//! - One message per neighbour and exchange carries the boxes of all fields, in the order of the fields. The
-//!   message's datatype is the subarray of the box, repeated at the byte distance of each field from the
-//!   first field. The plan commits the datatypes of a set of distances when it first sees the set, and keeps
-//!   them. So a computation that swaps two sets of fields commits twice and then never again.
+//! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the fields.
+//!   The datatype of the message repeats the subarray of the box once per field, at the byte distance of this
+//!   field from the first field. The plan commits these datatypes when it first sees a set of distances, and
+//!   keeps them. So a computation that swaps two sets of fields commits datatypes for two exchanges and then
+//!   never again.
 //! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
 //!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
 //!   messages.
-//! - The plan posts receives before sends, and waits for nothing between the two.
+//! - The plan posts all receives before all sends, and does not wait between them.
 
 use std::fmt;
 use std::ptr;
@@ -52,7 +54,7 @@ struct Link<const N: usize> {
 
 /// Committed datatypes for one set of distances between fields; one entry per link.
 struct Layout {
-    /// The byte distance of each field from the first.
+    /// The byte distance of each field from the first field.
     distances: Vec<i64>,
     plans: Vec<(Plan, Plan)>,
 }
@@ -65,29 +67,29 @@ pub struct FaceReport<const N: usize> {
     pub side: Side<N>,
     /// The neighbour's rank in the Cartesian communicator.
     pub neighbour: usize,
-    /// The bytes that this rank sends to the neighbour per exchange, for all fields together. It receives
-    /// this number of bytes too.
+    /// Number of bytes that this rank sends to the neighbour in each exchange, for all fields together. This
+    /// rank receives the same number of bytes from the neighbour.
     pub bytes: u64,
-    /// The kernel that packs the message now (it may change when the JIT compiles), or `-` before the first
-    /// exchange.
+    /// The name of the kernel that packs the message at present, or `-` before the first exchange. The kernel
+    /// may change when the JIT has compiled a new one.
     pub pack: String,
-    /// The kernel that unpacks the message from this side, or `-` before the first exchange.
+    /// The name of the kernel that unpacks the message from this neighbour, or `-` before the first exchange.
     pub unpack: String,
 }
 
 impl<T: Element, const N: usize> Halo<T, N> {
-    /// Plans the exchange of `fields` fields at once, with `shape` owned cells on this rank and a halo of
-    /// `width` cells on each side.
+    /// Plans an exchange of `fields` fields at once. Each field has `shape` owned cells on this rank and a
+    /// halo of `width` cells on each side.
     ///
     /// Blocks of different ranks may differ in shape. Ranks with the same coordinate in a dimension must have
     /// the same extent along that dimension. Collective over the communicator.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if
-    /// a dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of
-    /// `T` does not describe one value. The function checks all of this before it communicates. If only
-    /// some ranks find an error, the other ranks wait until those ranks end.
+    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if a
+    /// dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of `T`
+    /// does not describe one value. The function checks all of this before it communicates. If only some
+    /// ranks find an error, the other ranks wait in this call until the ranks with the error end.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],
@@ -134,7 +136,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
                 .coords()
                 .iter()
                 .zip(steps)
-                // Lossless: a coordinate is below the number of ranks.
+                // The conversion loses nothing, because a coordinate is below the number of ranks.
                 .map(|(&coordinate, step)| coordinate as i64 + i64::from(step))
                 .collect();
             if let Some(neighbour) = cartesian.rank_of(&coordinates) {
@@ -157,9 +159,9 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the number of fields or the shape of a field is not the plan's, the
-    /// error of an earlier exchange of a field if that exchange has failed, and `ErrorKind::ProcAborted` if
-    /// another rank has died.
+    /// Returns `ErrorKind::Argument` if the number of fields or the shape of a field differs from the plan,
+    /// the error of an earlier exchange of one of the fields if that exchange has failed, and
+    /// `ErrorKind::ProcAborted` if another rank has died.
     pub fn start<'a>(&self, fields: &'a mut [Field<T, N>]) -> Result<Exchange<'a, T, N>> {
         self.check_fields(fields.len())?;
         for (number, field) in fields.iter_mut().enumerate() {
@@ -181,8 +183,9 @@ impl<T: Element, const N: usize> Halo<T, N> {
         }
         let starts: Vec<*mut T> = fields.iter().map(|field| field.storage().start()).collect();
         // SAFETY:
-        // - Each start is the allocation of another field and has `block.len()` values (checked above). The
-        //   `Exchange` below shares their ownership, so a leaked exchange leaks the memory with it.
+        // - Each start is the allocation of a different field and has `block.len()` values (checked above).
+        //   The `Exchange` below shares the ownership of these allocations, so they stay allocated even if
+        //   the program leaks the `Exchange`.
         // - Until the messages are complete nobody else accesses the allocations: the `Exchange` mutably
         //   borrows the fields, and a `Field` returns no reference before it has completed the exchange.
         let pending = unsafe { self.post(&starts)? };
@@ -218,13 +221,15 @@ impl<T: Element, const N: usize> Halo<T, N> {
         self.fields
     }
 
-    /// Returns the bytes that this rank sends in one exchange. It receives this number of bytes too.
+    /// Returns the number of bytes that this rank sends in one exchange. This rank receives the same number
+    /// of bytes.
     pub fn bytes(&self) -> u64 {
         self.links.iter().map(|link| self.link_bytes(link)).sum()
     }
 
-    /// Returns the part of [`bytes`](Halo::bytes) that goes to other ranks. The rest goes to this rank
-    /// itself, which is its own neighbour in periodic dimensions of 1 rank.
+    /// Returns the number of bytes that this rank sends to other ranks in one exchange. The rest of
+    /// [`bytes`](Halo::bytes) goes to this rank itself: in a periodic dimension of 1 rank, a rank is its own
+    /// neighbour.
     pub fn bytes_to_others(&self) -> u64 {
         let me = self.comm.rank();
         self.links.iter().filter(|l| l.neighbour != me).map(|l| self.link_bytes(l)).sum()
@@ -252,8 +257,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn link_bytes(&self, link: &Link<N>) -> u64 {
-        // `Block::new` has checked that the bytes of one field fit. A message of all fields may not fit; the
-        // commit of its datatype then fails.
+        // `Block::new` has checked that the size of one field fits in `isize`. The size of a message with all
+        // fields may not fit; then the commit of the message's datatype fails.
         (link.face.send_region.cells() as u64)
             .saturating_mul(size_of::<T>() as u64)
             .saturating_mul(self.fields as u64)
@@ -280,15 +285,16 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///   nobody accesses their receive boxes.
     pub(super) unsafe fn post(&self, starts: &[*mut T]) -> Result<Pending> {
         let layout = self.layout(starts)?;
-        // One message accesses several allocations from one address, like a message at MPI_BOTTOM. So all
-        // allocations must be exposed, and the address must have the provenance of any of them.
+        // Like a message at MPI_BOTTOM, one message accesses several allocations from a single address. So
+        // the code exposes the provenance of all allocations, and builds an address that may have the
+        // provenance of any of them.
         let addresses: Vec<usize> = starts.iter().map(|start| start.expose_provenance()).collect();
         let origin = ptr::with_exposed_provenance_mut::<u8>(addresses[0]);
         let messages = self.comm.messages();
         let mut operations = Vec::with_capacity(2 * self.links.len());
         let mut post_all = || {
             for (link, (_, recv)) in self.links.iter().zip(&layout.plans) {
-                // The neighbour sends towards this rank, so its tag is the one of the opposite side.
+                // The neighbour sends towards this rank, so its message has the tag of the opposite side.
                 let tag = Tag::Is(link.face.side.opposite().index());
                 let source = Source::Rank(self.comm.world_rank(
                     link.neighbour,
@@ -296,23 +302,25 @@ impl<T: Element, const N: usize> Halo<T, N> {
                     ErrorKind::Rank,
                 )?);
                 // SAFETY: `recv` covers the receive boxes of the arrays at their distances from `origin`. The
-                // caller keeps the boxes valid, for this receive only, until completion (second condition of
-                // `# Safety`). `source` is a rank of the world, and a side's index is not negative.
+                // caller guarantees that, until completion, the boxes are valid and nobody else accesses them
+                // (second condition of `# Safety`). `source` is a rank of the world, and a side's index is
+                // not negative.
                 operations.push(unsafe { messages.receive(origin, recv, 1, source, tag) }?);
             }
             for (link, (send, _)) in self.links.iter().zip(&layout.plans) {
                 let dest = self.comm.world_rank(link.neighbour, "dest", ErrorKind::Rank)?;
                 let (mode, tag) = (SendMode::Standard, link.face.side.index());
                 // SAFETY: `send` covers the send boxes of the arrays at their distances from `origin`. The
-                // caller keeps the boxes valid and unchanged until completion (second condition of `#
-                // Safety`). `dest` is a rank of the world, a side's index is not negative, and `mode` lends
-                // no memory.
+                // caller guarantees that the boxes stay valid and unchanged until completion (second
+                // condition of `# Safety`). `dest` is a rank of the world, a side's index is not negative,
+                // and `mode` lends no memory.
                 operations.push(unsafe { messages.send(mode, origin, send, 1, dest, tag) }?);
             }
             Ok(())
         };
         if let Err(error) = post_all() {
-            // The neighbours may never post the matching messages, so waiting for these could take forever.
+            // The neighbours may never post the matching messages, and a wait for the operations started here
+            // could then take forever. So abandon these operations.
             for operation in operations {
                 messages.abandon(operation);
             }
@@ -321,10 +329,12 @@ impl<T: Element, const N: usize> Halo<T, N> {
         Ok(Pending::new(messages, operations))
     }
 
-    /// Returns the committed datatypes for these arrays.
+    /// Returns the committed datatypes for arrays that begin at `starts`. If the plan does not have them yet,
+    /// commits them.
     fn layout(&self, starts: &[*mut T]) -> Result<Arc<Layout>> {
         let first = starts[0].addr();
-        // The difference of two addresses always fits `i64`, so the subtraction may wrap.
+        // The wrapped difference of two addresses, as an `i64`, leads from the first address to the second
+        // for any two addresses.
         let distance = |start: &*mut T| start.addr().wrapping_sub(first) as i64;
         let mut layouts = self.lock_layouts();
         let known = layouts
@@ -350,13 +360,14 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn lock_layouts(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Layout>>> {
-        // The vector is consistent at every point that can panic.
+        // A thread that panics while it holds this lock leaves a consistent vector, because the vector is
+        // consistent at every point that can panic.
         self.layouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Element, const N: usize> fmt::Display for Halo<T, N> {
-    /// Writes one line for reports.
+    /// Writes the plan as one line for reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stencil = match self.stencil {
             Stencil::Star => "star",

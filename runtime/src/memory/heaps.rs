@@ -1,11 +1,11 @@
 //! The table of heaps: this rank's own heap, and the heaps of other ranks that this process has mapped.
 //!
-//! The process has one table, which `transport/fabric.rs` holds. Messages that are copied in place
-//! (`transport/`) and regions that ranks share (`region/`) use this table. A heap is mapped at its first
-//! use, and stays mapped as long as the table, or a clone of the mapping, lives.
+//! The process has one table, and `transport/fabric.rs` holds it. Messages that are copied in place
+//! (`transport/`) and regions that ranks share (`region/`) use this table. The process maps a heap when it
+//! first uses the heap. The heap then stays mapped as long as the table, or a clone of the mapping, lives.
 //!
-//! Invariant: a mapping covers a whole heap, so every place that was checked against the length of a heap
-//! is mapped.
+//! Invariant: a mapping covers a whole heap. So if a place has been checked against the length of its heap,
+//! the place is mapped.
 
 use crate::shm::Segment;
 use crate::shm::heap::Heap;
@@ -13,42 +13,42 @@ use crate::shm::layout::State;
 use crate::sys::memory::{Inherit, Mapping};
 use std::sync::{Arc, OnceLock};
 
-/// The answer to the first request for a heap: `None` if the address space is too small for the heap. The
-/// table does not repeat a failed request.
+/// The result of the first attempt to map a heap: the mapping, or `None` if the address space is too small
+/// for the heap. The table does not repeat a failed attempt.
 type Asked<T> = OnceLock<Option<T>>;
 
-/// The heaps of a job, as seen by one of its ranks.
+/// The heaps of a job that one of its ranks has mapped.
 #[derive(Debug)]
 pub(crate) struct Heaps {
     segment: Arc<Segment>,
     rank: usize,
     own: Asked<Heap>,
-    /// Heaps by rank. The entry of this rank stays empty.
+    /// The heaps of the other ranks, indexed by rank. The entry of this rank stays empty.
     others: Box<[Asked<Arc<Mapping>>]>,
 }
 
 impl Heaps {
-    /// Creates a table without mapped heaps for rank `rank`, which is this process.
+    /// Creates a table in which no heap is mapped yet. This process is rank `rank`.
     pub(crate) fn new(segment: Arc<Segment>, rank: usize) -> Self {
         let others = (0..segment.ranks()).map(|_| OnceLock::new()).collect();
         Self { segment, rank, own: OnceLock::new(), others }
     }
 
-    /// Returns this rank's heap, and maps it first if necessary. Returns `None` in a job without heaps, or
-    /// if the address space is too small.
+    /// Returns this rank's heap, and maps the heap first if necessary. Returns `None` in a job without
+    /// heaps, or if the address space is too small.
     pub(crate) fn own(&self) -> Option<&Heap> {
-        // Without a heap the caller uses ordinary memory, whose messages are packed.
+        // If there is no heap, the caller uses ordinary memory. Messages in ordinary memory are packed.
         self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
     }
 
-    /// Returns this rank's heap if this rank ever allocated from it.
+    /// Returns this rank's heap if this rank has ever allocated from it.
     #[inline]
     pub(crate) fn used(&self) -> Option<&Heap> {
         self.own.get()?.as_ref()
     }
 
-    /// Returns the heap of another rank, and maps it first if necessary. Returns `None` if the address space
-    /// is too small, in a job without heaps, and for a rank that does not exist.
+    /// Returns the heap of another rank, and maps the heap first if necessary. Returns `None` if the address
+    /// space is too small, in a job without heaps, and for a rank that does not exist.
     pub(crate) fn of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         let asked = self.others.get(rank).filter(|_| rank != self.rank)?;
         let map = || self.segment.map_heap(rank, Inherit::No).ok().map(Arc::new);
@@ -79,14 +79,14 @@ mod tests {
         assert!(here.used().is_none());
         let piece = here.own().expect("a heap").alloc(64, 64, true).expect("room");
         assert!(here.used().is_some());
-        // `of` refuses the rank's own heap, and there is no third rank.
+        // `of` returns `None` for the rank's own heap and for rank 2, which the job does not have.
         assert!(here.of(0).is_none() && here.of(2).is_none());
         let theirs = there.of(0).expect("mapped").clone();
         assert!(Arc::ptr_eq(&theirs, there.of(0).expect("mapped")));
         assert_eq!(theirs.len() as u64, there.bytes());
         let at = piece.as_ptr() as usize - here.own().expect("a heap").base().as_ptr() as usize;
-        // SAFETY: the piece is 64 bytes of the heap of rank 0, which both mappings cover, and only this
-        // test uses it.
+        // SAFETY: the piece is 64 bytes of the heap of rank 0. Both mappings cover it, and only this test
+        // uses it.
         unsafe {
             piece.as_ptr().write(7);
             assert_eq!(theirs.base().as_ptr().add(at).read(), 7);

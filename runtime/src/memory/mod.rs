@@ -1,12 +1,14 @@
 //! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
 //! programs, and the fields of `halo/`.
 //!
-//! The receiver copies a message in such memory only once, from layout to layout, whatever the layouts are.
-//! In all other respects the memory is ordinary. Once [`init`](crate::init) has joined a job of several
-//! ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the table of all
-//! heaps). Before that, and in a job of one rank, it comes from the ordinary allocator.
+//! The receiver of a message in such memory copies the data only once, from layout to layout, whatever the
+//! two layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined a
+//! job of several ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the
+//! table of all heaps). Before that, and in a job of one rank, the memory comes from the ordinary
+//! allocator.
 //!
-//! Invariant: a block has one owner, and returns to its allocator when the owner is dropped.
+//! Invariant: a block has one owner. When the owner is dropped, the block goes back to the allocator that
+//! it came from.
 
 pub(crate) mod heaps;
 
@@ -22,25 +24,25 @@ use crate::sys::limits;
 use crate::{Error, ErrorKind, Result};
 use heaps::Heaps;
 
-/// Bytes of a cache line. Every block begins at the start of a line.
+/// Size of a cache line in bytes. Every block begins at the start of a cache line.
 const LINE: usize = 64;
 
-/// The heaps of the job, once this process has joined a job.
+/// The heaps of the job. Empty until this process has joined a job.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// Makes all later blocks come from this rank's heap, which `heaps` contains.
 pub(crate) fn join(heaps: &Arc<Heaps>) {
-    // A process joins only once (`world.rs`).
+    // `JOB` is still empty here, because a process joins a job only once (`world.rs`).
     let _ = JOB.set(heaps.clone());
 }
 
-/// Returns the heaps of the job, once this process has joined a job of several ranks.
+/// Returns the heaps of the job, or `None` if this process has not joined a job of several ranks.
 pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Returns how many bytes this process can still allocate: the minimum of the machine's free memory and the
-/// memory that the cgroups and limits of this process leave.
+/// Returns how many bytes this process can still allocate: the smallest of the machine's available memory
+/// and the amounts that the cgroups of this process still allow.
 pub fn available() -> u64 {
     limits::available_memory()
 }
@@ -49,19 +51,19 @@ pub fn available() -> u64 {
 #[derive(Debug)]
 pub struct Block {
     start: NonNull<u8>,
-    /// Layout of a block of ordinary memory; `None` for a block in the heap.
+    /// The layout with which the ordinary allocator made the block; `None` for a block in the heap.
     layout: Option<Layout>,
 }
 
-// SAFETY: a block is a plain allocation. Its holder may use it from any thread, and both allocators free it
-// from any thread.
+// SAFETY: a block is a plain allocation that is tied to no thread. Both allocators can free it from any
+// thread.
 unsafe impl Send for Block {}
-// SAFETY: a shared reference to a block only gives its address.
+// SAFETY: a thread with a shared reference to a block can only read the block's address.
 unsafe impl Sync for Block {}
 
 impl Block {
     /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
-    /// zero if `zeroed`, and arbitrary otherwise. A block of 0 bytes also has an address that no other
+    /// zero if `zeroed`, and arbitrary otherwise. Even a block of 0 bytes has an address that no other
     /// block has.
     ///
     /// # Errors
@@ -91,7 +93,7 @@ impl Block {
         self.start.as_ptr()
     }
 
-    /// Returns whether the block lies in the shared heap, where other ranks can read and write in place.
+    /// Returns whether the block lies in the shared heap, where other ranks can read and write it in place.
     pub fn is_shared(&self) -> bool {
         self.layout.is_none()
     }
@@ -115,7 +117,8 @@ impl Drop for Block {
             // SAFETY: `new` allocated the block with this layout, and this is the only `dealloc`.
             Some(layout) => unsafe { dealloc(self.start.as_ptr(), layout) },
             None => {
-                // `free` returns false only in a forked child, whose copy of the heap's tables is unused.
+                // `free` returns false only in a forked child, which does not use its copy of the heap's
+                // tables. So the result needs no check.
                 let _ =
                     JOB.get().and_then(|heaps| heaps.used()).map(|heap| heap.free(self.as_ptr()));
             }
@@ -149,8 +152,9 @@ impl<T: Pod> SharedBuffer<T> {
 impl<T: Pod> Deref for SharedBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the block holds `len` aligned values. They began as zeros, and any bytes are valid values
-        // (Pod). Only this value owns the block, and other ranks read it only while a message borrows it.
+        // SAFETY: the block holds `len` aligned values. The values were zero at first, and any bytes are
+        // valid values (Pod). Only this value owns the block, and other ranks read the block only while a
+        // message borrows it.
         unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.len) }
     }
 }

@@ -1,7 +1,8 @@
-//! Envelopes: the content of a ring slot. An envelope is encoded in seven words, and its reader checks it.
+//! Envelopes. An envelope is the content of one ring slot, encoded in seven words. The reader of an envelope
+//! checks the words.
 //!
-//! `transport/link.rs` writes envelopes and `endpoint/engine/incoming.rs` reads them. `shm/ring.rs`
-//! carries the words without interpreting them.
+//! `transport/link.rs` writes envelopes, and `endpoint/engine/incoming.rs` reads them. `shm/ring.rs` carries
+//! the words and does not interpret them.
 //!
 //! | kind | from | meaning |
 //! |---|---|---|
@@ -29,7 +30,7 @@
 //!          Help: the place of the data in the receiver, in the format of an RTS
 //! ```
 //!
-//! Invariant: the fields of a decoded [`Envelope`] are in range, whatever words the slot held.
+//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
 //! `transport/answers.rs` checks whether an envelope fits the request that it names.
 
 pub use super::label::Label;
@@ -39,7 +40,7 @@ use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 use crate::shm::work_split::NUMBERS;
 use std::ops::RangeInclusive;
 
-/// Longest payload inside the slot itself, in bytes.
+/// Length of the longest payload that fits in the slot itself, in bytes.
 pub const INLINE_MAX: usize = 32;
 
 const INLINE: u64 = 1;
@@ -54,22 +55,23 @@ const HELP: u64 = 9;
 const DEFINE: u64 = 10;
 const WITHDRAW: u64 = 11;
 
-/// Width of the kind in word 0. The check bits of the types are above the kind.
+/// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
 
 const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 
-/// The code in word 4 of a place that says that the place is in a heap.
+/// The code in word 4 that means: this place is in a heap.
 const IN_HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 
-/// Number of types that a sender can have defined at one receiver at a time.
+/// Number of types that a sender can have defined at one receiver at the same time.
 pub const TYPES: usize = 64;
 
-/// The number of a type that needs no definition: one byte, elements without a gap.
+/// The number that stands for the type "one byte, without gaps between elements". This type needs no
+/// definition.
 pub const BYTES: u32 = u32::MAX;
 
-/// Longest encoded type that can be defined, in bytes.
+/// Length of the longest encoded type that a sender can define, in bytes.
 pub const TYPE_MAX: usize = EAGER_MAX;
 
 /// A kind of memory.
@@ -81,15 +83,15 @@ pub enum Space {
     Private,
 }
 
-/// The place from which a message's data is read, or to which it is written.
+/// The place in a rank's memory from which a message's data is read, or to which it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The kind of memory.
     pub space: Space,
-    /// Number of the type: below [`TYPES`], or [`BYTES`].
+    /// Number of the type: a defined type's number, below [`TYPES`], or [`BYTES`].
     pub number: u32,
-    /// In a heap: bytes from the start of the rank's heap to displacement 0, modulo 2^64. In private
-    /// memory: the address of displacement 0.
+    /// In a heap: the distance from the start of the rank's heap to displacement 0, in bytes, modulo 2^64.
+    /// In private memory: the address of displacement 0.
     pub origin: u64,
     /// Number of elements.
     pub count: u64,
@@ -114,7 +116,7 @@ impl Place {
         let space = match words[0] >> 32 {
             0 if number == 0 => return Ok(None),
             IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
-            // Private memory is always one run of bytes.
+            // A place in private memory is always one run of bytes, so no other type is valid.
             PRIVATE if number == BYTES => Space::Private,
             _ => return Err(no_place(words[0])),
         };
@@ -122,67 +124,69 @@ impl Place {
     }
 }
 
-/// Returns the violation of a place whose first word is `word`.
+/// Returns the error for a place whose first word, `word`, does not name an allowed type and kind of memory.
 #[cold]
 fn no_place(word: u64) -> Violation {
     let (space, number) = (word >> 32, word as u32);
     Violation::new(format!("a place names type {number} in memory of kind {space}; there is none"))
 }
 
-/// Returns the violation of an envelope of kind `kind`.
+/// Returns the error for an envelope of the unknown kind `kind`.
 #[cold]
 fn unknown(kind: u64) -> Violation {
     Violation::new(format!("an envelope has the unknown kind {kind:#x}"))
 }
 
-/// The lengths of a message that is not empty.
+/// The allowed lengths of a message that must not be empty, in bytes.
 const NOT_EMPTY: RangeInclusive<u64> = 1..=i64::MAX as u64;
 
 /// A checked envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Envelope {
-    /// A message whose payload is in the slot.
+    /// A message. Its payload is in the slot.
     Inline(Label, [u8; INLINE_MAX]),
-    /// A message whose payload is in the ring's payload area.
+    /// A message. Its payload is in the ring's payload area.
     Eager(Label),
-    /// A message whose payload is in the ring's payload area. The sender waits under this request id for
+    /// A message. Its payload is in the ring's payload area, and its sender waits under this request id for
     /// the ACK.
     Synchronous(Label, u64),
-    /// A message whose data waits at its sender, under this request id. The place is present if the RTS
-    /// names it.
+    /// A message. Its data waits at the sender under this request id. If the RTS says where the data lies,
+    /// the place is present.
     Rts(Label, u64, Option<Place>),
     /// A receive has matched the synchronous message with this request id.
     Ack(u64),
-    /// The sender has to pack the message with this request id into the chunks.
+    /// The sender of the message with this request id has to pack the message into the chunks.
     Cts(u64),
-    /// The receiver has copied the whole message with this request id.
+    /// The receiver has copied all data of the message with this request id.
     Fin(u64),
-    /// A receive has matched the message with this request id and does not take it.
+    /// A receive has matched the message with this request id, and the receiver does not take the data.
     Refused(u64),
-    /// The receiver copies the message with this id and asks its sender to help.
+    /// The receiver copies the message with this request id and asks the sender to help.
     Help {
         /// The sender's request id.
         id: u64,
         /// Number of the split, below [`NUMBERS`].
         number: u32,
-        /// Packed bytes of the message.
+        /// Number of packed bytes of the message.
         bytes: u64,
-        /// The place to which the data goes in the receiver's memory, with room for `bytes` bytes or more.
+        /// The place in the receiver's memory to which the data goes. The place has room for at least
+        /// `bytes` bytes.
         place: Place,
     },
-    /// From here on the type with this number is the one encoded in the payload area.
+    /// From this envelope on, the number stands for the type that is encoded in the payload area.
     Define {
         /// Number of the type, below [`TYPES`].
         number: u32,
-        /// Bytes of the encoded type, at most [`TYPE_MAX`].
+        /// Length of the encoded type in bytes, at most [`TYPE_MAX`].
         bytes: u64,
     },
-    /// The receiver must not read the data of the message with this id any more: the sender packs it.
+    /// The receiver must not read the data of the message with this request id in place any more, because
+    /// the sender packs it.
     Withdraw(u64),
 }
 
 impl Envelope {
-    /// Returns the words of this envelope, and the number of words that its reader uses.
+    /// Returns the words of this envelope, and the number of words that the reader of such an envelope uses.
     #[inline]
     pub fn encode(&self) -> ([u64; ENVELOPE_WORDS], usize) {
         let head = |kind: u64, label: &Label| {
@@ -192,7 +196,7 @@ impl Envelope {
             Self::Inline(label, payload) => {
                 let mut words = [head(INLINE, label), label.context, label.bytes, 0, 0, 0, 0];
                 for (word, bytes) in words[3..].iter_mut().zip(payload.chunks_exact(8)) {
-                    // A chunk of eight bytes always fits, so the default of zero is never used.
+                    // The conversion of eight bytes cannot fail, so the default of zero is never used.
                     *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
                 }
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
@@ -229,7 +233,8 @@ impl Envelope {
     #[inline]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Violation> {
         let head = words[0] & 0xffff_ffff;
-        // Only messages have types. In other envelopes a type bit makes the kind unknown.
+        // Only messages have types. If another kind of envelope has a type bit, compare all 32 bits, so that
+        // the kind is unknown.
         let kind = match head & ((1 << KIND_BITS) - 1) {
             message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
             _ => head,
@@ -282,7 +287,7 @@ impl Envelope {
             FIN => Ok(Self::Fin(words[3])),
             REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
-                // `tag` is not negative (checked above).
+                // The conversion loses nothing, because `tag` is not negative (checked above).
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
             }
             DEFINE if (tag as usize) < TYPES => {

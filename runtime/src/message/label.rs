@@ -1,10 +1,11 @@
-//! The label of a message, the source and tag that a receive asks for, and the status that it returns.
+//! The label of a message, the source and the tag that a receive asks for, and the operation that a call
+//! has started.
 //!
 //! `endpoint/matching.rs` compares labels with receives, and `envelope.rs` carries labels.
 
 pub use crate::status::Status;
 
-/// Largest tag a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
+/// The largest tag that a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
 #[doc(alias = "MPI_TAG_UB")]
 pub const TAG_UB: i32 = i32::MAX;
 
@@ -14,7 +15,7 @@ pub enum Source {
     /// Every rank.
     #[doc(alias = "MPI_ANY_SOURCE")]
     Any,
-    /// This rank of the communicator.
+    /// The rank with this number in the communicator.
     Rank(usize),
 }
 
@@ -25,8 +26,8 @@ impl From<usize> for Source {
 }
 
 /// The place of a process in the job. The shared memory has a part for each slot, and messages go to slots.
-/// A rank of the world has the slot with its own number. A process that joins the job later has a slot
-/// after the slots of the ranks, and has no rank in the world.
+/// A rank of the world has the slot with the same number as the rank. A process that joins the job later
+/// has a slot after the slots of the ranks, and has no rank in the world.
 ///
 /// Only `comm/peers.rs` makes slots from ranks. The message engine does not know the ranks of
 /// communicators.
@@ -47,7 +48,7 @@ impl Slot {
     }
 }
 
-/// The process from which a receive or probe accepts messages, for the message engine.
+/// The process from which a receive or probe accepts messages, in the form that the message engine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Every process.
@@ -67,7 +68,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// Returns whether a message with `tag` is accepted.
+    /// Returns whether a receive with this tag accepts a message with `tag`.
     #[inline]
     pub(crate) fn accepts(self, tag: i32) -> bool {
         match self {
@@ -88,20 +89,20 @@ impl From<i32> for Tag {
 pub enum Operation {
     /// The operation is complete.
     Done(Status),
-    /// The operation is in flight under this number, which [`Ongoing`](crate::Ongoing) uses.
+    /// The operation is in flight and has this number. [`Ongoing`](crate::Ongoing) takes the number.
     Pending(u64),
 }
 
-/// The context and the tag of a message, which matching compares together with the source, and the size and
-/// types of its data.
+/// The context, the tag, the size and the types of a message. To match a message with a receive, the
+/// library compares the context and the tag of the label, and the source of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Context of the communicator.
     pub context: u64,
     /// The tag, never negative.
     pub tag: i32,
-    /// Packed bytes of the whole message.
+    /// Number of packed bytes of the whole message.
     pub bytes: u64,
-    /// Check bits of its basic types: a number of `message/typecheck.rs`, below its `END`.
+    /// Check bits of the basic types of the message: a number of `message/typecheck.rs`, below its `END`.
     pub types: u32,
 }

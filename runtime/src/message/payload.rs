@@ -1,11 +1,13 @@
-//! The two ends of a message's data: the source of packed bytes and their destination.
+//! The two ends of a message's data: the supply of packed bytes at the sender, and the sink for packed bytes
+//! at the receiver.
 //!
-//! `endpoint/engine.rs` makes a source or a destination from a call's arguments. The protocols of
-//! `transport/` pack and unpack any range of them, and typepack-engine does the work. This is the only file
-//! of the runtime that calls the raw executors of typepack-engine.
+//! `endpoint/engine.rs` makes a supply or a sink from the arguments of a call. The protocols of `transport/`
+//! pack and unpack any range of their bytes through this file. This is the only file of the runtime that
+//! calls the raw executors of typepack-engine, which do the packing.
 //!
 //! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. Callers of
-//! `Messages::send` and `Messages::receive` guarantee this; the scopes and the blocking calls do so.
+//! `Messages::send` and `Messages::receive` guarantee this. Among these callers are the scopes and the
+//! blocking calls.
 
 use super::Tag;
 use super::label::Sender;
@@ -19,18 +21,19 @@ use typepack_engine::Side;
 pub struct Layout {
     /// Address of displacement 0.
     pub origin: *mut u8,
-    /// The committed type. The layout holds it, so that a program may free it while an operation is pending.
+    /// The committed type. The layout owns a share of the type, so the program may free the type while an
+    /// operation is pending.
     pub plan: Plan,
     /// Number of elements.
     pub count: u64,
 }
 
-// SAFETY: a layout is an address and a shared, immutable plan. The caller that made it guarantees that any
-// thread may use the memory until the operation is complete (see `Messages`).
+// SAFETY: a layout consists of an address and a shared, immutable plan. The caller that made the layout
+// guarantees that any thread may use the memory until the operation is complete (see `Messages`).
 unsafe impl Send for Layout {}
 
-/// A borrowed layout, made from a call's arguments. The engine keeps an owned [`Layout`] only if the
-/// operation stays in flight.
+/// A borrowed layout, made from the arguments of a call. The engine makes an owned [`Layout`] of it only if
+/// the operation stays in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutRef<'a> {
     /// Address of displacement 0.
@@ -41,13 +44,13 @@ pub struct LayoutRef<'a> {
     pub count: u64,
 }
 
-/// A receive, made from a call's arguments: the place for the data, and the messages that the receive
+/// A receive, made from the arguments of a call: the place for the data, and the messages that the receive
 /// accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
     /// The place for the data.
     pub layout: LayoutRef<'a>,
-    /// The packed size of the layout's elements.
+    /// The packed size of the layout's elements, in bytes.
     pub capacity: u64,
     /// The context of accepted messages.
     pub context: u64,
@@ -61,7 +64,7 @@ impl<'a> Posting<'a> {
     /// Describes a receive into all elements of `layout`.
     ///
     /// # Errors
-    /// Returns an engine error if the layout has more packed bytes than 63 bits can count.
+    /// Returns an engine error if the number of packed bytes does not fit in 63 bits.
     #[inline]
     pub fn new(layout: LayoutRef<'a>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
@@ -70,42 +73,44 @@ impl<'a> Posting<'a> {
 }
 
 impl LayoutRef<'_> {
-    /// Makes an owned layout.
+    /// Makes an owned layout of this borrowed one.
     pub fn keep(&self) -> Layout {
         Layout { origin: self.origin, plan: self.plan.clone(), count: self.count }
     }
 
-    /// Writes the packed bytes of `range` to `dst`.
+    /// Packs the data: writes the packed bytes of `range` to `dst`.
     ///
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of `count` elements, whose memory is readable.
     /// - `dst` is writable for `range.end - range.start` bytes.
-    /// - The bytes at `dst` overlap no byte of the layout.
+    /// - The bytes at `dst` do not overlap the layout's memory.
     #[inline]
     pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
-        // SAFETY: the caller guarantees the range, the readable elements, the room at `dst`, and that the
-        // two do not overlap (the conditions of `# Safety`; `pack_raw` has no others).
+        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
+        // readable, that `dst` has room, and that the two do not overlap (the conditions of `# Safety`;
+        // `pack_raw` has no others).
         unsafe { engine::pack_raw(self.plan, self.count, self.origin, range, dst) };
     }
 
-    /// Reads the packed bytes of `range` from `src`.
+    /// Unpacks data: reads the packed bytes of `range` from `src` and writes them to the layout's memory.
     ///
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of `count` elements, whose memory is writable.
     /// - `src` is readable for `range.end - range.start` bytes.
-    /// - The bytes at `src` overlap no byte of the layout.
+    /// - The bytes at `src` do not overlap the layout's memory.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        // SAFETY: the caller guarantees the range, the writable elements, the bytes at `src`, and that the
-        // two do not overlap (the conditions of `# Safety`; `unpack_raw` has no others).
+        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
+        // writable, that the bytes at `src` are readable, and that the two do not overlap (the conditions of
+        // `# Safety`; `unpack_raw` has no others).
         unsafe { engine::unpack_raw(self.plan, self.count, self.origin, range, src) };
     }
 }
 
 impl Layout {
-    /// Returns the address of the first byte of a contiguous layout.
+    /// Returns the address of the first byte if the layout is contiguous, and otherwise `None`.
     pub fn first(&self) -> u64 {
         (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
     }
@@ -120,8 +125,8 @@ impl Layout {
 #[derive(Debug)]
 pub struct Lent(*mut u8);
 
-// SAFETY: the value is an address. The program that lent the memory guarantees that any thread may use it
-// until the operation is complete or detached (see `Backing::Lent`).
+// SAFETY: the value is only an address. The program that lent the memory guarantees that any thread may use
+// the memory until the operation is complete or detached (see `Backing::Lent`).
 unsafe impl Send for Lent {}
 
 /// The memory that holds the data of a send that does not complete at once.
@@ -129,35 +134,37 @@ unsafe impl Send for Lent {}
 pub enum Backing {
     /// The caller's memory.
     Caller,
-    /// A packed copy: the caller's memory is free when the call returns.
+    /// A packed copy that the library allocates. The caller may change its own memory as soon as the call
+    /// returns.
     Copy,
-    /// A packed copy at this address, in memory that the caller lends until the send is complete or
+    /// A packed copy at this address. The caller lends the memory there until the send is complete or
     /// detached.
     Lent(*mut u8),
 }
 
-/// The source of a message's packed bytes.
+/// The supply of a message's packed bytes.
 #[derive(Debug)]
 pub enum Supply {
     /// The user's memory, from which the protocol packs.
     Memory(Layout),
-    /// Packed bytes in a private buffer: the send outlived the scope that started it, or its memory is used
-    /// for a receive.
+    /// Packed bytes in a private buffer. The send does not use the user's memory, because its mode asks for
+    /// a copy or because it was detached from that memory.
     Packed(Vec<u8>),
     /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros: there was no memory for the packed copy of a detached send. The scope of the send has
+    /// Zeros, because there was no memory for the packed copy of a detached send. The scope of the send has
     /// panicked, and the receiver must still get the announced number of bytes.
     Lost,
 }
 
 impl Supply {
-    /// Returns the supply of a send that stays in flight and has `bytes` packed bytes.
+    /// Returns the supply of a send that has `bytes` packed bytes and stays in flight.
     ///
     /// # Safety
     ///
     /// - The layout's memory is readable, and `bytes` is its packed size.
-    /// - Lent memory holds `bytes` bytes, and no one else uses it until the send is complete or detached.
+    /// - Memory that the backing lends has room for `bytes` bytes, and nobody else uses it until the send is
+    ///   complete or detached.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -166,32 +173,34 @@ impl Supply {
             Backing::Caller => Self::Memory(layout.keep()),
             Backing::Copy => {
                 let mut packed = buffer(bytes)?;
-                // SAFETY: the layout is readable and has `bytes` packed bytes (first condition of
-                // `# Safety`). `packed` is a new buffer of `bytes` bytes, apart from the layout.
+                // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
+                // (first condition of `# Safety`). `packed` is a new buffer of `bytes` bytes, so it does not
+                // overlap the layout.
                 unsafe { layout.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
             Backing::Lent(start) => {
-                // SAFETY: the layout is readable and has `bytes` packed bytes (first condition), and the
-                // lent memory at `start` holds `bytes` bytes and is free (second condition).
+                // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
+                // (first condition), and that the lent memory at `start` has room for `bytes` bytes and
+                // nobody else uses it (second condition).
                 unsafe { layout.pack(0..bytes, start) };
                 Self::Lent(Lent(start))
             }
         })
     }
 
-    /// Writes the packed bytes of `range` to `dst`.
+    /// Packs the data: writes the packed bytes of `range` to `dst`.
     ///
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of the message.
     /// - `dst` is writable for `range.end - range.start` bytes.
-    /// - The bytes at `dst` overlap no byte of the source.
+    /// - The bytes at `dst` do not overlap the memory of the supply.
     #[inline]
     pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
         match self {
-            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees `range` and
-            // the room at `dst` (the conditions of `# Safety`).
+            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees that `range`
+            // lies within the message and that `dst` has room for it (the conditions of `# Safety`).
             Self::Memory(layout) => unsafe { layout.view().pack(range, dst) },
             Self::Packed(bytes) => {
                 let part = &bytes[range.start as usize..range.end as usize];
@@ -202,8 +211,8 @@ impl Supply {
             Self::Lent(Lent(start)) => {
                 let len = (range.end - range.start) as usize;
                 let from = start.wrapping_add(range.start as usize);
-                // SAFETY: the lent memory holds the whole message (second condition of `new`), so it holds
-                // `range`. The caller guarantees the room at `dst`.
+                // SAFETY: the lent memory holds the whole message (second condition of `new`), so `range`
+                // lies within it. The caller guarantees that `dst` has room.
                 unsafe { std::ptr::copy_nonoverlapping(from, dst, len) };
             }
             Self::Lost => {
@@ -213,15 +222,16 @@ impl Supply {
         }
     }
 
-    /// Releases the user's memory: packs all `bytes` bytes into a private buffer.
+    /// Stops the use of the user's memory: packs all `bytes` bytes into a private buffer, which becomes the
+    /// supply.
     pub fn detach(&mut self, bytes: u64) {
         if !matches!(self, Self::Memory(_) | Self::Lent(_)) {
             return;
         }
         *self = match buffer(bytes) {
             Ok(mut packed) => {
-                // SAFETY: the supply's memory is valid (module invariant), `0..bytes` is the whole message,
-                // and the new buffer holds `bytes` bytes.
+                // SAFETY: the memory of the supply is valid (module invariant), `0..bytes` is the whole
+                // message, and the new buffer has room for `bytes` bytes.
                 unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
@@ -230,27 +240,29 @@ impl Supply {
     }
 }
 
-/// The destination of a message's packed bytes.
+/// The sink for a message's packed bytes.
 #[derive(Debug)]
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Layout),
-    /// Nowhere: the receive outlived the scope that started it, so the engine discards the data.
+    /// No memory: the receive has outlived the scope that started it, so the engine discards the data.
     Discard,
 }
 
 impl Sink {
-    /// Reads the packed bytes of `range` from `src`.
+    /// Unpacks data: reads the packed bytes of `range` from `src` and writes them to the layout's memory.
     ///
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of the receive's `count` elements.
-    /// - `src` is readable for `range.end - range.start` bytes, and these overlap no byte of the sink.
+    /// - `src` is readable for `range.end - range.start` bytes, and these bytes do not overlap the memory of
+    ///   the sink.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
         if let Self::Memory(layout) = self {
-            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees `range` and
-            // the bytes at `src` (both conditions of `# Safety`).
+            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees that `range`
+            // lies within the receive, and that the bytes at `src` are readable and do not overlap the
+            // layout (both conditions of `# Safety`).
             unsafe { layout.view().unpack(range, src) };
         }
     }
@@ -260,26 +272,27 @@ impl Sink {
 ///
 /// # Safety
 ///
-/// - `bytes` is at most the packed bytes of either side.
+/// - `bytes` is at most the number of packed bytes of either side.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
     match supply {
-        // SAFETY: the memory of both layouts is valid (module invariant). The caller guarantees the number
-        // of bytes and that the sides do not overlap (both conditions of `# Safety`).
+        // SAFETY: the memory of both layouts is valid (module invariant). The caller guarantees that both
+        // sides have at least `bytes` packed bytes, and that they do not overlap (both conditions of `#
+        // Safety`).
         Supply::Memory(from) => unsafe { copy_layout(&from.view(), &to.view(), bytes) },
-        // SAFETY: `packed` holds the whole message, so at least `bytes` bytes, and a private buffer
-        // overlaps no sink. The sink has room for `bytes` bytes (first condition).
+        // SAFETY: `packed` holds the whole message, and the sink has room for `bytes` bytes (first
+        // condition). A private buffer overlaps no sink.
         Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
         // SAFETY: the lent buffer holds the whole message (second condition of `Supply::new`). The caller
-        // guarantees the room of the sink and that the two do not overlap.
+        // guarantees that the sink has room for `bytes` bytes and that the two do not overlap.
         Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, *start) },
         Supply::Lost => {
             let zeros = [0u8; 4096];
             for at in (0..bytes).step_by(zeros.len()) {
                 let end = bytes.min(at + zeros.len() as u64);
-                // SAFETY: `at..end` lies within `bytes`, for which the sink has room (first condition), and
-                // is no longer than the local array `zeros`.
+                // SAFETY: `at..end` lies within `0..bytes`, for which the sink has room (first condition).
+                // The range is no longer than the local array `zeros`.
                 unsafe { sink.unpack(at..end, zeros.as_ptr()) };
             }
         }
@@ -290,26 +303,29 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
 ///
 /// # Safety
 ///
-/// - `bytes` is at most the packed bytes of either side, and the memory of both sides is valid.
+/// - `bytes` is at most the number of packed bytes of either side, and the memory of both sides is valid.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
 pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
     if let Some((from, to)) = overlap(from, to, bytes) {
-        // SAFETY: `overlap` returned the first bytes of two runs in valid memory with at least `bytes`
-        // bytes each (first condition of `# Safety`). `ptr::copy` allows overlap.
+        // SAFETY: `overlap` returned the first bytes of two runs in valid memory. Each run has at least
+        // `bytes` bytes (first condition of `# Safety`). The two runs may overlap, because `ptr::copy`
+        // allows this.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         return;
     }
     let src =
         Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
     let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: `0..bytes` lies within both sides, whose memory is valid (first condition). They do not
-    // overlap: overlapping runs were copied above, and the second condition excludes all others.
+    // SAFETY: `0..bytes` lies within both sides, and their memory is valid (first condition). The two sides
+    // do not overlap: the code above has copied overlapping runs, and the second condition excludes every
+    // other overlap.
     unsafe { engine::copy_raw(src, dst, 0..bytes) };
 }
 
-/// Returns the first bytes of both sides if each side is one run of bytes and the two runs overlap. Such a
-/// message is an error of the program; the copy then has the result of C's `memmove`.
+/// Returns the addresses of the first bytes of both sides if each side is one run of bytes and the two runs
+/// overlap. A message that overlaps its own receive is an error of the program; the copy then has the result
+/// of C's `memmove`.
 #[inline]
 fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
@@ -321,8 +337,8 @@ fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*con
     ((source as u64).abs_diff(target as u64) < bytes).then_some((source, target))
 }
 
-/// Copies the packed bytes of `range` from `count` elements of `plan` into a receive's layout.
-/// Displacement 0 of the elements is at `origin`, in memory that another process shares.
+/// Copies the packed bytes of `range` from `count` elements of `plan` into the layout of a receive.
+/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
 ///
 /// # Safety
 ///
@@ -333,30 +349,33 @@ fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*con
 pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
     let src = Side { plan, count, memory: origin, origin: 0 };
     let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: the memory of `to` is valid (module invariant). The caller guarantees the range, the
-    // readable source, and that the sides do not overlap (the conditions of `# Safety`).
+    // SAFETY: the memory of `to` is valid (module invariant). The caller guarantees that the range lies
+    // within both sides, that the source is readable, and that the sides do not overlap (the conditions of
+    // `# Safety`).
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// Copies the packed bytes of `range` of a send's layout into `count` elements of `plan`. Displacement 0
-/// of the elements is at `origin`, in memory that another process shares.
+/// Copies the packed bytes of `range` from the layout of a send into `count` elements of `plan`.
+/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
 ///
 /// # Safety
 ///
 /// - `range` lies within the packed bytes of both sides.
-/// - The destination's elements are writable, and no one else writes the bytes of the range.
+/// - The destination's elements are writable, and nobody else writes to the bytes of the range.
 /// - The two sides do not overlap.
 #[inline]
 pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
     let memory = from.origin.cast_const();
     let src = Side { plan: &from.plan, count: from.count, memory, origin: 0 };
     let dst = Side { plan, count, memory: origin, origin: 0 };
-    // SAFETY: the memory of `from` is valid (module invariant). The caller guarantees the range, the
-    // writable destination, and that the sides do not overlap (the conditions of `# Safety`).
+    // SAFETY: the memory of `from` is valid (module invariant). The caller guarantees that the range lies
+    // within both sides, that the destination is writable, and that the sides do not overlap (the conditions
+    // of `# Safety`).
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// Returns a zeroed buffer of `bytes` bytes. A lack of memory is an error and does not abort the process.
+/// Returns a zeroed buffer of `bytes` bytes. If memory runs out, the function returns an error; it does not
+/// abort the process.
 ///
 /// # Errors
 /// Returns `ErrorKind::NoMemory` if memory ran out.

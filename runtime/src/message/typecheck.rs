@@ -1,19 +1,20 @@
 //! The check that `TYPEPACK_CHECK_TYPES=1` enables: whether the types of a message match the types of its
 //! receive.
 //!
-//! `endpoint/engine.rs` calls this file at both ends. A checking sender folds the hash of its signature
-//! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, and the
-//! envelope carries these bits ([`Label::types`](crate::message::envelope::Label)). A checking receiver
-//! folds the hash of the same number of bytes of its own type and compares. The hash is composed, so that
-//! neither side iterates over elements.
+//! `endpoint/engine.rs` calls this file at both ends of a message. If the check is enabled, the sender
+//! computes the hash of its signature (`typepack_engine::signature`: class and width of every basic
+//! element, in order) and folds it to 24 bits. The envelope carries these bits
+//! ([`Label::types`](crate::message::envelope::Label)). The receiver takes the part of its own type that
+//! has the same number of bytes, folds the hash of this part, and compares the bits. Both sides compute
+//! the hash of many elements from the hash of one element, so neither side iterates over elements.
 //!
 //! The engine defines which types match (`signature/matching.rs`): the message is a prefix of the receive
 //! by class and width, packed data matches everything, and bytes match only bytes. There is one
-//! difference: a message that is longer than its receive is not compared, because the hash of its first
-//! part is unknown. The receive truncates it like any other message.
+//! difference: the receiver does not compare a message that is longer than the receive, because it does
+//! not know the hash of the part that fits. The receive truncates such a message without a check.
 //!
-//! With 24 bits the check misses one mismatch in 16 million. If a rank sends wrong check bits, the worst
-//! effect is that its message is received as if there were no check.
+//! Because the hash has 24 bits, the check misses one mismatch in 16 million. If a rank sends wrong check
+//! bits, the worst effect is that its message is received as if there were no check.
 
 use super::Status;
 use super::payload::LayoutRef;
@@ -22,29 +23,29 @@ use std::fmt::Write;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 
-/// The types of a message that cannot be compared: its sender does not check, the message has no data, or
-/// all of its data is `MPI_PACKED`.
+/// The check bits of a message that a receiver cannot compare: its sender does not check types, the
+/// message has no data, or all of its data is `MPI_PACKED`.
 pub const UNKNOWN: u32 = 0;
 
-/// The types of a void message: an empty message that a rank sends if it cannot provide the real message.
-/// Every receive refuses such a message, even without the check. Collective calls pass the message on, so
-/// that no rank waits for data that a failure has stopped.
+/// The check bits of a void message: an empty message that a rank sends if it cannot provide the real
+/// message. Every receive refuses such a message, even if the check is off. Collective calls pass the
+/// message on, so that no rank waits for data that a failure has stopped.
 pub const VOID: u32 = 1;
 
-/// A value that a send passes in its label and that no envelope contains: the message has the types of the
-/// layout, and the engine computes them only if it compares types. The value differs from [`UNKNOWN`],
-/// which the label of a packed copy has if the copied data is `MPI_PACKED`.
+/// A value for the label of a send that means: the message has the types of the layout. The engine
+/// computes the check bits only if it compares types, so no envelope contains this value. The value
+/// differs from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data has that label.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
-/// All results of `fold` are below this number.
+/// Every result of `fold` is below this number.
 pub const END: u32 = 1 << 24;
 
-/// Maximum number of runs of a signature that an error text shows.
+/// Maximum number of runs (equal basic elements in a row) of a signature that an error text shows.
 const SHOWN: usize = 8;
 
-/// Folds a signature hash to 24 bits, which are neither [`UNKNOWN`] nor [`VOID`].
+/// Folds a signature hash to 24 bits. The result is neither [`UNKNOWN`] nor [`VOID`].
 fn fold(hash: SignatureHash) -> u32 {
-    // The finalizer of splitmix64, because the hash of a short signature is a small number.
+    // The hash of a short signature is a small number, so mix its bits with the finalizer of splitmix64.
     let mut x = (hash.value as u64) ^ ((hash.value >> 64) as u64).rotate_left(29);
     x = x.wrapping_add(hash.elements.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -57,7 +58,8 @@ fn fold(hash: SignatureHash) -> u32 {
 /// Returns the check bits for the envelope of a message of `count` elements.
 #[cold]
 pub fn of_message(plan: &Plan, count: u64) -> u32 {
-    // Only internal plans have no datatype. The signature of more than 2^28 structs is refused.
+    // Two kinds of plans have no hash and count as [`UNKNOWN`]: internal plans without a datatype, and
+    // types whose signature the engine refuses because they have more than 2^28 structs.
     let Ok(signature) = plan.signature() else { return UNKNOWN };
     match signature.hash(count) {
         Ok(hash) if hash.elements > 0 && !signature.is_packed() => fold(hash),
@@ -66,7 +68,8 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
 }
 
 /// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`, and `None`
-/// if the types allow the receive to take the message. A refused message writes nothing.
+/// if the types allow the receive to take the message. If the receive refuses the message, it writes
+/// nothing.
 #[inline]
 pub fn refusal(
     check: bool,
@@ -98,7 +101,7 @@ fn compared(
         return None;
     }
     let signature = layout.plan.signature().ok()?;
-    // The message is not longer than the receive, so the hash exists.
+    // The hash exists, because the message is not longer than the receive.
     let expected = signature.hash_of_bytes(layout.count, bytes).ok()?;
     if signature.is_packed() || expected.is_some_and(|hash| fold(hash) == types) {
         return None;
@@ -112,7 +115,7 @@ fn compared(
     Some(Error::new(ErrorKind::Type, "datatype", detail).of_message(status))
 }
 
-/// Checks the types of a copy within this rank, in the same way as for a message from this rank to itself.
+/// Checks the types of a copy within this rank by the rules for a message from this rank to itself.
 ///
 /// # Errors
 /// Returns [`ErrorKind::Type`] if the types do not match.
@@ -128,7 +131,8 @@ pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
     }
 }
 
-/// Returns the first `bytes` bytes of a signature as text, such as `2 x float 8, integer 4`.
+/// Returns a text for the types of the first `bytes` bytes of `count` elements with this signature, such
+/// as `2 x float 8, integer 4`.
 fn front(signature: &Signature, count: u64, bytes: u64) -> String {
     let (mut text, mut left) = (String::new(), bytes);
     let Ok(runs) = signature.runs(count) else { return text };
@@ -163,9 +167,9 @@ fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
     let _ = write!(text, "{before}{times}{basic}");
 }
 
-/// Returns the probable content of a message of `bytes` bytes with these types as text. If the whole
-/// message is of one basic type, the text names this type. By chance, two in a million other messages also
-/// get such a text.
+/// Returns the probable content of a message of `bytes` bytes with these check bits, as text. If the whole
+/// message is of one basic type, the text names this type. Two in a million other messages get such a text
+/// too, by chance.
 fn guess(bytes: u64, types: u32) -> String {
     let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
     for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {
@@ -198,7 +202,8 @@ mod tests {
         Datatype::structured(&[1, 2], &[0, 8], &types).expect("a type")
     }
 
-    /// Returns the verdict of a receive of `count` elements of `ty` on `sent`.
+    /// Returns the error text with which a receive of `count` elements of `ty` refuses a message of
+    /// `bytes` bytes with the check bits `sent`, or `None` if the receive accepts it.
     fn verdict(sent: u32, bytes: u64, ty: &Datatype, count: u64) -> Option<String> {
         let plan = plan(ty);
         let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count };
@@ -239,11 +244,11 @@ mod tests {
             &[named(Named::INT32_T), named(Named::DOUBLE_PRECISION)],
         );
         assert_eq!(verdict(sent, 60, &long.expect("a type"), 3), None);
-        // One and a half elements of `pairs`.
+        // The message is one and a half elements of `pairs`.
         let types = [pairs.clone(), named(Named::INT)];
         let more = Datatype::structured(&[1, 1], &[0, 24], &types).expect("a type");
         assert_eq!(verdict(of_message(&plan(&more), 1), 24, &pairs, 2), None);
-        // A message that is longer than the receive gets another error.
+        // This message is longer than the receive, so the check leaves it to the error `Truncated`.
         assert_eq!(verdict(sent, 60, &named(Named::CHAR), 59), None);
         assert_eq!(
             verdict(sent, 60, &named(Named::CHAR), 60).expect("a refusal"),
@@ -320,7 +325,7 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // A part that is longer than its room gets another error.
+        // This part is longer than the room for it, so the check leaves it to another error.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

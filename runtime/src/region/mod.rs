@@ -1,24 +1,25 @@
 //! Memory that the ranks of a communicator share. Windows, shared file pointers, agreement and small
-//! collective calls use it.
+//! collective calls use such memory.
 //!
-//! A [`SharedRegion`] has a part for each rank in that rank's heap (`memory/heaps.rs`), which all other
-//! ranks map. The folder uses `comm/`: the ranks agree by messages in a message space that only this folder
-//! uses. Folders that keep shared state use regions.
+//! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
+//! all other ranks map the heap. This folder uses `comm/`: the ranks agree by messages in a message space
+//! that only this folder uses. Folders that keep state shared by several ranks use regions.
 //!
 //! The ranks make a region together:
 //!
-//! 1. Each rank allocates its part in its heap, and sends the place of the part, or its failure, to all
-//!    others.
-//! 2. Each rank maps the heaps of the others, and sends its success or failure to all others.
-//! 3. A rank that has received success from all ranks has a region. Otherwise all ranks free their parts,
-//!    and all return an error.
+//! 1. Each rank allocates its part in its heap. It then tells all other ranks where the part is, or that
+//!    the allocation failed.
+//! 2. Each rank maps the heaps of the others, and tells all other ranks whether it succeeded.
+//! 3. If a rank has received success from all ranks, it has the region. Otherwise all ranks free their
+//!    parts and return an error.
 //!
-//! A region ends without a barrier. Each rank notes in every part that it has left, in a byte that only
-//! this rank writes, and does not touch the region any more. The owner of a part frees it when all ranks
-//! have left or are dead. Until then the owner keeps the part in a list (`parts.rs`), which it checks
-//! whenever it makes or ends a region. No rank waits for another one, except in [`SharedRegion::free`].
+//! A region ends without a barrier. When a rank leaves the region, it sets its note (a byte that only this
+//! rank writes) in every part, and does not touch the region any more. The owner of a part frees the part
+//! when all ranks have left or are dead. Until then the owner keeps the part in a list (`parts.rs`), and
+//! checks the list whenever it makes or ends a region. No rank waits for another rank, except in
+//! [`SharedRegion::free`].
 //!
-//! The memory of a dead rank stays available, because its heap stays mapped. A rank that makes or frees a
+//! The part of a dead rank stays available, because its heap stays mapped. A rank that makes or frees a
 //! region together with a dead rank gets [`ErrorKind::ProcAborted`], as in every call that waits for the
 //! dead rank.
 
@@ -33,14 +34,16 @@ use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all others: whether its step succeeded, and two further values.
+/// The words that a rank sends to all other ranks: 1 if its step succeeded and 0 if it failed, and two
+/// further values.
 type Words = [u64; 3];
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
 ///
-/// Parts begin as zeros. Several ranks may work on one part at the same time: through atomics
-/// ([`SharedRegion::atomic`]), or through pointers ([`SharedRegion::as_ptr`]) in an order that the program
-/// ensures. Dropping a region leaves it; the memory is freed when all ranks have left.
+/// All bytes of the parts are zero at first. Several ranks may work on one part at the same time, either
+/// through atomics ([`SharedRegion::atomic`]), or through pointers ([`SharedRegion::as_ptr`]) in an order
+/// that the program ensures. A rank that drops its region leaves it. The memory is freed when all ranks
+/// have left.
 ///
 /// ```
 /// use std::sync::atomic::Ordering;
@@ -56,9 +59,10 @@ type Words = [u64; 3];
 /// ```
 pub struct SharedRegion {
     comm: Communicator,
-    /// Parts by rank of the communicator.
+    /// The parts of all ranks, indexed by rank of the communicator.
     parts: Vec<Part>,
-    /// This rank's part. It moves to the list of waiting parts when the region ends.
+    /// The part of this rank. When the region ends, the part moves to the list of parts that wait for
+    /// other ranks to leave.
     own: Option<OwnPart>,
 }
 
@@ -71,17 +75,17 @@ impl fmt::Debug for SharedRegion {
 
 impl SharedRegion {
     /// Makes a region in which this rank has `bytes` bytes, which may be 0. Each rank may pass a different
-    /// number. Collective: all ranks of the communicator call it, in one order with other calls that make
-    /// regions.
+    /// number. Collective: all ranks of the communicator must call it, and must make all calls that make
+    /// regions in the same order.
     ///
     /// # Errors
-    /// Returns one kind of error on all ranks: [`ErrorKind::NoMemory`] if a rank has too little memory for
-    /// its part, or too little address space for the other parts; [`ErrorKind::ProcAborted`] if a rank has
-    /// died.
+    /// Returns an error on all ranks if one rank fails: [`ErrorKind::NoMemory`] if a rank has too little
+    /// memory for its part or too little address space for the other parts, and [`ErrorKind::ProcAborted`]
+    /// if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         parts::sweep();
-        // 1. This rank's part.
+        // 1. Allocate this rank's part.
         let own = take(comm, bytes);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
@@ -89,26 +93,27 @@ impl SharedRegion {
         };
         let all = tell(comm, said)?;
         let own = all_could(&all, own, "has too little memory for its part")?;
-        // 2. The parts of the other ranks.
+        // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
         let all = match tell(comm, [parts.is_ok().into(), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
-                // Other ranks may have received success from all ranks.
+                // Other ranks may already have received success from all ranks and use this part. So this
+                // rank leaves its part and does not free it.
                 own.leave();
                 return Err(error);
             }
         };
         let parts = all_could(&all, parts, "cannot map the memory of the others")?;
-        // 3. All ranks have reported success to all.
+        // 3. All ranks have reported success to all ranks, so the region exists.
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
 
-    /// Ends the region, and frees its memory before any rank returns. Collective.
+    /// Ends the region. When any rank returns from this call, the memory has been freed. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the
-    /// others have left.
+    /// other ranks have left.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let comm = self.comm.clone();
@@ -118,12 +123,12 @@ impl SharedRegion {
         all.map(|_| ())
     }
 
-    /// Returns the number of ranks, each of which has a part.
+    /// Returns the number of ranks. Each rank has a part.
     pub fn size(&self) -> usize {
         self.parts.len()
     }
 
-    /// Returns the bytes of a rank's part, and 0 for a rank that does not exist.
+    /// Returns the length of a rank's part in bytes, or 0 for a rank that does not exist.
     pub fn len(&self, rank: usize) -> usize {
         self.parts.get(rank).map_or(0, Part::len)
     }
@@ -133,15 +138,16 @@ impl SharedRegion {
         self.len(rank) == 0
     }
 
-    /// Returns the address of a rank's part in this process, a multiple of 64, or `None` for a rank that
-    /// does not exist. The address is valid for [`SharedRegion::len`] bytes until the region is dropped.
+    /// Returns the address of a rank's part in this process, or `None` for a rank that does not exist. The
+    /// address is a multiple of 64, and is valid for [`SharedRegion::len`] bytes until the region is
+    /// dropped.
     #[doc(alias = "MPI_Win_shared_query")]
     pub fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
         self.parts.get(rank).map(Part::as_ptr)
     }
 
-    /// Returns the word of eight bytes at byte `offset` of a rank's part. Returns `None` if the word lies
-    /// beyond the part, or `offset` is not a multiple of 8.
+    /// Returns the word of eight bytes at byte `offset` of a rank's part. Returns `None` if the word does
+    /// not lie within the part, or if `offset` is not a multiple of 8.
     pub fn atomic(&self, rank: usize, offset: usize) -> Option<&AtomicU64> {
         self.parts.get(rank)?.atomic(offset)
     }
@@ -171,7 +177,8 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
     let block = Block::new(len, parts::LINE, true)?;
     if members > 1 && !block.is_shared() {
-        // The job has no heap, or the heap has no place in the address space of this process.
+        // Other ranks cannot map this block. The reason is that the job has no heap, or that the heap has
+        // no place in the address space of this process.
         return Err(refused());
     }
     let group = comm.group();
@@ -179,7 +186,7 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     Ok(OwnPart::new(block, members, comm.rank()))
 }
 
-/// Returns the parts of all ranks, at the places that the ranks have named.
+/// Returns the parts of all ranks. Each rank has told the others where its part is.
 fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> {
     let heaps = memory::heaps();
     let part = |(rank, &[_, offset, bytes]): (usize, &Words)| {
@@ -199,8 +206,9 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
     all.iter().enumerate().map(part).collect()
 }
 
-/// Returns the result of a step if all ranks have succeeded. Otherwise returns the error of the first rank
-/// that failed; only that rank knows the details.
+/// Returns the result of a step if all ranks have succeeded. Otherwise returns an error that names the
+/// first rank that failed; if this rank itself failed because memory ran out, returns this rank's own
+/// error.
 fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     let failed = all.iter().position(|words| words[0] != 1);
     match (failed, mine) {
@@ -213,12 +221,13 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     }
 }
 
-/// Sends three words to all ranks, and returns the words of all, by rank. In each round, a rank passes on
-/// all words that it knows, to a rank twice as far away as in the round before. So there are log2 P rounds.
+/// Sends three words to all ranks. Returns the words of all ranks, indexed by rank. In each round, a rank
+/// sends all the words that it knows to one rank. This rank is twice as far away as in the previous round,
+/// so there are log2 P rounds for P ranks.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;
-    // The words of this rank, of the next rank, and so on.
+    // `known` holds the words of this rank, then the words of the next rank, and so on.
     let mut known = vec![[0; 3]; size];
     known[0] = mine;
     let mut step = 1;

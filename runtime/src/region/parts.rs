@@ -1,15 +1,15 @@
-//! The parts of a region: the place of a part in this process, the ranks that have left it, and the end of
-//! its memory.
+//! The parts of a region: where a part is in this process, which ranks have left it, and when its memory is
+//! freed.
 //!
-//! `mod.rs` makes and ends regions of these parts.
+//! `mod.rs` makes regions from these parts, and ends the regions.
 //!
 //! ```text
 //! part   notes: one byte per rank of the communicator, 1 = that rank has left   (whole cache lines)
 //!        data
 //! ```
 //!
-//! Invariants: each rank writes only its own note; the owner of the part reads the notes. A part returns to
-//! the heap when its owner and all other ranks have left or are dead.
+//! Invariants: each rank writes only its own note, and the owner of the part reads the notes. A part goes
+//! back to the heap when its owner has left and every other rank has left or is dead.
 
 use crate::memory::{self, Block};
 use crate::shm::layout::State;
@@ -20,47 +20,49 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a cache line. Parts and their data begin at the start of a line.
+/// Size of a cache line in bytes. Each part and its data begin at the start of a cache line.
 pub(super) const LINE: usize = 64;
 
 /// Parts that this process owns and has left, and that other ranks may not have left yet.
 static WAITING: Mutex<Vec<OwnPart>> = Mutex::new(Vec::new());
 
-/// Returns the bytes of the notes of `members` ranks.
+/// Returns the size of the notes of `members` ranks, in bytes.
 pub(super) fn notes(members: usize) -> usize {
     members.next_multiple_of(LINE)
 }
 
-/// A part of a region. Every rank of the region has such a value for every part.
+/// A part of a region, as one rank sees it. Every rank of the region has such a value for every part.
 pub(super) struct Part {
     /// The first note.
     start: NonNull<u8>,
     members: usize,
     len: usize,
-    /// Keeps another rank's heap mapped.
+    /// If the part is in another rank's heap, this value keeps the heap mapped.
     _heap: Option<Arc<Mapping>>,
 }
 
 // SAFETY: a part is an address of memory that several processes use at the same time. This file accesses
-// the memory only by atomics, so threads may share it too.
+// the memory only by atomics, so several threads may use a part too.
 unsafe impl Send for Part {}
-// SAFETY: all methods take `&self` and access the memory only by atomics.
+// SAFETY: all methods take `&self` and access the shared memory only by atomics, so threads may call them
+// at the same time.
 unsafe impl Sync for Part {}
 
 impl Part {
-    /// Returns a part of `bytes` bytes in another rank's heap; `None` if it does not lie within the heap.
+    /// Returns a part of `bytes` bytes in another rank's heap, or `None` if the part does not lie within
+    /// the heap.
     pub(super) fn of(heap: &Arc<Mapping>, members: usize, offset: u64, bytes: u64) -> Option<Self> {
         let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?);
         let end = offset.checked_add(notes(members))?.checked_add(len)?;
         if end > heap.len() || !offset.is_multiple_of(LINE) {
             return None;
         }
-        // SAFETY: `offset` is at most `end`, which is within the `heap.len()` bytes of the mapping.
+        // SAFETY: `offset` is at most `end`, and `end` is at most `heap.len()`, the length of the mapping.
         let start = unsafe { heap.base().add(offset) };
         Some(Self { start, members, len, _heap: Some(heap.clone()) })
     }
 
-    /// Returns the bytes of the data.
+    /// Returns the length of the data in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -70,7 +72,8 @@ impl Part {
         self.start.as_ptr().wrapping_add(notes(self.members))
     }
 
-    /// Returns the word at byte `offset` of the data, if the word lies within the data.
+    /// Returns the word at byte `offset` of the data, or `None` if the word does not lie within the data at
+    /// a multiple of 8.
     pub(super) fn atomic(&self, offset: usize) -> Option<&AtomicU64> {
         let end = offset.checked_add(size_of::<AtomicU64>())?;
         if end > self.len || !offset.is_multiple_of(align_of::<AtomicU64>()) {
@@ -86,34 +89,35 @@ impl Part {
         Some(unsafe { AtomicU64::from_ptr(self.as_ptr().wrapping_add(offset).cast()) })
     }
 
-    /// Notes that rank `rank` of the communicator, which is this process, has left.
+    /// Sets the note that this process has left. `rank` is the rank of this process in the communicator.
     pub(super) fn leave(&self, rank: usize) {
-        // A forked child is not a rank, and maps no other rank's heap.
+        // A forked child is not a rank and maps no other rank's heap, so it must not write to a part.
         if !fork::is_child() {
-            // Release: all accesses of this rank to the part come before the note.
+            // The order is Release, so that all accesses of this rank to the part come before the note.
             note(self.start, rank).store(1, Ordering::Release);
         }
     }
 }
 
-/// Returns the note of a rank.
+/// Returns the note of rank `rank` in the part that begins at `start`.
 fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
-    // SAFETY: callers have a part, which has one mapped byte of notes per rank for as long as the part
-    // lives. `rank` is a rank of the part. All accesses to notes are atomic.
+    // SAFETY: `start` is the start of a part that the caller has. The part has one byte of notes per rank,
+    // which is mapped for as long as the part lives, and `rank` is a rank of the part. All accesses to
+    // notes are atomic.
     unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
 }
 
-/// The part that this process owns.
+/// A part that this process owns.
 pub(super) struct OwnPart {
     block: Block,
-    /// Ranks in the world, by rank of the communicator.
+    /// World rank of each rank of the communicator.
     members: Vec<usize>,
     /// Rank of this process in the communicator.
     rank: usize,
 }
 
 impl OwnPart {
-    /// Makes a part of a zeroed block with room for the notes.
+    /// Makes this process's part from a zeroed block that has room for the notes and the data.
     pub(super) fn new(block: Block, members: Vec<usize>, rank: usize) -> Self {
         Self { block, members, rank }
     }
@@ -123,18 +127,19 @@ impl OwnPart {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "region", "a block has no address"))
     }
 
-    /// Returns the offset of the part in this rank's heap; an arbitrary number if it is not in a heap.
+    /// Returns the offset of the part in this rank's heap, in bytes. If the part is not in a heap, the
+    /// result has no meaning.
     pub(super) fn offset(&self) -> u64 {
         let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
         base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
     }
 
-    /// Returns the [`Part`] of this memory, which any rank of the region can have.
+    /// Returns this memory as a [`Part`], the form in which every rank of the region uses it.
     pub(super) fn part(&self, members: usize, len: usize) -> Result<Part> {
         Ok(Part { start: self.start()?, members, len, _heap: None })
     }
 
-    /// Notes that this rank has left. The part is freed when all other ranks have left as well.
+    /// Sets the note that this rank has left. The part is freed after all other ranks have left or died.
     pub(super) fn leave(self) {
         if let (Ok(start), false) = (self.start(), fork::is_child()) {
             note(start, self.rank).store(1, Ordering::Release);
@@ -142,17 +147,18 @@ impl OwnPart {
         WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Returns whether no rank can use the part any more.
+    /// Returns whether all ranks have left or are dead, so that no rank can use the part any more.
     fn is_left(&self) -> bool {
         let Ok(start) = self.start() else { return false };
-        // Acquire: all accesses of the other ranks to the part came before their notes.
+        // The order is Acquire, so that all accesses of the other ranks to the part come before their
+        // notes.
         let left = |rank| note(start, rank).load(Ordering::Acquire) != 0;
         let dead = |world| memory::heaps().is_some_and(|heaps| heaps.state(world) == State::Dead);
         self.members.iter().enumerate().all(|(rank, &world)| left(rank) || dead(world))
     }
 }
 
-/// Frees the parts that all ranks have left.
+/// Frees the parts in the list that no rank can use any more.
 pub(super) fn sweep() {
     if fork::is_child() {
         return;
@@ -195,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Checks that a part outside the heap, as a faulty rank could name it, is refused.
+    /// Checks that a part outside the heap is refused. A faulty rank could name such a part.
     #[test]
     fn places_outside_the_heap_are_refused() {
         use crate::memory::heaps::Heaps;

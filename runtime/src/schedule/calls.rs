@@ -1,8 +1,9 @@
 //! Runs, starts and keeps schedules.
 //!
-//! A blocking call starts a schedule and waits for it, and takes the lock only once. A nonblocking call
-//! leaves a request in the endpoint's table; the program waits for, tests, frees and detaches this request
-//! like the request of a message. A persistent call keeps the schedule.
+//! A blocking call starts a schedule and waits for it. Both together take the lock only once. A
+//! nonblocking call leaves a request in the endpoint's table; the program waits for, tests, frees and
+//! detaches this request like the request of a message. A persistent call keeps the schedule and starts it
+//! again and again.
 
 use super::program::Builder;
 use super::table::{Place, Schedules};
@@ -18,28 +19,30 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// - The memory that `build` lists is valid for what the steps do until the call returns.
-/// - No one else uses this memory until the call returns.
+/// - The memory that `build` lists is valid, until the call returns, for the reads and writes of the
+///   steps.
+/// - Nobody else uses this memory until the call returns.
 ///
 /// # Errors
 /// Returns the error of `build`, the error of the first failed step, or `ErrorKind::ProcAborted` if a rank
 /// has died.
 ///
 /// # Panics
-/// Panics if a user's function of the schedule has panicked, on any thread. The schedule is over or
-/// abandoned by then.
+/// Panics if a user's function of the schedule has panicked on any thread. When this call panics, the
+/// schedule is over or abandoned.
 #[inline]
 pub unsafe fn run<'a>(
     endpoint: &Endpoint,
     place: Place,
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<()> {
-    // The payload with which a user's function has panicked. This call panics with the same payload.
+    // Holds the payload if a user's function has panicked. This call then panics with the same payload.
     let panic = Cell::new(None);
     let waited = endpoint.run(
         |core| {
-            // SAFETY: the caller guarantees the memory until this call returns or unwinds (both conditions
-            // of `# Safety`). By then the result has been fetched, or the schedule has been abandoned.
+            // SAFETY: the caller guarantees that the memory stays valid, and that nobody else uses it,
+            // until this call returns or unwinds (both conditions of `# Safety`). Before that, this call
+            // has fetched the result or abandoned the schedule.
             let index = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.start_waiting(engine, place, build)
             });
@@ -80,9 +83,10 @@ pub unsafe fn run<'a>(
 ///
 /// # Safety
 ///
-/// - The memory that `build` lists is valid for what the steps do until the operation is complete or
-///   detached. The schedule keeps the plans itself.
-/// - No one else uses this memory until then.
+/// - The memory that `build` lists is valid for the reads and writes of the steps until the operation is
+///   complete or detached. The plans need to live only until this call returns, because the schedule keeps
+///   them.
+/// - Nobody else uses this memory until the operation is complete or detached.
 ///
 /// # Errors
 /// Returns the error of `build`, `ErrorKind::ProcAborted` if a rank has died, or the error of the first
@@ -93,8 +97,9 @@ pub unsafe fn start<'a>(
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<Operation> {
     endpoint.begin(|core| {
-        // SAFETY: the caller keeps the memory valid until the operation is complete or detached, which is
-        // the only condition of `Schedules::start`. The schedule keeps the plans.
+        // SAFETY: the caller guarantees that the memory stays valid, and that nobody else uses it, until
+        // the operation is complete or detached (both conditions of `# Safety`). `Schedules::start` has no
+        // other condition.
         let started = core.with(|schedules: &mut Schedules, engine| unsafe {
             schedules.start(engine, place, build)
         });
@@ -105,8 +110,8 @@ pub unsafe fn start<'a>(
 
 /// A schedule that is kept and can be started again and again.
 ///
-/// A program may drop the value while a round runs. The round continues, and uses its memory until it
-/// ends.
+/// A program may drop this value while a round runs. The round then continues, and uses the caller's
+/// memory until the round ends.
 pub struct Kept {
     endpoint: Arc<Endpoint>,
     index: u32,
@@ -119,7 +124,7 @@ impl fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// Keeps the steps that `build` lists.
+    /// Lists the steps with `build` and keeps them for later rounds.
     ///
     /// # Errors
     /// Returns the error of `build`, and `ErrorKind::State` after finalization.
@@ -140,16 +145,16 @@ impl Kept {
     ///
     /// # Safety
     ///
-    /// - Until the round is complete or detached, the memory in the schedule's steps is readable and
-    ///   writable as the steps need it, and no one else uses this memory.
+    /// - Until the round is complete or detached, the memory in the schedule's steps is valid for the
+    ///   reads and writes of the steps, and nobody else uses this memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Request` if the previous round is not complete, `ErrorKind::ProcAborted` if a
-    /// rank has died, and the error of the round if it ends at once.
+    /// rank has died, and the error of the round if the round ends at once.
     pub unsafe fn start(&self) -> Result<Operation> {
         self.endpoint.begin(|core| {
-            // SAFETY: the caller guarantees the memory of the operation until the round is complete or
-            // detached (the only condition of `# Safety`), as `restart` asks.
+            // SAFETY: the caller guarantees that the memory of the operation stays valid until the round
+            // is complete or detached (the only condition of `# Safety`). `restart` requires the same.
             let started = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.restart(engine, self.index)
             });
@@ -162,7 +167,8 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.endpoint.let_go(|core| {
-            // If the table of schedules does not exist any more, there is nothing to free.
+            // If this call fails, the table of schedules does not exist any more, and there is nothing to
+            // free.
             let _gone = core.with(|schedules: &mut Schedules, _| schedules.free(self.index));
             core.look_around();
             true
@@ -170,7 +176,7 @@ impl Drop for Kept {
     }
 }
 
-/// Registers the table of schedules at this endpoint.
+/// Registers the table of schedules as a source of progress of this endpoint.
 ///
 /// # Errors
 /// Returns `ErrorKind::State` after finalization or in a forked child.

@@ -3,11 +3,12 @@
 //! `part.rs` has the buffers. `program.rs` has the steps of one schedule and the builder that lists them.
 //! `table.rs` has all schedules of this process, as a source of progress: it issues steps that are ready,
 //! and continues when their messages are complete. `calls.rs` runs a schedule (blocking), starts one
-//! (nonblocking), or keeps one (persistent). The folder uses `endpoint/`. It serves `comm/` and `coll/`,
-//! which list the steps.
+//! (nonblocking), or keeps one (persistent). The files of this folder use `endpoint/`. The calls in
+//! `comm/` and `coll/` use this folder and list the steps.
 //!
-//! If a rank cannot provide the data that it has to pass on (too long, wrong types), it passes on a void
-//! message. All ranks that depend on this data then fail too, and no rank waits for ever.
+//! If a rank cannot provide the data that it has to pass on (because a message was too long or had wrong
+//! types), it passes on a void message. All ranks that depend on this data then fail too, and no rank
+//! waits forever.
 
 pub(crate) mod calls;
 pub(crate) mod part;

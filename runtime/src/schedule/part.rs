@@ -1,4 +1,5 @@
-//! The buffers of collective calls. The caller is responsible for their memory.
+//! The buffers of collective calls. The caller of a collective call must keep the memory of the buffers
+//! valid.
 
 use crate::{Error, ErrorKind, Plan, Result};
 
@@ -18,14 +19,14 @@ impl<'a> Part<'a> {
     /// Returns the number of packed bytes.
     ///
     /// # Errors
-    /// Returns an engine error if the number does not fit in 63 bits.
+    /// Returns an engine error if the number of bytes does not fit in 63 bits.
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.plan.packed_bytes(self.count)?)
     }
 }
 
-/// Checks that a copy within a rank has equal sizes: the source has `bytes` packed bytes, the destination
-/// `room`.
+/// Checks the sizes of a copy within rank `rank`: the source has `bytes` packed bytes, and the
+/// destination must have the same number, `room`.
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
         let detail =
@@ -35,7 +36,7 @@ pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
 }
 
-/// Returns the error for a rank whose part differs in size from this rank's part.
+/// Returns the error for a rank whose part has another packed size than this rank's part.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
     let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank has {ours}");

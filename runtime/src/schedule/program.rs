@@ -1,17 +1,17 @@
 //! The steps of one schedule, and the builder that lists them.
 //!
-//! A [`Builder`] lists steps in order. A step waits for other steps only if the builder says so
-//! ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the order in which
-//! they were listed. All messages of a schedule have one tag, so messages between two ranks match in the
-//! order in which they are issued. If two ranks exchange several messages in one direction, the schedules
-//! of both ranks must fix this order.
+//! A [`Builder`] lists steps in order. A step waits for other steps only if the code that lists the steps
+//! asks for it ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the
+//! order in which they were listed. All messages of a schedule have the same tag, so messages between two
+//! ranks match in the order in which the ranks issue them. If a schedule sends several messages to one rank,
+//! the schedules of both ranks must fix the order of these messages.
 //!
-//! A step fails if its own work fails, or if it waits for another step by [`after`](Builder::after) and
-//! that step fails. A failed send sends a void message. A failed receive still takes its message. A failed
-//! copy or combination does nothing.
+//! A step fails if its own work fails, or if it waits for another step by [`after`](Builder::after) and that
+//! step fails. A send that fails in this second way sends a void message instead of its data. A receive
+//! still takes its message. A copy or a combination does nothing.
 //!
-//! The next schedule reuses the memory of a schedule that has ended. Listing allocates nothing if a
-//! schedule with as many steps was listed before.
+//! The next schedule reuses the memory of a schedule that has ended. So listing steps allocates nothing if
+//! an earlier schedule had at least the same number of steps.
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
@@ -22,10 +22,10 @@ use crate::{Error, ErrorKind, Plan, Result};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Another rank: the destination or source of messages, and its name in errors.
+/// Another rank, as the destination or source of messages: its slot, and its rank for error texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// The peer's rank in the job.
+    /// The peer's slot in the job.
     pub slot: Slot,
     /// The peer's rank in the communicator.
     pub rank: usize,
@@ -35,30 +35,31 @@ pub struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u32);
 
-/// A plan that the caller lends while it waits, or an owned plan.
+/// A plan of a step: either a plan that the caller lends while it waits for the schedule, or an owned plan.
 #[derive(Debug)]
 enum PlanRef {
     Borrowed(NonNull<Plan>),
     Owned(Plan),
 }
 
-// SAFETY: a plan is immutable and shared. The caller that starts the schedule guarantees that a borrowed
-// plan is valid until the schedule is over or detached.
+// SAFETY: a plan is immutable, so threads may share it. The caller that starts the schedule guarantees that
+// a borrowed plan is valid until the schedule is over or detached.
 unsafe impl Send for PlanRef {}
 
 impl PlanRef {
     #[inline]
     fn get(&self) -> &Plan {
         match self {
-            // SAFETY: the plan is valid until the schedule is over or detached, and `get` is not called
-            // after that.
+            // SAFETY: the plan is valid until the schedule is over or detached (guarantee of the caller that
+            // started it). `get` is called only before that.
             Self::Borrowed(plan) => unsafe { plan.as_ref() },
             Self::Owned(plan) => plan,
         }
     }
 }
 
-/// The memory that a step reads or writes: a part whose plan is given by its number in the schedule.
+/// The memory that a step reads or writes. It is a part, but `plan` is the number of the plan in the
+/// schedule's list of plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     origin: *mut u8,
@@ -78,11 +79,11 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub action: Action,
-    /// Number of steps for which this step waits. `needs` counts all of them; `left` counts those that are
-    /// not over.
+    /// Numbers of steps for which this step waits. `needs` counts all of them, and `left` counts those that
+    /// are not over yet.
     needs: u32,
     left: u32,
-    /// The first edge to a step that waits for this step.
+    /// Index of the first edge that leads from this step to a step that waits for it.
     edges: u32,
     pub failed: bool,
     pub over: bool,
@@ -90,21 +91,22 @@ pub(super) struct Step {
     pub request: u64,
 }
 
-// SAFETY: a step holds addresses. The caller that starts a schedule guarantees that any thread may use the
-// memory until the schedule is over or detached.
+// SAFETY: a step holds only addresses and numbers. The caller that starts a schedule guarantees that any
+// thread may use the memory at these addresses until the schedule is over or detached.
 unsafe impl Send for Step {}
 
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     to: u32,
     next: u32,
-    /// Whether a failure passes along this edge.
+    /// True if the waiting step fails when the earlier step fails.
     fails: bool,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// Maximum number of bytes of scratch memory that a schedule keeps after its end, if it keeps any.
+/// Maximum size of the scratch memory that a schedule may keep after its end, in bytes. A schedule with more
+/// scratch memory frees all of it.
 const KEPT_SCRATCH: usize = 4 << 20;
 
 /// One schedule.
@@ -116,24 +118,28 @@ pub(super) struct Schedule {
     scratch: Vec<Vec<u128>>,
     scratch_used: usize,
     pub combine: Option<Combine>,
-    /// Steps that are ready, in the order in which they became ready.
+    /// Numbers of the steps that are ready, in the order in which they became ready.
     ready: Vec<u32>,
-    /// Number of ready steps that have been issued.
+    /// Number of entries of `ready` that have already been issued.
     issued: usize,
-    /// Number of steps that are not over.
+    /// Number of steps that are not over yet.
     pub open: usize,
-    /// The error of the failed step that was listed first.
+    /// The number and the error of a failed step. If several steps have failed, this is the step that was
+    /// listed first.
     failure: Option<(u32, Error)>,
-    /// The schedule uses no caller's memory any more: sends are void, and receives are dropped.
+    /// True if the schedule does not use the caller's memory any more. Then its sends send void messages,
+    /// and its receives discard their data.
     pub void: bool,
-    /// This rank cannot report a failure to another rank, and waits for no messages any more.
+    /// True if this rank could not report a failure to another rank. Then the schedule waits for no more
+    /// messages.
     pub cut_off: bool,
-    /// Number of errands that run.
+    /// Number of errands of this schedule that threads are running.
     pub errands: u32,
 }
 
 impl Schedule {
-    /// Clears the schedule and keeps its memory for the next one.
+    /// Removes all steps, and keeps the allocated memory for the next schedule. The scratch memory is kept
+    /// only if `keep_scratch` is true and the memory is not larger than `KEPT_SCRATCH`.
     pub fn clear(&mut self, keep_scratch: bool) {
         self.steps.clear();
         self.edges.clear();
@@ -147,7 +153,7 @@ impl Schedule {
         self.rewind();
     }
 
-    /// Makes the schedule ready to run, again if necessary.
+    /// Makes the schedule ready to run, for the first time or once more.
     pub fn rewind(&mut self) {
         self.ready.clear();
         self.issued = 0;
@@ -171,21 +177,22 @@ impl Schedule {
     pub fn keep_plans(&mut self) {
         for plan in &mut self.plans {
             if let PlanRef::Borrowed(borrowed) = plan {
-                // SAFETY: the caller has just listed the steps and still lends the plan.
+                // SAFETY: the caller has just listed the steps, and it lends the plan until its call
+                // returns.
                 let kept = unsafe { borrowed.as_ref() }.clone();
                 *plan = PlanRef::Owned(kept);
             }
         }
     }
 
-    /// Returns the layout of an operand.
+    /// Returns the layout of an operand, with the operand's plan.
     #[inline]
     pub fn layout(&self, operand: &Operand) -> LayoutRef<'_> {
         let plan = self.plans[operand.plan as usize].get();
         LayoutRef { origin: operand.origin, plan, count: operand.count }
     }
 
-    /// Returns the next step that is ready.
+    /// Removes and returns the next step that is ready, or returns `None`.
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
         match self.ready.get(self.issued) {
@@ -201,7 +208,7 @@ impl Schedule {
         }
     }
 
-    /// Records that a step is over, and makes the steps ready that waited only for this step.
+    /// Records that a step is over. If other steps waited only for this step, makes them ready.
     #[inline]
     pub fn finish(&mut self, number: u32, outcome: Result<()>) {
         let step = &mut self.steps[number as usize];
@@ -226,12 +233,13 @@ impl Schedule {
         }
     }
 
-    /// Returns the result of the schedule.
+    /// Returns the result of the schedule: the error of the first failed step, if any. The schedule then
+    /// forgets the error.
     pub fn result(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Returns whether another rank may wait for a message that this schedule has yet to send.
+    /// Returns whether another rank may be waiting for a message that this schedule has not sent yet.
     pub fn is_needed(&self) -> bool {
         self.steps.iter().any(|step| !step.over && matches!(step.action, Action::Send { .. }))
     }
@@ -239,7 +247,7 @@ impl Schedule {
 
 /// Lists the steps of a schedule.
 ///
-/// The caller that starts the schedule is responsible for the memory in its steps. Plans live for `'a`.
+/// The caller that starts the schedule must keep the memory in its steps valid. Plans live for `'a`.
 #[derive(Debug)]
 pub struct Builder<'s, 'a> {
     schedule: &'s mut Schedule,
@@ -254,7 +262,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     #[inline]
     fn operand(&mut self, part: &Part<'a>) -> Result<Operand> {
         let plans = &mut self.schedule.plans;
-        // The plan is usually that of the previous operand.
+        // Most operands have the same plan as one of the last operands, so look there first.
         let same = |known: &PlanRef| matches!(known, PlanRef::Borrowed(plan) if std::ptr::eq(plan.as_ptr(), part.plan));
         let plan = match plans.iter().rev().take(4).position(same) {
             Some(back) => plans.len() - 1 - back,
@@ -278,14 +286,14 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Lists a send of a part.
     ///
     /// # Errors
-    /// Returns an engine error if the part has more bytes than 63 bits can count.
+    /// Returns an engine error if the number of packed bytes of the part does not fit in 63 bits.
     #[inline]
     pub fn send(&mut self, part: &Part<'a>, to: Peer) -> Result<StepId> {
         let part = self.operand(part)?;
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Lists a send of `part`, into which an earlier step packs `origin`. The message has the types of
+    /// Lists a send of `part`. An earlier step must pack `origin` into `part`. The message has the types of
     /// `origin`.
     ///
     /// # Errors
@@ -302,7 +310,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types }))
     }
 
-    /// Lists a receive of a part. The message must have exactly the part's bytes.
+    /// Lists a receive of a part. The message must have exactly the part's number of bytes.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -312,8 +320,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Receive { part, from }))
     }
 
-    /// Lists a copy from one part of this rank, `rank` in the communicator, to another part. The parts must
-    /// not overlap. The copy compares types if messages compare types.
+    /// Lists a copy from one part of this rank to another. `rank` is this rank's number in the communicator.
+    /// The parts must not overlap. If messages compare types and the types of the two parts differ, the copy
+    /// fails.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -323,7 +332,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
-    /// Lists the packing of a part into a part of bytes with the same size.
+    /// Lists a step that packs a part into a part of bytes. Both must have the same packed size.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -332,7 +341,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Copy { from, to, rank, compared: false }))
     }
 
-    /// Sets the operation of [`combine`](Self::combine).
+    /// Sets the operation that all steps of [`combine`](Self::combine) use.
     pub fn operation(&mut self, combine: &Combine) {
         self.schedule.combine = Some(combine.clone());
     }
@@ -348,7 +357,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Combine { lower, upper, first, elements, bytes }))
     }
 
-    /// Makes `step` wait for `earlier`, and fail if `earlier` fails.
+    /// Makes `step` wait for `earlier`. If `earlier` fails, `step` fails too.
     #[inline]
     pub fn after(&mut self, step: StepId, earlier: StepId) {
         self.edge(step, earlier, true);
@@ -361,7 +370,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Makes `step` wait for `earlier`, whether or not `earlier` fails.
+    /// Makes `step` wait for `earlier`. `step` does not fail if `earlier` fails.
     #[inline]
     pub fn follow(&mut self, step: StepId, earlier: StepId) {
         self.edge(step, earlier, false);
@@ -376,8 +385,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         *first = edges.len() as u32 - 1;
     }
 
-    /// Returns scratch memory of the schedule for `count` elements of `plan`'s type, laid out as in a user's
-    /// buffer: the address of displacement 0, a multiple of 16. Its initial content is arbitrary.
+    /// Returns scratch memory of the schedule for `count` elements of `plan`'s type. The elements are laid
+    /// out as in a user's buffer. The result is the address of displacement 0, a multiple of 16. The initial
+    /// content of the memory is arbitrary.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -386,7 +396,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
         let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
         let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Round `low` down to a multiple of 16, the alignment of the memory.
+        // Round `low` down to a multiple of 16, because the memory is aligned to 16 bytes and displacement 0
+        // must be aligned too.
         let low = low.div_euclid(16) * 16;
         let words = (high - low).div_euclid(16) + 1;
         let refused = || {
@@ -400,7 +411,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
         let block = &mut scratch[*scratch_used];
         if block.len() < words {
-            // Clear the block first, so that growing it does not move its old content.
+            // Clear the block first, because otherwise the vector would copy its old content when it grows.
             block.clear();
             block.try_reserve_exact(words).map_err(|_| refused())?;
             block.resize(words, 0);

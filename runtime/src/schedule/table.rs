@@ -1,11 +1,13 @@
 //! All schedules of this process, as a source of progress.
 //!
-//! The table issues the steps of a schedule as far as their dependencies allow: at the start, and whenever
-//! a message or an errand of the schedule is over. The table does short copies and combinations at once.
-//! Long copies and combinations, and all calls of user functions, are errands (`endpoint/sources.rs`).
+//! The table issues each step of a schedule as soon as the steps that it waits for are over: at the start,
+//! and whenever a message or an errand of the schedule is over. The table itself does short copies and
+//! combinations at once. Long copies and combinations, and all calls of user functions, are errands
+//! (`endpoint/sources.rs`).
 //!
 //! Invariant: a place in the table is used again only after every message of its schedule is over or
-//! detached, so the table never takes a late completion for a completion of the next schedule.
+//! detached, so the table never mistakes a late completion for a completion of the next schedule in this
+//! place.
 
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
@@ -22,14 +24,14 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Copies and combinations of at least this many bytes run without the lock.
+/// Length in bytes. A copy or combination of at least this length runs as an errand, without the lock.
 const LONG: u64 = 32 << 10;
 
-/// Number of places in the table that keep scratch memory between schedules: small programs have at most
-/// this many collective calls at once.
+/// Number of places in the table that keep scratch memory between schedules. Small programs have at most
+/// this number of collective calls under way at once.
 const KEEP_SCRATCH: usize = 2;
 
-/// The context and tag with which a schedule's messages match.
+/// The context and the tag of a schedule's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The context.
@@ -38,17 +40,17 @@ pub struct Place {
     pub tag: i32,
 }
 
-/// Number of consecutive rounds of a persistent operation that have different tags.
+/// Number of different tags that the rounds of a persistent operation use in turn.
 pub const ROUNDS: i32 = 16;
 
-/// The party that receives the result of a schedule.
+/// The party that gets the result of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
-    /// A waiting caller, which fetches the result.
+    /// A caller that waits and fetches the result.
     Caller,
     /// The holder of the request with this number.
     Request(u64),
-    /// No one: the result is discarded.
+    /// Nobody. The table discards the result.
     Nobody,
 }
 
@@ -56,10 +58,11 @@ enum Waiter {
 enum Life {
     /// The place is free.
     Free,
-    /// The schedule's steps are being listed, or the schedule has not started.
+    /// The schedule has not started: its steps are being listed, or it is a kept schedule between two
+    /// rounds.
     Idle,
     Running(Waiter),
-    /// The schedule is over, and its caller has not fetched the result.
+    /// The schedule is over, and the caller has not fetched this result yet.
     Over(Result<()>),
 }
 
@@ -68,15 +71,16 @@ struct Entry {
     schedule: Schedule,
     life: Life,
     place: Place,
-    /// A persistent operation owns the schedule and may start it again.
+    /// True if a persistent operation owns the schedule and may start it again.
     kept: bool,
-    /// Number of started rounds.
+    /// Number of rounds that have been started, counted modulo [`ROUNDS`].
     rounds: i32,
-    /// The schedule's communicator has been dropped. The context is closed again when the schedule is over.
+    /// True if the program has dropped the schedule's communicator. Then the table closes the context once
+    /// more when the schedule is over.
     closing: bool,
 }
 
-/// The state of a step that was issued.
+/// The state of a step after it was issued.
 enum Issued {
     Over(Result<()>),
     InFlight(u64),
@@ -93,14 +97,15 @@ pub struct Schedules {
     entries: Vec<Entry>,
     free: Vec<u32>,
     errands: VecDeque<(u32, u32)>,
-    /// User functions to be dropped without the lock.
+    /// User functions that still have to be dropped without the lock.
     dropped: Vec<Combine>,
-    /// Payloads of panics of user functions, by schedule. Only schedules whose callers wait are listed.
+    /// Panic payloads of user functions, each with the index of its schedule. Only schedules whose callers
+    /// wait have an entry.
     panics: Vec<(u32, Panic)>,
 }
 
 impl Schedules {
-    /// Creates an empty table, which is source `number` of rank `rank`.
+    /// Creates an empty table. The table is source of progress `number` of rank `rank`.
     pub fn new(number: u32, rank: usize) -> Self {
         Self {
             number,
@@ -113,7 +118,7 @@ impl Schedules {
         }
     }
 
-    /// Takes a place in the table for the steps that `build` lists.
+    /// Takes a free place in the table and lists the steps of `build` there.
     fn list<'a>(
         &mut self,
         place: Place,
@@ -160,13 +165,13 @@ impl Schedules {
     ///
     /// # Safety
     ///
-    /// - The memory that `build` lists is valid for what its steps do until the result has been fetched or
-    ///   the schedule abandoned. Until then no one else uses this memory.
+    /// - The memory that `build` lists is valid for the reads and writes of its steps until the result has
+    ///   been fetched or the schedule abandoned. Until then nobody else uses this memory.
     /// - The plans that `build` lists are valid until the result has been fetched or the schedule
     ///   abandoned.
     ///
     /// # Errors
-    /// Returns the errors of `build`. After such an error no step has started.
+    /// Returns the errors of `build`. If the call returns an error, no step has started.
     #[inline]
     pub unsafe fn start_waiting<'a>(
         &mut self,
@@ -182,12 +187,12 @@ impl Schedules {
         Ok(index)
     }
 
-    /// Starts a schedule under a request.
+    /// Starts a schedule and opens a request for it.
     ///
     /// # Safety
     ///
-    /// - The memory that `build` lists is valid for what its steps do until the operation is complete or
-    ///   detached, and no one else uses it until then.
+    /// - The memory that `build` lists is valid for the reads and writes of its steps until the operation
+    ///   is complete or detached, and nobody else uses it until then.
     ///
     /// # Errors
     /// Returns the errors of [`start_waiting`](Self::start_waiting).
@@ -202,7 +207,7 @@ impl Schedules {
         self.begin(engine, index)
     }
 
-    /// Keeps a schedule that is started later, and returns its number.
+    /// Keeps a schedule for later starts, and returns its index.
     ///
     /// # Errors
     /// Returns the errors of [`start_waiting`](Self::start_waiting).
@@ -222,8 +227,8 @@ impl Schedules {
     ///
     /// # Safety
     ///
-    /// - The memory in the schedule's steps is valid for what they do until the operation is complete or
-    ///   detached, and no one else uses it until then.
+    /// - The memory in the schedule's steps is valid for the reads and writes of these steps until the
+    ///   operation is complete or detached, and nobody else uses it until then.
     ///
     /// # Errors
     /// Returns `ErrorKind::Request` if the schedule has been started and is not over.
@@ -255,7 +260,7 @@ impl Schedules {
         }
     }
 
-    /// Frees a kept schedule at once, or, if a round runs, when the round is over.
+    /// Frees a kept schedule. If a round runs, the schedule is freed when the round is over.
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
         entry.kept = false;
@@ -264,7 +269,8 @@ impl Schedules {
         }
     }
 
-    /// Returns the result of a schedule that is over. The result can be fetched once.
+    /// Returns the result of a schedule if the schedule is over, and frees the schedule. The caller can
+    /// fetch the result only once.
     #[inline]
     pub fn fetch(&mut self, index: u32) -> Option<Result<()>> {
         let entry = &mut self.entries[index as usize];
@@ -280,15 +286,16 @@ impl Schedules {
         Some(result)
     }
 
-    /// Returns the payload with which a user's function of the schedule has panicked, for the caller that
-    /// started the schedule. The caller must drop the payload without the lock.
+    /// Returns the payload if a user's function of the schedule has panicked and the caller of the schedule
+    /// waits. That caller must drop the payload without the lock.
     pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
         let at = self.panics.iter().position(|&(other, _)| other == index)?;
         Some(self.panics.swap_remove(at).1)
     }
 
-    /// Releases the memory of a schedule whose caller does not wait any more. Returns false while a thread
-    /// runs an errand of the schedule; the caller then has to call again.
+    /// Ends the use of the caller's memory by a schedule for which the caller does not wait any more.
+    /// Returns false while a thread runs an errand of the schedule. In this case the caller has to call the
+    /// function again later.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
@@ -312,16 +319,16 @@ impl Schedules {
         self.advance(engine, index);
     }
 
-    /// Stops a running schedule from using its memory. The schedule sends void messages in place of its
-    /// remaining sends, and discards the data of its remaining receives. If the schedule is cut off, it
-    /// does not wait for these receives.
+    /// Stops a running schedule from using the caller's memory. The schedule sends void messages in place
+    /// of its remaining sends, and discards the data of its remaining receives. If the schedule is cut off,
+    /// it does not wait for these receives.
     fn make_void(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // The step has no message in flight. If its message is complete, the result is queued and will
-            // reach `completed`.
+            // Skip a step without a message in flight. If the message of the step has completed, its result
+            // is queued and will reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
@@ -331,8 +338,8 @@ impl Schedules {
                 // schedule, which must still take the message.
                 self.issue(engine, index, number);
             } else {
-                // The result must not reach `completed`, because `detach` may complete a queued send at
-                // once, and this loop finishes the step itself.
+                // This loop finishes the step itself. `detach` may complete a queued send at once, so first
+                // make the request an orphan: its result must not reach `completed` too.
                 engine.requests().orphan(step.request);
                 engine.detach(step.request);
                 self.entries[index as usize].schedule.finish(number, Ok(()));
@@ -347,7 +354,7 @@ impl Schedules {
         });
     }
 
-    /// Does or starts a step.
+    /// Does a step at once, or starts it.
     #[inline]
     fn issue(&mut self, engine: &mut MessageEngine, index: u32, number: u32) {
         let entry = &mut self.entries[index as usize];
@@ -403,7 +410,7 @@ impl Schedules {
 }
 
 impl Entry {
-    /// Does or starts a step.
+    /// Does a step at once, or starts it.
     #[inline]
     fn issue(&mut self, number: u32, engine: &mut MessageEngine) -> Issued {
         let schedule = &self.schedule;
@@ -417,13 +424,15 @@ impl Entry {
                 let Place { context, tag } = self.place;
                 let label = Label { context, tag, bytes: part.bytes, types };
                 let layout = schedule.layout(&part);
-                // SAFETY: the caller that started the schedule keeps the memory valid until the schedule is
-                // over or detached, and both end the send. `part.bytes` is the packed size of the part.
+                // SAFETY: the caller that started the schedule guarantees valid memory until the schedule
+                // is over or detached, and the send ends before either. `part.bytes` is the packed size of
+                // the part.
                 match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
                     Ok(Operation::Done(_)) => Issued::Over(Ok(())),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
-                        // Try to send a void message, so that the receiver stops waiting.
+                        // The send has failed. Try to send a void message in its place, so that the
+                        // receiver stops waiting.
                         match self.send_void(engine, to) {
                             Issued::InFlight(id) => engine.requests().orphan(id),
                             Issued::Over(_) | Issued::Errand => {}
@@ -448,9 +457,9 @@ impl Entry {
                     let layout = schedule.layout(&part);
                     Posting { layout, capacity: part.bytes, context, source, tag }
                 };
-                // SAFETY: the caller that started the schedule guarantees that the receive's memory is
-                // writable, for this receive only, until the schedule is over or detached, and both end the
-                // receive.
+                // SAFETY: the caller that started the schedule guarantees that, until the schedule is over
+                // or detached, the memory of the receive is writable and nobody else accesses it. The
+                // receive ends before either.
                 match unsafe { engine.receive(&posting) } {
                     Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
@@ -467,8 +476,9 @@ impl Entry {
                 }
                 if from.bytes <= to.bytes {
                     let (source, target) = (schedule.layout(&from), schedule.layout(&to));
-                    // SAFETY: `from.bytes` is at most the packed bytes of either side (checked above). The
-                    // caller that started the schedule guarantees valid memory that does not overlap.
+                    // SAFETY: `from.bytes` is at most the number of packed bytes of either side (checked
+                    // above). The caller that started the schedule guarantees that both sides are valid and
+                    // do not overlap.
                     unsafe { copy_layout(&source, &target, from.bytes) };
                 }
                 Issued::Over(check_own(from.bytes, to.bytes, rank))
@@ -477,8 +487,9 @@ impl Entry {
                 Some(Combine::User(_)) => Issued::Errand,
                 Some(_) if bytes >= LONG => Issued::Errand,
                 Some(combine) => {
-                    // SAFETY: the caller that started the schedule guarantees `elements` elements of the
-                    // operation's type at `lower` and `upper`; no other step uses those at `upper`.
+                    // SAFETY: the caller that started the schedule guarantees `elements` valid elements of
+                    // the operation's type at `lower` and at `upper`. No other step uses the elements at
+                    // `upper` at the same time.
                     unsafe { combine.call(lower, upper, first, elements) };
                     Issued::Over(Ok(()))
                 }
@@ -491,7 +502,7 @@ impl Entry {
         }
     }
 
-    /// Checks whether the types of both sides of a copy match.
+    /// Checks that the types of both sides of a copy match, if this copy compares types.
     fn comparable(&self, number: u32, compared: bool) -> Result<()> {
         let Action::Copy { from, to, .. } = self.schedule.steps[number as usize].action else {
             return Ok(());
@@ -503,8 +514,9 @@ impl Entry {
         typecheck::own((from.plan, from.count), (to.plan, to.count))
     }
 
-    /// Sends a void message: this rank did not get the data that `to` waits for. If this send fails too,
-    /// other ranks may wait for this rank for ever, and this rank for them, so the schedule is cut off.
+    /// Sends a void message to `to`, because this rank did not get the data that `to` waits for. If this
+    /// send fails too, other ranks may wait for this rank forever, and this rank for them. So the schedule
+    /// is then cut off: it waits for no more messages.
     #[cold]
     fn send_void(&mut self, engine: &mut MessageEngine, to: Slot) -> Issued {
         let Place { context, tag } = self.place;
@@ -525,7 +537,7 @@ impl Entry {
         }
     }
 
-    /// Checks that a receive got every byte of its part.
+    /// Checks that the message of a receive has exactly the part's number of bytes.
     #[inline]
     fn received(&self, number: u32, status: Status) -> Result<()> {
         match self.schedule.steps[number as usize].action {
@@ -580,7 +592,7 @@ impl ProgressSource for Schedules {
                 let with = schedule.combine.clone()?;
                 Errand::Combine { with, lower, upper, first, elements }
             }
-            // Sends and receives are not errands.
+            // Sends and receives never run as errands.
             Action::Send { .. } | Action::Receive { .. } => return None,
         };
         schedule.errands += 1;

@@ -1,29 +1,29 @@
 //! Cartesian grids of ranks (MPI-5.0 section 8.5).
 //!
 //! `coll/create.rs` makes the communicator of a grid. `halo/` and the user ask the grid for neighbours. A
-//! grid never reorders ranks: the coordinates follow from the rank in row-major order, the last dimension
-//! fastest.
+//! grid never reorders ranks: the coordinates of a rank follow from its number in row-major order, in which
+//! the last coordinate varies fastest.
 //!
 //! In a periodic dimension of one rank, the rank is its own neighbour on both sides. In a periodic dimension
-//! of two ranks, both neighbours are the same rank. So a program that exchanges with both sides must
-//! distinguish the sides by tag, not by rank.
+//! of two ranks, both neighbours are the same rank. So a program that exchanges data with both sides must
+//! distinguish the sides by tag, and not by rank.
 
 use crate::comm::Communicator;
 use crate::{Error, ErrorKind, Result};
 
-/// The largest number of ranks that [`dims_create`] factorises: far more ranks than one machine runs.
+/// The largest number of ranks that [`dims_create`] factorises. No machine runs nearly this number of ranks.
 const NODES_MAX: usize = u32::MAX as usize;
 
-/// Chooses the dimensions of a grid of `nodes` ranks. The entries of `dims` that are 0 become as equal as
-/// possible, in non-increasing order. The other entries stay.
+/// Chooses the dimensions of a grid of `nodes` ranks. The function replaces each entry of `dims` that is 0.
+/// The replaced entries become as equal as possible, in non-increasing order. The other entries stay.
 ///
-/// Of all such choices, the function takes the one with the smallest first entry; among choices with this
-/// first entry, the one with the smallest second entry; and so on. For example, 12 ranks in two dimensions
-/// become 4 x 3.
+/// Among all possible choices, the function takes the one with the smallest first entry; among the choices
+/// with this first entry, the one with the smallest second entry; and so on. For example, 12 ranks in two
+/// dimensions become 4 x 3.
 ///
 /// # Errors
-/// Returns `ErrorKind::Argument` if `nodes` is 0 or 2^32 or more. Returns `ErrorKind::Dims` if `nodes` is not
-/// a multiple of the product of the given entries, or if no entry is 0 and the product is not `nodes`.
+/// Returns `ErrorKind::Argument` if `nodes` is 0 or is at least 2^32. Returns `ErrorKind::Dims` if `nodes` is
+/// not a multiple of the product of the given entries, or if no entry is 0 and the product is not `nodes`.
 #[doc(alias = "MPI_Dims_create")]
 pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     if nodes == 0 || nodes > NODES_MAX {
@@ -60,8 +60,9 @@ pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     Ok(())
 }
 
-/// Appends the lexicographically smallest non-increasing factors of `n`: at most `slots` factors, each above
-/// 1 and at most `cap`. The recursion is at most 32 deep, because every level at least halves `n`.
+/// Appends the lexicographically smallest non-increasing list of factors whose product is `n`. The list has
+/// at most `slots` factors. Each factor is above 1 and at most `cap`. The recursion is at most 32 calls deep,
+/// because every call at least halves `n`.
 fn factorise(
     n: usize,
     slots: usize,
@@ -95,7 +96,8 @@ pub struct Cartesian {
 }
 
 impl Communicator {
-    /// Arranges the ranks in a grid, which has its own context. Collective.
+    /// Arranges the ranks in a grid. The grid is a new communicator with message spaces of its own.
+    /// Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::Dims` if the product of `dims` is not the number of ranks, or if `periodic` and
@@ -150,7 +152,7 @@ impl Cartesian {
         &self.dims
     }
 
-    /// Returns which dimensions are periodic.
+    /// Returns one entry per dimension: true if the dimension is periodic.
     pub fn periodic(&self) -> &[bool] {
         &self.periodic
     }
@@ -170,8 +172,8 @@ impl Cartesian {
         Ok(coords_of(&self.dims, rank))
     }
 
-    /// Returns the rank at `coords`. Coordinates wrap in periodic dimensions. Returns `None` if `coords` is
-    /// outside the grid or does not have one entry per dimension.
+    /// Returns the rank at `coords`. In periodic dimensions, coordinates wrap around. Returns `None` if
+    /// `coords` is outside the grid or does not have one entry per dimension.
     #[doc(alias = "MPI_Cart_rank")]
     pub fn rank_of(&self, coords: &[i64]) -> Option<usize> {
         if coords.len() != self.dims.len() {
@@ -193,8 +195,9 @@ impl Cartesian {
         Some(rank)
     }
 
-    /// Returns `(source, dest)`: the ranks to receive from and to send to if every rank sends to the rank
-    /// `displacement` steps along `dim`. A rank beyond an edge that is not periodic is `None`.
+    /// Returns `(source, dest)` for a shift in which every rank sends to the rank `displacement` steps
+    /// further along `dim`: the rank from which this rank receives, and the rank to which it sends. The
+    /// result is `None` for a rank beyond an edge that is not periodic.
     ///
     /// # Errors
     /// Returns `ErrorKind::Topology` if the grid has no dimension `dim`.
@@ -231,7 +234,7 @@ mod tests {
 
     #[test]
     fn dims_are_as_equal_as_possible() {
-        // The four examples of the standard, section 8.5.2.
+        // These are the four examples of the standard, section 8.5.2.
         assert_eq!(created(6, &[0, 0]), Some(vec![3, 2]));
         assert_eq!(created(7, &[0, 0]), Some(vec![7, 1]));
         assert_eq!(created(6, &[0, 3, 0]), Some(vec![2, 3, 1]));

@@ -8,10 +8,11 @@
 //! | REFUSED | Offered | the send is complete; the error belongs to the receiver |
 //! | Help | Offered, and the RTS named that memory | this rank may copy a part |
 //!
-//! Any other combination is a violation of the protocol. A Help or a FIN may cross the Withdraw of a
-//! message. In this case the send is still in the state Offered, and is marked as withdrawn.
+//! Any other combination is a violation of the protocol. A Help or a FIN may still arrive after this rank
+//! has withdrawn the message, because the two envelopes have crossed. The send is then still in the state
+//! Offered, but is marked as withdrawn.
 //!
-//! `peer.rs` calls this file with the envelopes.
+//! `peer.rs` calls this file for each such envelope.
 
 use super::failure::broken;
 use super::in_flight::{RequestTable, Send, SendStage, Told};
@@ -21,7 +22,8 @@ use crate::message::label::Status;
 use crate::shm::ring::Violation;
 use crate::{Error, Result};
 
-/// Returns the send that `from` answers, if `fits` accepts its state.
+/// Returns the send that the rank `from` answers. Returns an error with the text `otherwise` if `from` is
+/// not the destination of the send, or if `fits` does not accept the state of the send.
 fn answered<'a, R: RequestTable>(
     requests: &'a mut R,
     from: usize,
@@ -35,7 +37,8 @@ fn answered<'a, R: RequestTable>(
         .ok_or_else(|| unexpected(from, id, otherwise))
 }
 
-/// Returns the error for an answer to message `id` that its state does not allow.
+/// Returns the error for an answer from rank `from` to the message `id` that the state of the message
+/// does not allow. The text of the error contains `otherwise`.
 #[cold]
 fn unexpected(from: usize, id: u64, otherwise: &'static str) -> Error {
     broken(from, Violation::new(format!("{otherwise} (id {id:#x})")))
@@ -60,7 +63,7 @@ pub fn ack<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// Handles a CTS: from now on, the send streams through the chunks.
+/// Handles a CTS: from now on, this rank streams the send through the chunks.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
@@ -89,7 +92,7 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// Handles a REFUSED: a receive has matched the message and does not take it.
+/// Handles a REFUSED: a receive has matched the message, and the receiver does not take the data.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
@@ -100,8 +103,8 @@ pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) ->
     Ok(())
 }
 
-/// Handles a Help for a message of `bytes` bytes in `space`. Returns false if this rank has withdrawn the
-/// message in the meantime.
+/// Handles a Help: the receiver copies a message of `bytes` bytes out of `space` and asks for help.
+/// Returns false if this rank has withdrawn the message in the meantime.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.

@@ -1,7 +1,7 @@
-//! Access to the area of one ordered pair: the ring, the chunks, and the words beside them.
+//! Access to the area of one ordered pair of ranks: the ring, the chunks, and the words beside them.
 //!
-//! `fabric.rs` finds the area, and `link.rs` keeps one area for each direction. `shm/pair.rs` has the map
-//! of an area; this file is the only file of the transport that uses the offsets.
+//! `fabric.rs` finds the area, and `link.rs` keeps one area for each direction. `shm/pair.rs` defines the
+//! layout of an area. This file is the only file of the transport that uses the offsets of that layout.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::pair;
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to an area that the fabric's contacts keep mapped. The contacts outlive this
-/// value: areas live in `link.rs`, inside the message engine, and the engine owns the fabric.
+/// Invariant: `base` points to an area that the contacts of the fabric keep mapped. The contacts outlive
+/// this value, because `link.rs` keeps areas inside the message engine, and the engine owns the fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
 }
 
-// SAFETY: an area is an address of shared memory, which all threads access only by atomics and raw
-// copies. No access depends on the thread that holds the address.
+// SAFETY: an area is only an address of shared memory. All threads access this memory only by atomics and
+// raw copies, and no access depends on the thread that holds the address.
 unsafe impl Send for Area {}
 
 impl Area {
@@ -32,7 +32,7 @@ impl Area {
     ///
     /// - [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes) bytes from `base` on are a mapped
     ///   area of the segment.
-    /// - The area stays mapped for as long as the value is used.
+    /// - The area stays mapped for as long as the returned value is used.
     pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
         Self { base }
     }
@@ -46,13 +46,13 @@ impl Area {
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 
-    /// Returns the words by which both ranks share a copy between their heaps.
+    /// Returns the words through which two ranks share the work of a copy between their heaps.
     #[inline]
     pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
     }
 
-    /// Returns the words by which both ranks share a copy between their private memories.
+    /// Returns the words through which two ranks share the work of a copy between their private memories.
     #[inline]
     pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit {
@@ -61,15 +61,16 @@ impl Area {
         }
     }
 
-    /// Returns the address of byte `offset` of the payload area. `offset` is below `PAYLOAD_BYTES`.
+    /// Returns the address of byte `offset` of the payload area. The caller passes an `offset` below
+    /// `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < pair::PAYLOAD_BYTES);
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
     }
 
-    /// Fetches a line of the payload area or of a chunk into this core's cache for writing. The call is a
-    /// hint; machines without the instruction ignore it.
+    /// Fetches a cache line of the payload area or of a chunk into this core's cache for writing. The
+    /// instruction is only a hint; machines that do not support it ignore it.
     #[inline]
     pub fn claim(address: *mut u8) {
         #[cfg(target_arch = "x86_64")]
@@ -86,7 +87,7 @@ impl Area {
         let _ = address;
     }
 
-    /// Returns the address of chunk buffer `index`. `index` is below `CHUNKS`.
+    /// Returns the address of chunk buffer `index`. The caller passes an `index` below `CHUNKS`.
     #[inline]
     pub fn chunk(&self, index: usize) -> *mut u8 {
         debug_assert!(index < pair::CHUNKS);

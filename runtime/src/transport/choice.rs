@@ -1,9 +1,9 @@
-//! The choice of the protocol that carries a message.
+//! Chooses the protocol that carries a message.
 //!
-//! The sender chooses first. A short message is eager. For a long message [`offers`] lists the protocols
-//! in the order in which the sender asks them; the first protocol that does not decline writes the
-//! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver
-//! chooses among the protocols that the RTS allows ([`carriers`]).
+//! The sender chooses first. A short message is eager. For a long message, [`offers`] lists the protocols
+//! in the order in which the sender asks them. The first protocol that does not decline writes the
+//! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver chooses
+//! among the protocols that the RTS allows ([`carriers`]).
 //!
 //! `peer.rs` calls [`offers`] and [`carriers`], and `heap.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
@@ -15,30 +15,30 @@ use crate::shm::topology::Distance;
 /// The protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Packed into the ring, with the envelope (`eager.rs`).
+    /// The sender packs the message into the ring, with the envelope (`eager.rs`).
     Eager,
-    /// Packed into chunks by the sender, unpacked by the receiver (`pipeline.rs`).
+    /// The sender packs the message into chunks, and the receiver unpacks them (`pipeline.rs`).
     Pipeline,
-    /// Copied out of the sender's heap (`heap.rs`).
+    /// The receiver copies the message out of the sender's heap (`heap.rs`).
     Heap,
-    /// Copied between private memories (`private.rs`).
+    /// Both ranks copy the message between private memories (`private.rs`).
     Private,
 }
 
-/// The settings for the protocols.
+/// The settings on which the choice of a protocol depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
-    /// Longest eager message in bytes.
+    /// Length of the longest eager message in bytes.
     pub eager_limit: u64,
     /// The protocol that `TYPEPACK_TRANSPORT` forces.
     pub forced: Forced,
 }
 
 impl Terms {
-    /// Returns whether a message of `bytes` bytes travels through the ring with its envelope. A send first
-    /// calls this function: an eager message that finds the queue to its receiver empty needs no request
-    /// (`endpoint/engine.rs`), and an eager message of a rank to itself is copied
-    /// (`endpoint/engine/own.rs`).
+    /// Returns whether a message of `bytes` bytes is eager: it travels through the ring with its envelope.
+    /// Every send first calls this function, for two reasons. An eager message that finds the queue to its
+    /// receiver empty needs no request (`endpoint/engine.rs`). An eager message of a rank to itself is
+    /// copied (`endpoint/engine/own.rs`).
     #[inline]
     pub fn is_eager(self, bytes: u64) -> bool {
         bytes <= self.eager_limit
@@ -46,7 +46,7 @@ impl Terms {
 }
 
 /// Returns the protocols that a sender asks, in this order, to write the first envelope of a message of
-/// `bytes` bytes. The last protocol never declines.
+/// `bytes` bytes. The last of them never declines.
 #[inline]
 pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     if terms.is_eager(bytes) {
@@ -60,8 +60,8 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     }
 }
 
-/// Returns the protocols that a receiver asks, in this order, to take the data of an RTS that places its
-/// data in the memory `place`. The last protocol never declines.
+/// Returns the protocols that a receiver asks, in this order, to take the data of a message whose RTS names
+/// a place in `place`. The last of them never declines.
 pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     match place {
         None => &[Choice::Pipeline],
@@ -70,11 +70,13 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     }
 }
 
-/// Source data is sparse if fewer than this many bytes of each touched cache line belong to the message. A
-/// whole line crosses between cores, however few of its bytes are used. If the sender packs a column of
-/// doubles, only an eighth of the number of lines crosses.
+/// Source data is sparse if fewer than this number of bytes of each touched cache line belong to the
+/// message. If the receiver reads the data, whole lines cross between the cores, however few of their bytes
+/// belong to the message. If the sender packs a column of doubles instead, only an eighth of these lines
+/// crosses.
 ///
-/// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at the same time, in us:
+/// Measured with `typepack-bench pingpong` between near cores (60 ns). Both ranks exchange faces at the
+/// same time. Times in us:
 ///
 /// | data | packed | fused |
 /// |---|---|---|
@@ -83,30 +85,31 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
 /// | cells of 40 bytes (24 bytes of a line by the estimate here) | 704 | 913 |
 const SPARSE: u64 = 32;
 
-/// The facts about a message whose receive has been matched.
+/// The facts about a matched message from which the receiver chooses a protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
-    /// Distance between the cores of the two ranks.
+    /// The distance between the cores of the two ranks.
     pub distance: Distance,
-    /// Mean number of bytes of each cache line of the source that belong to the message.
+    /// Mean number of bytes that belong to the message in each touched cache line of the source.
     pub useful: u64,
-    /// The receive's memory also lies in a heap, so both ranks can copy.
+    /// True if the receive's memory also lies in a heap. Then both ranks can copy.
     pub shared: bool,
-    /// The receiver has other operations under way, or other work after this call. It has no time to spare,
-    /// and most likely the sender has none either.
+    /// True if the receiver has other operations under way, or goes on to other work after this call. Then
+    /// the receiver has no time to spare, and most likely the sender has none either.
     pub busy: bool,
 }
 
 /// Returns whether the receiver copies the data of a message out of the sender's heap instead of having
 /// it packed.
 ///
-/// - Between far cores, data that is not sparse is copied only once: two copies through chunks were
-///   measured at 2 GB/s, one copy at 13 GB/s (notes on the Zen 4 machine).
+/// - Between far cores, data that is not sparse is copied only once. Two copies through chunks were
+///   measured at 2 GB/s, and one copy at 13 GB/s (notes on the Zen 4 machine).
 /// - Between near cores, two ranks that pack and unpack at the same time move the same number of lines in
-///   less time than one rank that copies alone (contiguous 1 MiB: 74 and 90 us; structs of 52 in 56 bytes:
-///   75 and 109 us). Two ranks that copy together need less time than either (28 us and 36 us).
-/// - Ranks copy sparse data together only if they have nothing else to do: the x face of 128^3 takes 60 us
-///   packed and 50 us fused. For exchanges see [`SPARSE`].
+///   less time than one rank that copies alone (contiguous 1 MiB: 74 us against 90 us; structs of 52 in 56
+///   bytes: 75 us against 109 us). Two ranks that copy together are faster than both (28 us and 36 us for
+///   the two messages).
+/// - Sparse data is copied together only if both ranks have nothing else to do. The x face of 128^3 then
+///   takes 50 us, and 60 us packed. For faces that both ranks exchange at the same time, see [`SPARSE`].
 pub fn is_fused(forced: Forced, situation: Situation) -> bool {
     let Situation { distance, useful, shared, busy } = situation;
     let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
@@ -118,15 +121,15 @@ pub fn is_fused(forced: Forced, situation: Situation) -> bool {
     }
 }
 
-/// Shortest message in bytes that both ranks copy from heap to heap; shorter messages are usually eager.
-/// `typepack-bench pingpong`, 16 KiB in 64-byte blocks, near: 1.7 us by both ranks, 2.4 us by the receiver,
-/// 3.3 us packed.
+/// Length of the shortest message that both ranks copy from heap to heap, in bytes. Shorter messages are
+/// usually eager. Measured with `typepack-bench pingpong` between near cores, 16 KiB in 64-byte blocks: 1.7
+/// us if both ranks copy, 2.4 us if the receiver copies alone, 3.3 us packed.
 pub const HELP_MIN: u64 = 8 << 10;
 
-/// Shortest message in bytes that both ranks copy from private memory to private memory between near cores.
-/// A system call and the page lookups in it cost more than a chunk, and the bytes that the sender writes
-/// end in the sender's cache. Measured with a C program in which both ranks rewrite the buffer each time,
-/// near (57 ns), half round trip in us:
+/// Length of the shortest message that both ranks copy from private memory to private memory between near
+/// cores, in bytes. For a shorter message, a system call and the page lookups in it cost more than a chunk,
+/// and the bytes that the sender writes end up in the sender's cache. Measured with a C program in which
+/// both ranks rewrite the buffer each time, between near cores (57 ns), half a round trip in us:
 ///
 /// | bytes | copied by both ranks | pipeline |
 /// |---|---|---|
@@ -136,17 +139,17 @@ pub const HELP_MIN: u64 = 8 << 10;
 /// | 4 MiB | 238 | 329 (Intel MPI 314) |
 pub const SPLIT_NEAR: u64 = 2 << 20;
 
-/// Shortest message in bytes that both ranks copy from private memory to private memory between far cores.
-/// From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s (on another machine, notes of
-/// the project; this machine has no far cores to measure). Below this size a system call costs more time
-/// than it saves.
+/// Length of the shortest message that both ranks copy from private memory to private memory between far
+/// cores, in bytes. From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s. (The
+/// measurement is from the notes on another machine; this machine has no far cores.) Below this length a
+/// system call costs more time than it saves.
 pub const SPLIT_FAR: u64 = 128 << 10;
 
-/// Returns whether a sender puts the address of its data into the RTS, for a message of `bytes` bytes in
-/// one run of private memory. If the receive is also one run, both ranks then copy the message.
+/// Returns whether a sender puts the address of its data into the RTS. The message has `bytes` bytes in one
+/// run of private memory. If the receive is also one run, both ranks then copy the message.
 ///
-/// On AMD's processors (`amd`) the answer is no, because chunks are faster at every length on Zen 5.
-/// `typepack-bench pingpong`, contiguous, in us:
+/// On AMD's processors (`amd` is true) the answer is no, because on Zen 5 chunks are faster at every
+/// length. Measured with `typepack-bench pingpong`, contiguous messages, in us:
 ///
 /// | bytes | by calls | through chunks |
 /// |---|---|---|
@@ -200,8 +203,8 @@ mod tests {
         }
     }
 
-    /// Checks the whole way from the launcher's table to the protocol of a message: 2 packages with 2 NUMA
-    /// nodes each, nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
+    /// Checks all steps from the launcher's table to the protocol of a message. The table has 2 packages
+    /// with 2 NUMA nodes each, nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
     #[test]
     fn the_table_decides() {
         use crate::shm::segment::{JobFlags, Segment};
@@ -220,7 +223,7 @@ mod tests {
             })
             .collect();
         let segment = Segment::create(6, &table, JobFlags::default(), 0).expect("a segment");
-        // Rank 5 is not bound.
+        // Bind ranks 0 to 4. Rank 5 stays without a CPU.
         for (rank, cpu) in [0, 1, 2, 4, 12].into_iter().enumerate() {
             segment.slot(rank).bound_cpu.store(cpu + 1, Ordering::Relaxed);
         }

@@ -1,9 +1,10 @@
 //! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
-//! The fast path of the runtime is [`Eager::send`]. The message engine calls it for every message of at
-//! most `TYPEPACK_EAGER_LIMIT` bytes while no other message waits for the same rank. A message that has to
-//! wait in the queue, and a message whose sender waits for the match, come from the queue to [`Eager`],
-//! like the messages of any other protocol.
+//! [`Eager::send`] is the fast path of the runtime. The message engine calls it for every message of at
+//! most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of short
+//! messages do not take this path: messages that have to wait in the queue, and messages whose sender waits
+//! for the match. They go through the queue and the trait [`Protocol`], as the messages of all other
+//! protocols do.
 
 use super::fabric::Fabric;
 use super::failure::lost;
@@ -15,13 +16,13 @@ use crate::Result;
 use crate::message::envelope::{Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
 
-/// The protocol. All of its state is in the ring.
+/// The eager protocol. It has no state of its own, because all of its state is in the ring.
 #[derive(Debug, Default)]
 pub struct Eager;
 
 impl Eager {
-    /// Writes a message if the ring has room: `pack` writes the `label.bytes` packed bytes. Returns false
-    /// while the ring is full.
+    /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address
+    /// that it receives. Returns false if the ring is full.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
@@ -49,7 +50,7 @@ impl Eager {
 }
 
 impl Protocol for Eager {
-    /// Writes a send from the queue. The send is complete afterwards, or waits for its ACK.
+    /// Writes the message of a send from the queue. Afterwards the send is complete, or waits for its ACK.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -58,9 +59,9 @@ impl Protocol for Eager {
     ) -> Result<Offered> {
         let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
         let (label, supply, tx) = (send.label, &send.supply, link.tx()?);
-        // SAFETY: `0..label.bytes` is the whole message. Both uses of `pack` below pass the address of
-        // reserved bytes in the ring or of a local array, with room for `label.bytes` bytes; no user layout
-        // overlaps either.
+        // SAFETY: `0..label.bytes` is the whole message. Below, `pack` is called with the address of
+        // reserved bytes in the ring or of a local array. Both have room for `label.bytes` bytes, and no
+        // user layout overlaps them.
         let pack = |to| unsafe { supply.pack(0..label.bytes, to) };
         if !send.synchronous {
             if !Self::send(tx, work.fabric, label, pack)? {
@@ -77,7 +78,8 @@ impl Protocol for Eager {
         Ok(Offered::Written)
     }
 
-    /// Unpacks the message directly from the place where it has arrived, and completes its receive.
+    /// Unpacks the message directly from the place where the message has arrived, and completes the
+    /// receive.
     #[inline]
     fn matched<R: RequestTable>(
         &mut self,

@@ -1,7 +1,8 @@
-//! The connection of this rank to the other ranks: areas of pairs, first contact, doorbells, failure.
+//! The connection of this rank to the other ranks: the areas of pairs, the first contact, the doorbells,
+//! and the news of failures.
 //!
-//! The file uses `shm/segment.rs` and serves `link.rs` and `progress.rs`. A job of one rank has no segment;
-//! in such a job no code asks this file for another rank.
+//! This file uses `shm/segment.rs`; `link.rs` and `progress.rs` use this file. A job of one rank has no
+//! segment, and in such a job no code asks this file for another rank.
 //!
 //! The job crate's `shm/contacts.rs` describes how `a` first writes to `b`: `a` takes an area, allocates
 //! the memory of the ring's pages, writes the area's number into the mailbox of `b`, and rings `b`.
@@ -22,14 +23,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Number of chunk buffers that get memory at a time.
+/// Number of chunk buffers for which a sender allocates memory at a time.
 const CHUNKS_AT_ONCE: usize = 8;
 
-/// Converts an error of the job crate about the contact with rank `rank`.
+/// Converts an error of the job crate that concerns the contact with rank `rank`.
 #[cold]
 fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     match error.kind() {
-        // `rank` has written a wrong area number.
+        // This error means that `rank` has written a wrong area number.
         typepack_job::ErrorKind::Argument => {
             let detail = format!("rank {rank} broke the protocol: {error}");
             Error::new(ErrorKind::Other, "transport", detail)
@@ -44,9 +45,9 @@ pub struct Fabric {
     segment: Option<Arc<Segment>>,
     rank: usize,
     size: usize,
-    /// `None` in a job of one rank.
+    /// The shared memory of the job; `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
-    /// The areas of pairs; `None` in a job of one rank.
+    /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
     contacts: Option<Arc<Contacts>>,
 }
 
@@ -56,8 +57,8 @@ impl Fabric {
         Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None }
     }
 
-    /// Joins the job whose memory is `segment` as rank `rank`, and allocates the memory of this rank's
-    /// mailbox.
+    /// Joins the job whose shared memory is `segment`. This process becomes rank `rank`, and the function
+    /// allocates the memory of this rank's mailbox.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -78,13 +79,13 @@ impl Fabric {
         self.size
     }
 
-    /// Returns this rank's part of the shared heap, and maps it first if necessary. Returns `None` in a
-    /// job without a shared heap, or if the address space is too small.
+    /// Returns this rank's part of the shared heap, and maps the part first if necessary. Returns `None` in
+    /// a job without a shared heap, or if the address space is too small.
     pub fn heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.own()
     }
 
-    /// Returns this rank's part of the shared heap if this rank ever allocated from it.
+    /// Returns this rank's part of the shared heap if this rank has ever allocated from it.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.used()
@@ -95,19 +96,19 @@ impl Fabric {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// Returns the heap of another rank, which this process maps once. Returns `None` if the address
-    /// space is too small.
+    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` if the
+    /// address space is too small.
     pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         self.heaps.as_ref()?.of(rank)
     }
 
-    /// Returns the table of heaps; `None` in a job of one rank.
+    /// Returns the table of heaps, or `None` in a job of one rank.
     pub fn heaps(&self) -> Option<&Arc<Heaps>> {
         self.heaps.as_ref()
     }
 
-    /// Returns the distance between the cores of this rank and `rank`; the largest distance if either rank
-    /// is not bound.
+    /// Returns the distance between the core of this rank and the core of `rank`. If one of the two ranks
+    /// is not bound to a core, returns the largest distance.
     pub fn distance(&self, rank: usize) -> Distance {
         let Some(segment) = &self.segment else { return Distance::Core };
         match (segment.bound_cpu(self.rank), segment.bound_cpu(rank)) {
@@ -116,8 +117,9 @@ impl Fabric {
         }
     }
 
-    /// Permits the other ranks of the job to access the memory of this process, as far as the system
-    /// allows. They find `number` in this rank's slot and at the address `at`.
+    /// Permits the other ranks of the job to access the memory of this process, as far as the system allows
+    /// it. `number` is the probe number. Other ranks find it in this rank's slot and, if they can read this
+    /// process's memory, at the address `at`.
     pub fn open_memory(&self, at: u64, number: u64) {
         let Some(segment) = &self.segment else { return };
         if let Some(launcher) = segment.launcher() {
@@ -146,8 +148,8 @@ impl Fabric {
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
-    /// Returns the process id of `rank`, the address of its probe number, and the number. Returns `None`
-    /// if either rank takes no part in copies between private memories.
+    /// Returns the process id of `rank`, the address of its probe number, and the probe number. Returns
+    /// `None` if this rank or `rank` takes no part in copies between private memories.
     pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {
@@ -164,25 +166,26 @@ impl Fabric {
         self.segment.as_ref().is_some_and(|segment| segment.flags().oversubscribed)
     }
 
-    /// Returns the areas in which this rank reads or writes.
+    /// Returns the table of the areas in which this rank reads or writes.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Internal` in a job of one rank, which has no areas. No caller asks for them.
+    /// Returns `ErrorKind::Internal` in a job of one rank, which has no areas. No caller asks for areas in
+    /// such a job.
     pub fn contacts(&self) -> Result<&Contacts> {
         self.contacts.as_deref().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
         })
     }
 
-    /// Returns the area in which this rank writes to `to`. The first call for a pair also makes the first
+    /// Returns the area in which this rank writes to `to`. The first call for `to` also makes the first
     /// contact: it writes the number of the area into the mailbox of `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn contact(&self, to: usize) -> Result<Area> {
         let base = self.contacts()?.connect(to, pair::STAMPS_AT).map_err(|e| of_contact(to, e))?;
-        // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps it mapped; the
-        // link that stores the value lives in the message engine, which owns `self`.
+        // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps the area mapped.
+        // The link that stores the returned value lives in the message engine, which owns `self`.
         Ok(unsafe { Area::new(base) })
     }
 
@@ -191,9 +194,10 @@ impl Fabric {
         pair::window(self.size)
     }
 
-    /// Allocates the memory of the next chunk buffers in the direction to `to`, from chunk `first` on, and
-    /// returns the first chunk that still has no memory. The sender allocates chunks in order, before the
-    /// first transfer that uses them; a sender with little data never allocates all chunks.
+    /// Allocates the memory of the next chunk buffers in the direction to `to`, beginning with chunk
+    /// `first`. Returns the number of the first chunk that still has no memory. The sender allocates chunks
+    /// in order, each before the first transfer that uses it. So a sender with little data never allocates
+    /// all chunks.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -205,31 +209,34 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns this rank's count of connects if it differs from `seen`, that is, if another rank has begun
-    /// to write to this rank since the caller read `seen`.
+    /// Returns this rank's count of connects, or `None` if the count is still `seen`. If the count has
+    /// changed, another rank has begun to write to this rank since the caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
     }
 
-    /// Returns a number that is above every slot that has begun to write to this rank.
+    /// Returns an upper bound: every slot that has begun to write to this rank has a number below it.
     pub fn writers(&self) -> usize {
         self.segment.as_ref().map_or(0, |segment| segment.writers(self.rank))
     }
 
-    /// Returns the area in which `from` writes to this rank; `None` if `from` has not written yet.
+    /// Returns the area in which `from` writes to this rank, or `None` if `from` has not written to this
+    /// rank yet.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if `from` has named an area that does not exist, and
     /// `ErrorKind::NoMemory` if the address space is too small.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
-        // SAFETY: `written_by` checks the number that `from` wrote and returns the base of a mapped area,
-        // which `self.contacts` keeps mapped; the link that stores it lives beside `self` in the engine.
+        // SAFETY: `written_by` checks the number that `from` wrote, and returns the base of a mapped area.
+        // `self.contacts` keeps the area mapped, and the link that stores the returned value lives beside
+        // `self` in the engine.
         Ok(found.map(|base| unsafe { Area::new(base) }))
     }
 
-    /// Wakes `rank` if it sleeps. A rank calls this after it publishes anything that `rank` may wait for.
+    /// Wakes `rank` if it sleeps. The caller must do this after it has published anything for which `rank`
+    /// may be waiting.
     #[inline]
     pub fn ring(&self, rank: usize) {
         if let Some(segment) = &self.segment {
@@ -250,8 +257,8 @@ impl Fabric {
         }
     }
 
-    /// Sleeps until another rank or thread rings, or until `timeout` is over. A job of one rank can wait
-    /// only for its own threads, so in such a job this call only lets time pass.
+    /// Sleeps until another rank or thread rings, or until `timeout` is over. In a job of one rank no other
+    /// rank can ring, so this call only lets the time pass.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
@@ -265,12 +272,12 @@ impl Fabric {
         Ok(())
     }
 
-    /// Wakes this process's poller after another thread of the process has given it work.
+    /// Wakes the poller of this process. A thread calls this function after it has given the poller work.
     pub fn rouse(&self) {
         self.ring(self.rank);
     }
 
-    /// Returns the error of a job in which a rank has died, if one has died.
+    /// Returns an error if a rank of the job has died, and otherwise `None`.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;
@@ -284,8 +291,8 @@ impl Fabric {
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
     }
 
-    /// Waits while `in_hand` returns true, that is, while `rank` copies a piece. The wait ends early if
-    /// `rank` dies, but not if another rank dies.
+    /// Waits until `in_hand` returns false. `in_hand` returns true while `rank` copies a piece. The wait
+    /// ends early if `rank` dies, but not if another rank dies.
     pub fn wait_for_piece(&self, rank: usize, mut in_hand: impl FnMut() -> bool) {
         let mut looks = 0_u32;
         while in_hand() && !self.has_died(rank) {
@@ -298,13 +305,13 @@ impl Fabric {
         }
     }
 
-    /// Returns whether `rank` has died. A dead rank copies nothing any more.
+    /// Returns whether `rank` has died. A dead rank no longer copies anything.
     #[cold]
     fn has_died(&self, rank: usize) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
-    /// Tells the launcher that this rank leaves the job in order.
+    /// Tells the launcher that this rank leaves the job in the regular way.
     pub fn finalized(&self) {
         if let Some(segment) = &self.segment {
             segment.mark_finalized(self.rank);

@@ -1,4 +1,5 @@
-//! The two errors of the transport: another rank broke the protocol, or this library has a bug.
+//! The two kinds of errors of the transport: another rank broke the protocol, or this library has a
+//! bug.
 
 use crate::shm::ring::Violation;
 use crate::{Error, ErrorKind};
@@ -20,7 +21,9 @@ pub fn lost(what: &'static str, id: u64) -> Error {
     Error::new(ErrorKind::Internal, "transport", detail)
 }
 
-/// Builds the error for something of another rank that should exist. `what` ends with a preposition.
+/// Builds the error for a value that belongs to rank `rank` and should exist but does not, for
+/// example the link from this rank. `what` names the value and ends with a preposition, because the
+/// error text appends the number of the rank.
 #[cold]
 pub fn lost_at(what: &'static str, rank: usize) -> Error {
     let detail = format!("the runtime lost track of {what} rank {rank}");

@@ -1,9 +1,9 @@
 //! Heap copies: the data lies in the sender's part of the shared heap, and the receiver copies it directly
-//! into its own layout, by the engine's fused copy.
+//! into its own layout. The engine's fused copy does the work.
 //!
 //! If the receive's memory also lies in a heap, both ranks copy (`single_copy.rs`): the sender helps,
-//! because it would only wait otherwise. `choice.rs` decides for which messages a heap copy pays.
-//! `types.rs` has the types by which an RTS describes the layout of its data.
+//! because it would only wait otherwise. `choice.rs` decides for which messages a heap copy is worth its
+//! cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
 use super::area::Area;
 use super::choice::{self, Situation, Terms};
@@ -18,7 +18,7 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Copies from heap to heap, by the engine's fused copy.
+/// Copies from and to heaps by the engine's fused copy.
 #[derive(Debug, Default)]
 pub struct HeapCopier;
 
@@ -27,13 +27,14 @@ pub type HeapCopy = SingleCopies<HeapCopier>;
 
 impl Copier for HeapCopier {
     const SPACE: Space = Space::Heap;
-    /// Smaller pieces cost more time for their claims (for each claim, a cache line moves between the
-    /// cores) than they save. With larger pieces, one rank waits longer for the other rank at the end. 64
-    /// KiB contiguous, near: 4.7 us in pieces of 4 KiB, 3.4 us in pieces of 8 KiB; 1 MiB: 25 to 28 us in
-    /// pieces of 64 KiB.
+    /// Smaller pieces would save less time than they cost, because for each claim of a piece a cache line
+    /// moves between the cores. With larger pieces, one rank waits longer for the other rank at the end.
+    /// Measured between near cores: 64 KiB contiguous take 4.7 us in pieces of 4 KiB and 3.4 us in pieces
+    /// of 8 KiB; 1 MiB takes 25 to 28 us in pieces of 64 KiB.
     const PIECE_MIN: u64 = 4 << 10;
     const PIECE_MAX: u64 = 64 << 10;
-    /// A rank copies a message of this size without a break, and a turn ends within about 100 us.
+    /// A rank copies a message of at most this length in a single turn. With this value, a turn ends within
+    /// about 100 us.
     const TURN: u64 = 1 << 20;
 
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
@@ -53,8 +54,8 @@ impl Copier for HeapCopier {
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
         let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
         let shared = match to {
-            // If elements of the receive overlap, the order of the copies matters. Two ranks that copy
-            // together have no fixed order.
+            // If elements of the receive overlap, the order of the copies matters. So two ranks must not
+            // copy together then, because their copies have no fixed order.
             Sink::Memory(to) => {
                 place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
             }
@@ -64,8 +65,7 @@ impl Copier for HeapCopier {
         if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
             return Takes::Not;
         }
-        // For a short message, help saves less time than the two extra envelopes of a request for help
-        // cost.
+        // For a short message, the help saves less time than the two envelopes cost that it adds.
         if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 
@@ -123,7 +123,8 @@ impl Copier for HeapCopier {
     }
 }
 
-/// Returns the place of a send's or receive's data in this rank's heap, and defines its type if necessary.
+/// Returns the place of the data of a send or a receive, if the data lies in this rank's heap. Defines the
+/// type of the data first if necessary.
 fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
     let Some((place, plan)) = place_in(fabric, layout, bytes) else {
         return Ok(Said::Nothing);
@@ -136,8 +137,8 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     };
     let Some(room) = tx.reserve(encoding.len())? else { return Ok(Said::NoRoom) };
     let to = tx.area.payload(room.offset);
-    // SAFETY: `to` points to room for `encoding.len()` bytes in the payload area, which was reserved above.
-    // `encoding` is a vector of this process, so the two ranges do not overlap.
+    // SAFETY: `to` points to `encoding.len()` bytes in the payload area, which the call of `reserve` above
+    // has reserved. `encoding` is a vector of this process, so the two ranges do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(encoding.as_ptr(), to, encoding.len()) };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::Define { number, bytes });

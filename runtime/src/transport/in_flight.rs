@@ -1,7 +1,7 @@
-//! Sends and receives in flight: the state of an operation, and the facts about the operation that a
+//! Sends and receives in flight: the state of each operation, and the facts about the operation that a
 //! protocol needs.
 //!
-//! `endpoint/requests.rs` keeps the operations under their numbers. Protocols find and complete operations
+//! `endpoint/requests.rs` keeps each operation under a number. Protocols find and complete operations
 //! through [`RequestTable`].
 //!
 //! ```text
@@ -24,25 +24,26 @@ use crate::{Error, ErrorKind, Result};
 /// What the RTS of a send has told the receiver about the place of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The RTS named no place; the sender has to pack the data.
+    /// The RTS named no place, so the sender has to pack the data.
     Nothing,
     /// The data lies in this memory, and the receiver may read it at any time.
     In(Space),
-    /// The sender has taken the memory back. An earlier answer of the receiver may still arrive.
+    /// The sender has taken the memory back. An answer that the receiver sent before it knew this may still
+    /// arrive.
     Withdrawn,
 }
 
 /// The state of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStage {
-    /// The send waits in the queue of its destination; none of its envelopes is in the ring.
+    /// The send waits in the queue of its destination. None of its envelopes is in the ring yet.
     Queued,
-    /// The payload is in the ring, and the ACK has not arrived.
+    /// The payload is in the ring, and the ACK has not arrived yet.
     Unacknowledged,
-    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver decides how the data is
-    /// moved.
+    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver will choose the protocol
+    /// that moves the data.
     Offered(Told),
-    /// The CTS has arrived; this many bytes are in chunks already.
+    /// The CTS has arrived. The number counts the bytes that this rank has already packed into chunks.
     Streaming(u64),
 }
 
@@ -51,33 +52,33 @@ pub enum SendStage {
 pub struct Send {
     /// The destination rank.
     pub dest: Slot,
-    /// Context, tag and length, as the receiver sees them.
+    /// Context, tag, length and types of the message, as the receiver sees them.
     pub label: Label,
     /// The data.
     pub supply: Supply,
-    /// The send completes only when a receive has matched it, even if it is short.
+    /// True if the send may complete only after a receive has matched it, even if the message is short.
     pub synchronous: bool,
     /// The state.
     pub stage: SendStage,
 }
 
-/// A matched message that is under way.
+/// A message that a receive has matched and whose data is still on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Tag of the message.
     pub tag: i32,
-    /// Packed bytes of the message.
+    /// Number of packed bytes of the message.
     pub total: u64,
-    /// Packed bytes that this rank has unpacked so far.
+    /// Number of packed bytes that this rank has unpacked so far.
     pub done: u64,
 }
 
 /// A receive in flight.
 #[derive(Debug)]
 pub struct Receive {
-    /// Context in which the receive was posted.
+    /// The context in which the receive was posted.
     pub context: u64,
-    /// The requested source; after the match, the sender of the matched message.
+    /// Before the match, the source that the receive asked for. After the match, the sender of the message.
     pub source: Sender,
     /// The place to which the data goes.
     pub sink: Sink,
@@ -88,7 +89,8 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// Returns the error if this receive must refuse a message with these types; see [`typecheck::refusal`].
+    /// Returns the error if this receive must refuse a message with the given types; see
+    /// [`typecheck::refusal`].
     #[inline]
     pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
         match &self.sink {
@@ -100,8 +102,8 @@ impl Receive {
     }
 }
 
-/// Returns the result of a receive of `capacity` bytes that matched a message. `refusal` is the error if
-/// the receive refused the message.
+/// Returns the result of a receive of `capacity` bytes that has matched a message. If the receive refused
+/// the message, `refusal` is the error.
 ///
 /// # Errors
 /// Returns the refusal, or `ErrorKind::Truncated` if the message is longer than the receive.
@@ -124,11 +126,11 @@ pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result
     .of_message(Status { bytes: capacity, ..status }))
 }
 
-/// The operations of this process that are in flight, by number.
+/// The operations of this process that are in flight. Each operation has a number.
 pub trait RequestTable {
-    /// Returns the send in flight with the number `id`.
+    /// Returns the send in flight with the number `id`, if there is one.
     fn send(&mut self, id: u64) -> Option<&mut Send>;
-    /// Returns the receive in flight with the number `id`.
+    /// Returns the receive in flight with the number `id`, if there is one.
     fn receive(&mut self, id: u64) -> Option<&mut Receive>;
     /// Completes an operation in flight with `result`.
     fn complete(&mut self, id: u64, result: Result<Status>);

@@ -1,11 +1,12 @@
-//! The two directions between this rank and another one. A direction is the ring that one rank writes, and
-//! the queue of envelopes that wait for room in the ring.
+//! The two directions between this rank and another rank. A direction consists of the ring that one of the
+//! two ranks writes, and the queue of envelopes that wait for room in the ring.
 //!
-//! `peer.rs` owns a [`Link`] and passes it to the protocols, which write and read through it. The file
-//! uses `area.rs` (the shared memory) and `fabric.rs` (first contact).
+//! `peer.rs` owns a [`Link`] and passes it to the protocols, which write and read through it. This file
+//! uses `area.rs` (the shared memory) and `fabric.rs` (the first contact).
 //!
-//! Invariants: envelopes to one rank enter its ring in the order in which this rank queued them. Nothing
-//! here waits, except [`Tx::withdraw`], which waits until the other rank has read the current piece.
+//! Invariants: envelopes to one rank enter its ring in the order in which this rank queued them. No
+//! function here waits, except [`Tx::withdraw`], which waits until the other rank has read the current
+//! piece.
 
 use super::area::Area;
 use super::fabric::Fabric;
@@ -19,31 +20,33 @@ use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 
-/// A receiver's request to the sender of a message that the receiver copies.
+/// A request of a receiver that copies a message. It asks the sender of the message for help.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The kind of memory that both ranks copy between. The protocol for this kind writes the envelope.
+    /// The kind of memory between which both ranks copy. The protocol for this kind of memory writes the
+    /// envelope.
     pub space: Space,
-    /// The sender's request number.
+    /// The number of the sender's request.
     pub offer: u64,
-    /// Number of the receive.
+    /// The number of the receive on this rank.
     pub receive: u64,
-    /// Number of the split.
+    /// The number of the split, which distinguishes this shared copy from earlier ones.
     pub number: u32,
-    /// Packed bytes of the message.
+    /// Number of packed bytes of the message.
     pub bytes: u64,
 }
 
 /// An item that waits for room in a ring.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing {
-    /// This envelope, which has no payload.
+    /// An envelope without payload.
     Say(Envelope),
-    /// The send request with this number. `peer.rs` chooses its protocol when the send is first.
+    /// A send with this request number. When the send is the first item of the queue, `peer.rs` chooses its
+    /// protocol.
     Send(u64),
-    /// A request for help to the sender of a message. The protocol of the copy writes the envelope when the
-    /// request is the first in the queue. The envelope names the place of the receive, and this rank may
-    /// have to define a type first.
+    /// A request for help to the sender of a message. When this item is the first in the queue, the
+    /// protocol that copies the message writes the envelope. The envelope names the place of the receive,
+    /// so this rank may have to define a type before it.
     Help(HelpWanted),
 }
 
@@ -52,9 +55,9 @@ pub enum Outgoing {
 pub struct Tx {
     /// The area in which this rank writes.
     pub area: Area,
-    /// Types that the other rank knows.
+    /// The types of this rank that the other rank already knows.
     pub defined: Defined,
-    /// Cache lines that the next message is likely to use.
+    /// The cache lines that the next message will probably use.
     pub ready: Ready,
     rank: usize,
     ring: Producer,
@@ -75,7 +78,7 @@ impl Tx {
         }
     }
 
-    /// Returns whether the queue is empty. If it is, an eager message may go into the ring at once.
+    /// Returns whether the queue is empty. Only then may an eager message go into the ring at once.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
@@ -91,12 +94,13 @@ impl Tx {
         self.queue.front().copied()
     }
 
-    /// Removes the first item, which has been written to the ring.
+    /// Removes the first item of the queue. The caller has just written this item to the ring.
     pub fn pop(&mut self) {
         self.queue.pop_front();
     }
 
-    /// Reserves room for an envelope with `len` bytes in the payload area; `None` while the ring is full.
+    /// Reserves room for an envelope and for `len` bytes in the payload area. Returns `None` if the ring is
+    /// full.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
@@ -105,7 +109,7 @@ impl Tx {
         self.ring.reserve(&self.area, len).map_err(|v| broken(self.rank, v))
     }
 
-    /// Publishes an envelope whose payload the caller has written to `room`, and wakes the receiver.
+    /// Publishes an envelope and wakes the receiver. The caller has already written the payload to `room`.
     #[inline]
     pub fn publish(&mut self, fabric: &Fabric, room: Room, envelope: &Envelope) {
         let (words, used) = envelope.encode();
@@ -113,7 +117,7 @@ impl Tx {
         fabric.ring(self.rank);
     }
 
-    /// Publishes an envelope without payload. Returns false while the ring is full.
+    /// Publishes an envelope without payload. Returns false if the ring is full.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
@@ -123,14 +127,14 @@ impl Tx {
         Ok(true)
     }
 
-    /// Returns the offset at which the next payload will begin if the payload fits there.
+    /// Returns the offset at which the next payload will begin, provided that the payload fits there.
     #[inline]
     pub fn next_payload(&self) -> usize {
         self.ring.next_offset::<Area>()
     }
 
-    /// Takes back the memory of a message whose RTS has named the place of its data. After the return the
-    /// receiver does not read this memory. If the receiver is reading a piece, this call waits until the
+    /// Takes back the memory of a message whose RTS has named the place of the data. After the return the
+    /// receiver no longer reads this memory. If the receiver is reading a piece, this call waits until the
     /// receiver has finished the piece or has died.
     pub fn withdraw(&mut self, fabric: &Fabric, id: u64) {
         self.withdrawals += 1;
@@ -147,14 +151,14 @@ pub struct Rx {
     pub area: Area,
     /// The consumer's end of the ring.
     pub ring: Consumer,
-    /// Types that the other rank has defined.
+    /// The types that the other rank has defined.
     pub known: Known,
-    /// Messages whose data this rank may read in place.
+    /// The messages whose data this rank may read in place.
     pub offers: Offers,
 }
 
 impl Rx {
-    /// Creates the direction from the rank that writes in `area`.
+    /// Creates the direction from the other rank, which writes in `area`.
     pub fn new(area: Area) -> Self {
         let (ring, known) = (Consumer::default(), Known::default());
         Self { area, ring, known, offers: Offers::default() }
@@ -166,19 +170,19 @@ impl Rx {
 pub struct Link {
     /// The other rank.
     pub rank: usize,
-    /// The direction to the other rank; set at the first contact.
+    /// The direction to the other rank; `None` before the first contact.
     pub tx: Option<Tx>,
-    /// The direction from the other rank; set when its first envelope arrives.
+    /// The direction from the other rank; `None` until the first envelope from that rank arrives.
     pub rx: Option<Rx>,
 }
 
 impl Link {
-    /// Creates a link without either direction.
+    /// Creates a link that has neither direction yet.
     pub fn new(rank: usize) -> Self {
         Self { rank, tx: None, rx: None }
     }
 
-    /// Returns the direction to the other rank, and makes the first contact if necessary.
+    /// Returns the direction to the other rank. Makes the first contact if necessary.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -194,7 +198,7 @@ impl Link {
     /// Returns the direction to the other rank.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Internal` if there was no first contact, which is a bug.
+    /// Returns `ErrorKind::Internal` if there was no first contact. That is a bug.
     pub fn tx(&mut self) -> Result<&mut Tx> {
         self.tx.as_mut().ok_or_else(|| lost_at("the link to", self.rank))
     }
@@ -202,7 +206,7 @@ impl Link {
     /// Returns both directions.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Internal` if a direction does not exist yet, which is a bug.
+    /// Returns `ErrorKind::Internal` if a direction does not exist yet. That is a bug.
     pub fn both(&mut self) -> Result<(&mut Tx, &mut Rx)> {
         match self {
             Self { tx: Some(tx), rx: Some(rx), .. } => Ok((tx, rx)),

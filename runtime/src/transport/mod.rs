@@ -7,18 +7,18 @@
 //! | heap copy | `heap.rs` | data in the shared heap | one, by the receiver or by both ranks |
 //! | private copy | `private.rs` | one run of private memory to another | one, by both ranks |
 //!
-//! `protocol.rs` has the trait: offer, matched, advance, withdraw. `choice.rs` chooses a protocol and
-//! `peer.rs` calls it. `single_copy.rs` has the common part of the two protocols that copy once, and their
-//! trait `Copier`. `answers.rs` lists the answers that a sender may receive in each state, and
-//! `in_flight.rs` has the state of an operation.
+//! `protocol.rs` has the trait of a protocol, with the methods offer, matched, advance and withdraw.
+//! `choice.rs` chooses a protocol and `peer.rs` calls it. `single_copy.rs` has the common part of the two
+//! protocols that copy only once, and the trait `Copier`, in which these two differ. `answers.rs` lists
+//! the answers that a sender may receive in each state, and `in_flight.rs` has the state of an operation.
 //!
 //! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that both
 //! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
 //! private buffer in which pieces are packed first; `ready.rs`, which fetches lines ahead; `area.rs`, the
 //! shared memory of a pair; `fabric.rs`, the rank's connection to the other ranks.
 //!
-//! The folder takes messages from `message/` and serves `endpoint/`. `README.md` beside this file
-//! describes the protocols with their states and orderings in numbered steps.
+//! This folder uses the messages of `message/`, and `endpoint/` uses this folder. `README.md` beside this
+//! file describes the protocols with their states and orderings in numbered steps.
 
 mod answers;
 pub(crate) mod area;

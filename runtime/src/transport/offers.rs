@@ -1,8 +1,9 @@
-//! The messages whose data this rank may read in place: each RTS with a place, until it is answered.
+//! The messages whose data this rank may read in place. The table has an entry for each RTS with a place,
+//! until this rank has answered the RTS.
 //!
-//! `link.rs` keeps one table for each sender. The protocols of single copies (`heap.rs`, `private.rs`)
-//! ask the table before they copy, and read only between [`Offers::begin`] and [`Offers::end`], so that a
-//! sender can take its memory back (`shm/withdrawal.rs`).
+//! `link.rs` keeps one table for each sender. The protocols of single copies (`heap.rs`, `private.rs`) ask
+//! the table before they copy. They read the sender's memory only between [`Offers::begin`] and
+//! [`Offers::end`], so that a sender can take its memory back (`shm/withdrawal.rs`).
 
 use super::area::Area;
 use super::failure::broken;
@@ -13,27 +14,27 @@ use std::collections::HashMap;
 /// The table for one sender.
 #[derive(Debug, Default)]
 pub struct Offers {
-    /// Each unanswered RTS with a place, and whether its sender has withdrawn it.
+    /// Every unanswered RTS that names a place. The value is true if the sender has withdrawn the RTS.
     open: HashMap<u64, bool>,
     /// Number of Withdraw envelopes that have arrived.
     withdrawals: u64,
 }
 
 impl Offers {
-    /// Adds an RTS whose place was checked.
+    /// Adds an RTS whose place this rank has checked.
     pub fn note(&mut self, offer: u64) {
         self.open.insert(offer, false);
     }
 
-    /// Removes an RTS that this rank has answered. Afterwards this rank does not read the data of the RTS
-    /// in place.
+    /// Removes an RTS that this rank has answered. Afterwards this rank does not read its data in place.
     pub fn answer(&mut self, offer: u64) {
         if !self.open.is_empty() {
             self.open.remove(&offer);
         }
     }
 
-    /// Returns whether this rank may read the data in place: the RTS has a place and is not withdrawn.
+    /// Returns whether this rank may read the data of an RTS in place: the RTS names a place, and the
+    /// sender has not withdrawn it.
     pub fn is_open(&self, offer: u64) -> bool {
         self.open.get(&offer) == Some(&false)
     }
@@ -41,14 +42,16 @@ impl Offers {
     /// Records that the sender has taken the memory of an RTS back.
     pub fn withdraw(&mut self, offer: u64) {
         self.withdrawals += 1;
-        // An RTS that is not in the table has been answered: the Withdraw and the answer have crossed.
+        // If the RTS is not in the table, this rank has already answered it, and the Withdraw and the
+        // answer have crossed.
         if let Some(withdrawn) = self.open.get_mut(&offer) {
             *withdrawn = true;
         }
     }
 
-    /// Begins to read memory of the sender. The sender waits for [`Offers::end`] before it takes any of the
-    /// memory back. Returns false if the sender has withdrawn a message and the Withdraw has not arrived.
+    /// Tells the sender that this rank begins to read the sender's memory. The sender then waits for
+    /// [`Offers::end`] before it takes any of this memory back. Returns false if the sender has withdrawn a
+    /// message and its Withdraw has not arrived here yet.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the sender broke the protocol.
@@ -56,7 +59,7 @@ impl Offers {
         withdrawal::begin(area, self.withdrawals).map_err(|v| broken(rank, v))
     }
 
-    /// Ends the reading that [`Offers::begin`] began.
+    /// Tells the sender that the reading is over that [`Offers::begin`] announced.
     pub fn end(&self, area: &Area) {
         withdrawal::end(area);
     }

@@ -1,4 +1,5 @@
-//! The state of the transport for one other rank: the two directions, and one instance of each protocol.
+//! The state of the transport for one other rank: the two directions between the ranks, and one instance of
+//! each protocol.
 //!
 //! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank. The engine passes sends,
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
@@ -44,12 +45,12 @@ impl Peer {
         }
     }
 
-    /// Begins to read the envelopes of the other rank, which writes to this rank in `area`.
+    /// Begins to read the envelopes of the other rank. That rank writes to this rank in `area`.
     pub fn admit(&mut self, area: Area) {
         self.link.rx = Some(Rx::new(area));
     }
 
-    /// Returns whether anything waits for room or is under way in either direction.
+    /// Returns whether anything waits for room in the ring, or is under way in either direction.
     pub fn has_work(&self) -> bool {
         self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle())
             || self.pipeline.has_work()
@@ -59,7 +60,7 @@ impl Peer {
 
     // ---- at the sender ----
 
-    /// Appends a send to the queue, and writes as much of the queue as the ring has room for.
+    /// Appends a send to the queue, and writes as many items of the queue as the ring has room for.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -93,9 +94,9 @@ impl Peer {
         Ok(moved)
     }
 
-    /// Writes the first envelope of a send. Returns false while the ring is full.
+    /// Writes the first envelope of a send. Returns false if the ring is full.
     fn offer<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<bool> {
-        // A send that has ended needs no envelope.
+        // If the send has already ended, it needs no envelope.
         let Some(send) = work.requests.send(id) else { return Ok(true) };
         for choice in choice::offers(work.terms, send.label.bytes) {
             let link = &mut self.link;
@@ -114,7 +115,7 @@ impl Peer {
         Err(lost("a send that every protocol declined", id))
     }
 
-    /// Uses an idle moment to prepare the next message. Returns false if there is nothing to prepare.
+    /// Prepares the next message while this rank is idle. Returns false if there is nothing to prepare.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         self.pipeline.prepare(&mut self.link)
@@ -122,7 +123,8 @@ impl Peer {
 
     // ---- at the receiver ----
 
-    /// Checks the place that an RTS names for its data.
+    /// Checks the place that an RTS names for its data. Returns the checked place, or `None` if the RTS
+    /// names no place.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -139,7 +141,7 @@ impl Peer {
         Ok(Some(Box::new(located)))
     }
 
-    /// Takes a message that a receive has matched and does not refuse.
+    /// Takes a message that a receive has matched and does not refuse, and passes it to a protocol.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -167,7 +169,7 @@ impl Peer {
         mut matched: Matched,
         place: Option<Space>,
     ) -> Result<()> {
-        // The contact may fail for lack of memory, so make it before any change of state.
+        // Make the contact before any change of state, because the contact may fail for lack of memory.
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive", matched.receive)) };
@@ -189,7 +191,8 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Answers an RTS with REFUSED: a receive has matched the message and does not take it.
+    /// Answers an RTS with REFUSED: a receive has matched the message, but this rank does not take the
+    /// data.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -201,7 +204,7 @@ impl Peer {
         self.answer(work, Envelope::Refused(offer))
     }
 
-    /// Answers a synchronous sender with ACK: a receive has matched the message.
+    /// Answers a synchronous message with ACK: a receive has matched the message.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -247,7 +250,7 @@ impl Peer {
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| broken(from, v))?;
                 match place.space {
-                    // A send that has just been withdrawn gets no help.
+                    // This rank has just withdrawn the send, so it gives no help.
                     _ if !helps => {}
                     Space::Heap => self.heap.help(id, number, to),
                     Space::Private => self.private.help(id, number, to),
@@ -255,7 +258,7 @@ impl Peer {
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),
-            // `endpoint/` matches messages and does not pass them here.
+            // `endpoint/` itself handles messages and definitions of types, and must not pass them here.
             Envelope::Inline(..)
             | Envelope::Eager(_)
             | Envelope::Synchronous(..)
@@ -264,8 +267,8 @@ impl Peer {
         }
     }
 
-    /// Handles a Withdraw: the sender has taken back the memory of a message. If a receive has matched the
-    /// message, this rank asks the sender to pack it.
+    /// Handles a Withdraw: the sender has taken back the memory of a message. If a receive has already
+    /// matched the message, this rank asks the sender to pack it.
     fn withdrawn<R: RequestTable>(&mut self, work: &mut Work<'_, R>, offer: u64) -> Result<()> {
         self.link.contact(work.fabric)?;
         let Some(rx) = &mut self.link.rx else {
@@ -280,7 +283,8 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves queues, copies and streams by a bounded amount each. Returns true if anything moved.
+    /// Moves a bounded amount of each kind of work: queues, copies and streams. Returns true if anything
+    /// moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -311,8 +315,8 @@ impl Peer {
         Ok(advance != Advance::Idle)
     }
 
-    /// Gives up the memory of the operation `id`. After the return the other rank neither reads nor writes
-    /// this memory.
+    /// Ends the use of the memory of the operation `id`. After the return the other rank neither reads nor
+    /// writes this memory.
     pub fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) {
         let link = &mut self.link;
         self.eager.withdraw(work, link, id);

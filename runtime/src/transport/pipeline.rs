@@ -1,9 +1,9 @@
-//! Pipeline: the sender packs a long message into chunks while the receiver unpacks earlier chunks. The
-//! pipeline can carry every message.
+//! Pipeline: the sender packs a long message into chunks while the receiver unpacks the chunks that are
+//! already full. The pipeline can carry every message.
 //!
-//! Invariants: the sender fills chunks in the order in which it receives the CTS, and the receiver drains
-//! them in the order in which it sends the CTS. The ring keeps order, so both ranks agree to which message
-//! the bytes of a chunk belong.
+//! Invariants: the sender fills chunks in the order in which it receives CTS envelopes, and the receiver
+//! drains chunks in the order in which it sends CTS envelopes. The ring keeps the order of envelopes, so
+//! both ranks agree to which message the bytes of a chunk belong.
 
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at};
@@ -21,34 +21,34 @@ use crate::shm::pair::CHUNK_BYTES;
 use crate::shm::ring::Violation;
 use std::collections::VecDeque;
 
-/// Smallest piece of a streamed message in bytes. `pingpong`, 64 KiB contiguous: 9.4 us with pieces of
-/// 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
+/// Size of the smallest piece of a streamed message, in bytes. Measured with `pingpong`, 64 KiB contiguous:
+/// 9.4 us with pieces of 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
 const PIECE_MIN: u64 = 16 << 10;
 
-/// Number of pieces of a message, unless the limits on the size of a piece require another number. More
-/// pieces let both ranks overlap their work better.
+/// Number of pieces of a message, unless the limits on the size of a piece require another number. With
+/// several pieces, one rank packs while the other unpacks.
 const PIECES: u64 = 8;
 
-/// Number of chunks that a rank fills or drains before it does other work.
+/// Number of chunks that a rank fills or drains in one turn before it does other work.
 const CHUNKS_PER_TURN: usize = 2;
 
-/// Both directions between this rank and another one.
+/// The pipeline between this rank and another rank, in both directions.
 #[derive(Debug)]
 pub struct Pipeline {
     filler: Filler,
-    /// Number of chunks that have memory.
+    /// Number of chunks for which this rank has allocated memory.
     reserved: usize,
-    /// Whether the message that is being packed goes through the stage.
+    /// True if the message that is being packed goes through the stage.
     staged: bool,
-    /// Sends whose CTS has arrived.
+    /// The sends whose CTS has arrived, in the order of arrival.
     cleared: VecDeque<u64>,
     drainer: Drainer,
-    /// Receives whose CTS is queued or sent.
+    /// The receives whose CTS is queued or sent, in the same order.
     incoming: VecDeque<u64>,
 }
 
 impl Pipeline {
-    /// Creates a pipeline without messages.
+    /// Creates a pipeline that carries no messages yet.
     pub fn new(fabric: &Fabric) -> Self {
         Self {
             filler: Filler::new(fabric.window()),
@@ -60,12 +60,12 @@ impl Pipeline {
         }
     }
 
-    /// Appends a send whose CTS has arrived to the queue of sends to pack.
+    /// Appends a send whose CTS has arrived to the queue of sends that this rank has to pack.
     pub fn clear(&mut self, id: u64) {
         self.cleared.push_back(id);
     }
 
-    /// Answers an RTS with CTS, so that the sender packs the message for the receive that has matched it.
+    /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -92,7 +92,8 @@ impl Pipeline {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, &self.filler))
     }
 
-    /// Packs pieces of cleared messages into a few free chunks. Returns true if anything moved.
+    /// Packs pieces of messages whose CTS has arrived into a few free chunks. Returns true if anything
+    /// moved.
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
@@ -114,8 +115,8 @@ impl Pipeline {
                 (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
             let end = total.min(done + piece);
             let (supply, len, to) = (&send.supply, (end - done) as usize, tx.area.chunk(index));
-            // SAFETY: `done..end` lies within the message and has at most `CHUNK_BYTES` bytes, which is the
-            // size of the chunk and of the stage. The chunk is free, so only this rank writes to it. No
+            // SAFETY: `done..end` lies within the message and has at most `CHUNK_BYTES` bytes, so both the
+            // chunk and the stage have room for it. The chunk is free, so only this rank writes to it. No
             // user layout overlaps shared memory or the stage.
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
@@ -158,9 +159,10 @@ impl Pipeline {
                 let what = "the length of the data in the chunks of a message";
                 return Err(broken(rank, Violation::outside(what, end, 1..=stream.total)));
             }
-            // SAFETY: `end <= stream.total` (checked above), and this rank sent the CTS only because the
-            // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write
-            // to it; `drainer.next` checked that `len` fits. No user layout overlaps shared memory.
+            // SAFETY: `end <= stream.total` (checked above). This rank has sent the CTS only because the
+            // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write to
+            // it, and `drainer.next` has checked that `len` is not above the size of a chunk. No user
+            // layout overlaps shared memory.
             unsafe { receive.sink.unpack(stream.done..end, rx.area.chunk(index)) };
             stream.done = end;
             let (tag, bytes) = (stream.tag, stream.total);
@@ -177,7 +179,7 @@ impl Pipeline {
 }
 
 impl Protocol for Pipeline {
-    /// Writes an RTS without a place.
+    /// Writes an RTS that names no place.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,

@@ -1,18 +1,19 @@
 //! Private copies: both ranks copy a message by system calls (CMA), from one run of the sender's private
 //! memory directly into one run of the receiver's private memory.
 //!
-//! The RTS has the address of the data. The receiver reads pieces from the start (`process_vm_readv`) and
-//! sends the address of its own run to the sender. The sender writes pieces from the end
-//! (`process_vm_writev`), until the two meet (`single_copy.rs`). So two cores copy, and each byte is copied
-//! only once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for which
-//! messages a private copy pays.
+//! The RTS contains the address of the data. The receiver reads pieces from the start (`process_vm_readv`),
+//! and sends the address of its own run to the sender. The sender writes pieces from the end
+//! (`process_vm_writev`), until the two meet (`single_copy.rs`). So two cores share the work, and each byte
+//! is copied only once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for
+//! which messages a private copy is worth its cost.
 //!
-//! A rank makes one attempt per pair to find out whether the system lets it access the other rank's memory.
-//! Every rank that permits the access shows a number in its slot, and the address of this number in its
-//! memory ([`Access`]). If the attempt fails, the sender packs as usual, and no call returns an error.
+//! For each other rank, a rank makes one attempt to find out whether the system lets it access that rank's
+//! memory. Every rank that permits the access shows a number in its slot, and the address at which its
+//! memory holds the same number ([`Access`]). If the attempt fails, the sender packs as usual, and no call
+//! returns an error.
 //!
-//! Invariants: an address from another rank is used only in calls in which the kernel checks it against
-//! that rank's memory. Lengths come from the message alone.
+//! Invariants: this rank uses an address from another rank only in system calls, in which the kernel checks
+//! the address against that rank's memory. Lengths come only from the message, never from an address.
 
 use super::area::Area;
 use super::choice::{Terms, tells_address};
@@ -30,7 +31,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Whether this rank can access the memory of another rank.
+/// The answer to the question whether this rank can access the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
 enum Access {
     /// This rank has not tried yet.
@@ -38,13 +39,13 @@ enum Access {
     Unknown,
     /// This rank can access the memory of this process.
     Allowed(NonZeroU32),
-    /// This rank cannot access the memory, or is not permitted to.
+    /// This rank cannot access the memory, or must not do so.
     Refused,
 }
 
 impl Access {
-    /// Returns the process of `far.rank` if the calling rank can access that process's memory. Only the
-    /// first call attempts an access; later calls reuse the result.
+    /// Returns the process of the rank `far.rank` if this rank can access the memory of that process. Only
+    /// the first call attempts an access; later calls reuse its result.
     fn process(&mut self, far: Far<'_>) -> Option<NonZeroU32> {
         if matches!(self, Self::Unknown) {
             *self = try_access(far.fabric, far.rank).map_or(Self::Refused, Self::Allowed);
@@ -55,11 +56,12 @@ impl Access {
         }
     }
 
-    /// Calls the function [`copy`] for this process. After a failed copy, all later copies fail too.
+    /// Copies by the function [`copy`] to or from the process of this value. After a failed copy, all later
+    /// copies fail too.
     ///
     /// # Safety
     ///
-    /// - The memory at `ours`, at the offsets in `bytes`, is writable for [`Way::Read`] and readable for
+    /// - The bytes at `ours`, at the offsets in `bytes`, are writable for [`Way::Read`], and readable for
     ///   [`Way::Write`].
     unsafe fn copy(
         &mut self,
@@ -70,7 +72,7 @@ impl Access {
     ) -> std::result::Result<(), Denied> {
         let Self::Allowed(process) = *self else { return Err(Denied) };
         // SAFETY: the caller guarantees that the memory at `ours` is valid for `way` (the only condition of
-        // `# Safety`, which is also the only condition of `copy`).
+        // `# Safety`). The function `copy` has no other condition.
         let copied = unsafe { copy(process, way, ours, theirs, bytes) };
         if copied.is_none() {
             *self = Self::Refused;
@@ -79,29 +81,30 @@ impl Access {
     }
 }
 
-/// Attempts to read the number that `rank` shows in its memory, and compares it with the number in the slot.
-/// The comparison is necessary because in another namespace the same process id may name another process.
+/// Attempts to read the probe number from the memory of `rank`, and compares it with the number in the slot.
+/// The comparison is necessary because in another namespace the same process id may belong to another
+/// process.
 #[cold]
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
-    // Any rank may have written the slot. With this process's own id, this rank would write to its own
-    // memory. Tests have two ranks in one process.
+    // Any rank may have overwritten the slot. If the slot contained this process's own id, this rank would
+    // write to its own memory, so refuse that id. Tests need it, because they run two ranks in one process.
     if !cfg!(test) && process.get() == std::process::id() {
         return None;
     }
     let mut seen = [0u8; 8];
-    // SAFETY: `seen` is a local array of 8 bytes, which the range `0..8` covers exactly. The address `at`
-    // needs no condition: the kernel checks it.
+    // SAFETY: `seen` is a local array of 8 bytes, and the range `0..8` covers exactly these bytes. The
+    // address `at` needs no condition, because the kernel checks it.
     unsafe { copy(process, Way::Read, seen.as_mut_ptr() as u64, at, &(0..8)) }?;
     (u64::from_ne_bytes(seen) == number).then_some(process)
 }
 
-/// Copies `bytes`, a range of offsets, between this rank's memory at `ours` and the memory of `process` at
-/// `theirs`. Returns `None` if the system refuses.
+/// Copies between this rank's memory at `ours` and the memory of `process` at `theirs`. `bytes` is the range
+/// of offsets from both addresses. Returns `None` if the system refuses the copy.
 ///
 /// # Safety
 ///
-/// - The memory at `ours`, at the offsets in `bytes`, is writable for [`Way::Read`] and readable for
+/// - The bytes at `ours`, at the offsets in `bytes`, are writable for [`Way::Read`], and readable for
 ///   [`Way::Write`].
 unsafe fn copy(
     process: NonZeroU32,
@@ -114,12 +117,12 @@ unsafe fn copy(
         let at = usize::try_from(start.wrapping_add(bytes.start)).ok()?;
         Some([cma::Range { at, len: usize::try_from(bytes.end - bytes.start).ok()? }])
     };
-    // SAFETY: the caller guarantees that this rank's bytes are valid for `way` (the only condition of
-    // `# Safety`). The kernel checks the other side.
+    // SAFETY: the caller guarantees that this rank's bytes are valid for `way` (the only condition of `#
+    // Safety`). The kernel checks the addresses of the other process.
     unsafe { cma::copy(process, way, &range(ours)?, &range(theirs)?) }.ok()
 }
 
-/// Returns the place of one run of `bytes` bytes.
+/// Returns the place of a layout that is one run of `bytes` bytes.
 fn whole(layout: &Layout, bytes: u64) -> Place {
     Place { space: Space::Private, number: BYTES, origin: layout.first(), count: bytes }
 }
@@ -136,11 +139,12 @@ pub type PrivateCopy = SingleCopies<PrivateCopier>;
 
 impl Copier for PrivateCopier {
     const SPACE: Space = Space::Private;
-    /// A call costs 0.5 to 1 us; a copy of 16 KiB takes the same time.
+    /// A system call costs 0.5 to 1 us, which is also the time of a copy of 16 KiB. So smaller pieces would
+    /// not pay.
     const PIECE_MIN: u64 = 32 << 10;
-    /// A turn ends within about 100 us with pieces of this size.
+    /// With pieces of this size, a turn ends within about 100 us.
     const PIECE_MAX: u64 = 1 << 20;
-    /// One piece per turn.
+    /// A turn is always rounded up to a whole piece, so this value means one piece per turn.
     const TURN: u64 = 1;
 
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
@@ -190,8 +194,9 @@ impl Copier for PrivateCopier {
         to: &Layout,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        // SAFETY: the receive is one run of memory (`takes` accepts no other), and the caller guarantees
-        // that the bytes of `range` are valid and this rank's to write (third condition of `# Safety`).
+        // SAFETY: the receive is one run of memory, because `takes` accepts no other. The caller guarantees
+        // that the bytes of `range` are valid and that no other rank writes to them (third condition of `#
+        // Safety`).
         unsafe { self.reads.copy(Way::Read, to.first(), from.origin, &range) }
     }
 
@@ -202,8 +207,8 @@ impl Copier for PrivateCopier {
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        // SAFETY: the send is one run of memory (`place` names no other), and the caller guarantees that
-        // it is valid (third condition of `# Safety`).
+        // SAFETY: the send is one run of memory, because `place` names no other. The caller guarantees that
+        // this run is valid (third condition of `# Safety`).
         unsafe { self.writes.copy(Way::Write, from.first(), to.origin, &range) }
     }
 }

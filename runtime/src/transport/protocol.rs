@@ -19,9 +19,9 @@ use crate::message::label::Label;
 pub struct Traffic {
     /// Messages sent.
     pub messages: u64,
-    /// Packed bytes sent.
+    /// Number of packed bytes sent.
     pub bytes: u64,
-    /// Number of the sent messages that went through the ring at once.
+    /// Messages that went through the ring at once.
     pub eager: u64,
     /// Messages that were packed into chunks.
     pub pipelined: u64,
@@ -38,17 +38,17 @@ pub struct Work<'a, R> {
     pub fabric: &'a Fabric,
     /// Operations in flight.
     pub requests: &'a mut R,
-    /// The private buffer in which pieces are packed first.
+    /// The private buffer into which the sender packs pieces before it copies them to the chunks.
     pub stage: &'a mut Stage,
     /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
     /// The settings for the protocols.
     pub terms: Terms,
-    /// This rank has other operations under way, or goes on to other work.
+    /// True if this rank has other operations under way, or goes on to other work after this call.
     pub busy: bool,
 }
 
-/// The answer of a protocol to a send that is next in the queue.
+/// The answer of a protocol when `peer.rs` offers it the send at the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     /// The protocol cannot carry this message.
@@ -59,7 +59,7 @@ pub enum Offered {
     Written,
 }
 
-/// The packed bytes of a short message, at the address at which they have arrived.
+/// The packed bytes of a short message, at the address where they have arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     data: *const u8,
@@ -72,7 +72,7 @@ impl Payload {
     ///
     /// # Safety
     ///
-    /// - All bytes of the message are readable from `data` on for as long as the value is used.
+    /// - All bytes of the message, from `data` on, are readable for as long as the returned value is used.
     /// - No user layout overlaps these bytes.
     #[inline]
     pub unsafe fn new(data: *const u8, waiting: Option<u64>) -> Self {
@@ -91,8 +91,8 @@ impl Payload {
 pub enum Arrival {
     /// A short message whose bytes have arrived.
     Payload(Payload),
-    /// A message that waits at its sender under this request id, with the place of its data if the RTS
-    /// names one.
+    /// A message that waits at its sender under this request id. If the RTS names the place of the data,
+    /// the place is present.
     Rts(u64, Option<Box<Located>>),
 }
 
@@ -103,24 +103,24 @@ pub struct Matched {
     pub receive: u64,
     /// Tag and length of the message.
     pub label: Label,
-    /// The payload or the RTS.
+    /// The payload or the RTS of the message.
     pub arrival: Arrival,
 }
 
 /// The result of a protocol's work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// The protocol could not move anything.
+    /// The protocol could not make progress.
     Idle,
-    /// The protocol moved something.
+    /// The protocol made progress.
     Moved,
-    /// This receive (first number) cannot read the message of this RTS (second number) in place: the
-    /// message has to go through the chunks.
+    /// The receive with the first number cannot read the message in place whose RTS has the second number.
+    /// So the message has to go through the chunks.
     GaveUp(u64, u64),
 }
 
-/// A way to carry messages between this rank and another one. One value handles both directions, at this
-/// rank's end.
+/// A way to carry messages between this rank and another rank. One value handles both directions, but only
+/// this rank's end of each.
 pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///
@@ -146,7 +146,7 @@ pub trait Protocol {
         matched: &mut Matched,
     ) -> Result<bool>;
 
-    /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false while
+    /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false if
     /// the ring is full.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ pub trait Protocol {
         let _ = (work, link, id);
     }
 
-    /// Returns whether [`Protocol::advance`] has anything left to do.
+    /// Returns whether [`Protocol::advance`] still has work to do.
     #[inline]
     fn has_work(&self) -> bool {
         false

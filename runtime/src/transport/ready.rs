@@ -1,16 +1,17 @@
-//! While a rank has nothing else to do, fetches the cache lines to which it will write its next message.
+//! Fetches the cache lines to which this rank will write its next message. The rank does this while it has
+//! nothing else to do.
 //!
-//! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message, under the
-//! assumption that the next message resembles the last one. `peer.rs` calls this file to fetch the lines.
-//! The receiver has read these lines, so they lie in the receiver's cache. A waiting sender has time to
-//! fetch the lines back.
+//! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message. They assume that
+//! the next message resembles the last one. `peer.rs` calls this file to fetch the lines. The receiver was
+//! the last rank to read these lines, so they lie in the receiver's cache. While a sender waits, it has
+//! time to fetch the lines back.
 
 use super::area::Area;
 use crate::shm::bulk::Filler;
 use crate::shm::pair::{LINE, PAYLOAD_BYTES};
 
-/// Maximum number of bytes that an idle rank fetches for the next message. `pingpong`, contiguous, near, in
-/// us:
+/// Maximum number of bytes that an idle rank fetches for the next message. Measured with `pingpong`,
+/// contiguous messages, near cores, in us:
 ///
 /// | fetched | messages of 64 KiB | messages of 16 KiB |
 /// |---|---|---|
@@ -20,39 +21,41 @@ use crate::shm::pair::{LINE, PAYLOAD_BYTES};
 /// | 64 KiB | 5.7 | 2.2 |
 const READY_MAX: u64 = 64 << 10;
 
-/// Longest message in bytes after which a rank fetches lines. With the fetch, a message of 256 KiB takes
-/// 18.5 us instead of 19.9 us, but a message of 1 MiB takes 80 us instead of 72 us.
+/// Length of the longest message after which a rank fetches lines, in bytes. With the fetch, a message of
+/// 256 KiB takes 18.5 us instead of 19.9 us, but a message of 1 MiB takes 80 us instead of 72 us.
 const READY_LAST: u64 = 256 << 10;
 
-/// Number of lines that a rank fetches before it checks again for messages of other ranks.
+/// Number of cache lines that a rank fetches before it checks again for messages of other ranks.
 const READY_STEP: usize = 8;
 
-/// The place of the predicted lines, and the number of lines that are left to fetch.
+/// The predicted cache lines: their place, and the number of lines that are left to fetch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ready {
-    /// The lines are in chunks; otherwise in the payload area.
+    /// True if the lines are in chunks; false if they are in the payload area.
     chunks: bool,
-    /// Offset in the payload area, or number of chunks from the next one.
+    /// For the payload area: the offset of the first predicted byte. For chunks: the number of chunks
+    /// between the next chunk and the chunk whose lines are fetched now.
     at: usize,
-    /// Lines of this chunk that have been fetched.
+    /// Number of lines that have been fetched: of the current chunk, or of the payload area.
     line: usize,
-    /// Lines that the message uses of each chunk.
+    /// Number of lines that the message uses in each chunk.
     lines: usize,
-    /// Lines that are left to fetch.
+    /// Number of lines that are left to fetch.
     left: usize,
 }
 
 impl Ready {
-    /// Predicts `len` bytes of the payload area from `at` on.
+    /// Predicts that the next message will use `len` bytes of the payload area from `at` on.
     #[inline]
     pub fn payload(at: usize, len: usize) -> Self {
         Self { at, left: len.div_ceil(LINE), ..Self::default() }
     }
 
-    /// Predicts the next chunks, for a message of `total` bytes in pieces of `piece` bytes.
+    /// Predicts that the next message will use the next chunks. The message has `total` bytes in pieces of
+    /// `piece` bytes.
     pub fn chunks(total: u64, piece: u64) -> Self {
         let lines = (piece.min(total) as usize).div_ceil(LINE);
-        // The receiver of a longer message still works on lines of that message.
+        // After a longer message, fetch nothing: its receiver is still working on these lines.
         let left = if total > READY_LAST { 0 } else { total.min(READY_MAX) };
         Self { chunks: true, lines, left: (left as usize).div_ceil(LINE), ..Self::default() }
     }
@@ -66,7 +69,8 @@ impl Ready {
         for _ in 0..READY_STEP.min(self.left) {
             if self.chunks {
                 let Some(index) = chunks.ahead(area, self.at as u64) else {
-                    // The receiver has not freed this chunk yet, so its lines stay with the receiver.
+                    // The receiver has not freed this chunk yet. It still reads the chunk's lines, so do
+                    // not fetch them.
                     self.left = 0;
                     return true;
                 };

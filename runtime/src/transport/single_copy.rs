@@ -1,20 +1,20 @@
 //! Single copies: a message goes from layout to layout in one copy, by its receiver alone or by both
 //! ranks together.
 //!
-//! This file is the common part of `heap.rs` and `private.rs`: the queue of messages that this rank reads,
-//! the queue of messages that it helps with, and the sharing of one copy between two ranks
-//! (`shm/work_split.rs`). A [`Copier`] is the part in which the two files differ: it builds the place in
+//! This file is the common part of `heap.rs` and `private.rs`. It has the queue of messages that this rank
+//! reads, the queue of messages that this rank helps to copy, and the code by which two ranks share one copy
+//! (`shm/work_split.rs`). A [`Copier`] has the parts in which the two files differ: it builds the place in
 //! the RTS, accepts or declines messages, and copies a piece from one memory to the other.
 //!
-//! The receiver opens a split for the message at the front of its queue and asks the sender for help.
-//! From then on the receiver claims pieces from the start and the sender claims pieces from the end, and
-//! each copies what it has claimed. A sender that computes claims nothing, and the receiver copies the
-//! whole message. A rank claims, copies and counts a piece within one turn, so no rank holds a claimed
-//! piece while it does other work.
+//! The receiver opens a split for the message at the front of its queue and asks the sender for help. From
+//! then on the receiver claims pieces from the start and the sender claims pieces from the end, and each rank
+//! copies the pieces that it has claimed. A sender that is busy with a computation claims nothing, and then
+//! the receiver copies the whole message. A rank claims, copies and counts a piece within one turn, so no
+//! rank holds a claimed piece while it does other work.
 //!
 //! Invariants: `types.rs` has checked every place from an RTS or from a request for help before this file
-//! uses the place. A rank reads nothing but message data from the other rank's memory, so concurrent writes
-//! of the other rank can change only the values of this data.
+//! uses the place. A rank reads only message data from the other rank's memory. So if the other rank writes
+//! there at the same time, it can change only the values of this data.
 
 use super::area::Area;
 use super::choice::Terms;
@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// The other rank's memory cannot be accessed.
+/// The error of a copy: this rank cannot access the other rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Denied;
 
@@ -47,34 +47,36 @@ pub struct Far<'a> {
     pub rank: usize,
 }
 
-/// The place of an operation's data, if this rank can name it.
+/// The answer to the question where the data of an operation lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
-    /// No useful place: another protocol carries the message.
+    /// The data has no useful place, so another protocol carries the message.
     Nothing,
-    /// No place yet: the ring has no room for the definition that must come first.
+    /// The place cannot be named yet, because a type must be defined first and the ring has no room for the
+    /// definition.
     NoRoom,
     /// The place.
     Place(Place),
 }
 
-/// The facts by which a receiver decides whether it reads a message in place.
+/// The facts from which a receiver decides whether it reads a message in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The sender.
     pub far: Far<'a>,
     /// The settings for the protocols.
     pub terms: Terms,
-    /// This rank has other operations under way, or other work after this call.
+    /// True if this rank has other operations under way, or goes on to other work after this call.
     pub busy: bool,
-    /// The sender has no older message of this kind to wait for.
+    /// True if the receiver reads no older message of this sender in place, so this message would be the
+    /// first one.
     pub next: bool,
 }
 
 /// The ranks that copy a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// No rank: another protocol carries the message.
+    /// No rank. Another protocol carries the message.
     Not,
     /// The receiver.
     Alone,
@@ -86,25 +88,26 @@ pub enum Takes {
 pub trait Copier {
     /// The kind of the other rank's memory that the copier reads and writes.
     const SPACE: Space;
-    /// Shortest piece of a shared copy, in bytes.
+    /// Length of the shortest piece of a shared copy, in bytes.
     const PIECE_MIN: u64;
-    /// Longest piece in bytes. Pieces are longer only if a message would have too many of them.
+    /// Length of the longest piece, in bytes. Pieces are longer only if a message would otherwise have too
+    /// many of them.
     const PIECE_MAX: u64;
     /// Number of bytes that a rank copies in one turn, rounded up to a whole piece.
     const TURN: u64;
 
-    /// Returns the words of `area` with which two ranks share a copy.
+    /// Returns the words of `area` through which two ranks share a copy.
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64>;
 
-    /// Returns the place to put into an RTS: where the receiver reads the `bytes` bytes of the message in
-    /// this rank's memory.
+    /// Returns the place for an RTS: where the receiver can read the `bytes` bytes of the message in this
+    /// rank's memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
 
-    /// Decides whether a receive into `to` reads a message of `bytes` bytes in place, and returns the ranks
-    /// that copy it.
+    /// Decides whether a receive into `to` reads a message of `bytes` bytes in place. Returns the ranks that
+    /// copy the message.
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes;
 
     /// Returns whether this rank can read the other rank's memory.
@@ -113,22 +116,22 @@ pub trait Copier {
     /// Returns whether this rank can write the other rank's memory.
     fn can_write(&mut self, far: Far<'_>) -> bool;
 
-    /// Returns the place to put into a request for help: where the sender writes the `bytes` bytes of a
-    /// receive into `to`.
+    /// Returns the place for a request for help: where the sender can write the `bytes` bytes of a receive
+    /// into `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said>;
 
-    /// Copies the packed bytes of `range` from the other rank's memory into a receive's layout. After
-    /// [`Denied`] this rank cannot read the memory any more.
+    /// Copies the packed bytes of `range` from the other rank's memory into the layout of a receive. If the
+    /// function returns [`Denied`], this rank cannot read the memory any more.
     ///
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of both sides.
     /// - [`Known::locate`](super::types::Known::locate) has checked `from`, and the other rank does not use
     ///   that memory for anything else before this call returns.
-    /// - The receive's memory is valid, and no one else writes the bytes of `range`.
+    /// - The receive's memory is valid, and nobody else writes to the bytes of `range`.
     unsafe fn read(
         &mut self,
         far: Far<'_>,
@@ -137,8 +140,8 @@ pub trait Copier {
         range: Range<u64>,
     ) -> std::result::Result<(), Denied>;
 
-    /// Copies the packed bytes of `range` of a send's layout into the other rank's memory. After
-    /// [`Denied`] this rank cannot write the memory any more.
+    /// Copies the packed bytes of `range` from the layout of a send into the other rank's memory. If the
+    /// function returns [`Denied`], this rank cannot write the memory any more.
     ///
     /// # Safety
     ///
@@ -155,26 +158,27 @@ pub trait Copier {
     ) -> std::result::Result<(), Denied>;
 }
 
-/// A message that this rank reads.
+/// A message that this rank reads from the sender's memory.
 #[derive(Debug)]
 struct Incoming {
     receive: u64,
     offer: u64,
     from: Located,
-    /// Whether this rank wants the sender's help.
+    /// True if this rank wants the sender's help.
     help: bool,
-    /// Number of the split, once it is open.
+    /// Number of the split, after this rank has opened it.
     split: Option<u32>,
-    /// Bytes that this rank has copied without a split.
+    /// Number of bytes that this rank has copied without a split.
     done: u64,
-    /// Number of pieces that the sender has claimed; set once the sender can claim no more pieces.
+    /// Number of pieces that the sender has claimed. `None` until this rank has claimed all remaining pieces,
+    /// so that the sender can claim no more.
     theirs: Option<u64>,
-    /// Number of pieces, counted from the end, that this rank has copied for a sender that gave up.
+    /// Number of pieces that this rank has copied in place of a sender that gave up. These pieces are counted
+    /// from the end.
     mended: u64,
 }
 
-/// A message that this rank sends. The receiver reads it from this rank's memory, and this rank helps with
-/// the copy.
+/// A message that this rank sends and helps to copy. The receiver reads the message from this rank's memory.
 #[derive(Debug)]
 struct Helped {
     id: u64,
@@ -185,7 +189,7 @@ struct Helped {
     finished: u64,
 }
 
-/// The result of one turn's copies.
+/// The result of the copies of one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copied {
     Nothing,
@@ -201,13 +205,13 @@ pub struct SingleCopies<C> {
     pub copier: C,
     incoming: VecDeque<Incoming>,
     helped: VecDeque<Helped>,
-    /// Number of the last split that this rank opened.
+    /// Number of the split that this rank has opened last.
     last: u32,
 }
 
 impl<C: Copier> SingleCopies<C> {
-    /// Queues the message of the RTS `offer`, which `receive` has matched, so that this rank reads the
-    /// message in place. If `help` is set, this rank asks the sender for help.
+    /// Queues a message, so that this rank reads it in place. `offer` is the request id in the RTS of the
+    /// message, and `receive` has matched it. If `help` is true, this rank will ask the sender for help.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -225,7 +229,7 @@ impl<C: Copier> SingleCopies<C> {
         if self.incoming.len() > 1 {
             return Ok(());
         }
-        // An early request brings the sender's help earlier.
+        // The queue was empty. Send the request for help at once, so that the sender can begin earlier.
         let Some(receive) = work.requests.receive(receive) else {
             return Err(lost("a receive", receive));
         };
@@ -235,8 +239,8 @@ impl<C: Copier> SingleCopies<C> {
         }
     }
 
-    /// Opens a split for the message at the front and asks its sender for help. Does nothing if this rank
-    /// does not want help or has already sent the request.
+    /// Opens a split for the message at the front of the queue and asks its sender for help. Does nothing if
+    /// this rank does not want help or has already asked for it.
     fn ask(&mut self, link: &mut Link, bytes: u64) -> Result<()> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.front_mut()
@@ -252,13 +256,13 @@ impl<C: Copier> SingleCopies<C> {
         Ok(())
     }
 
-    /// Queues help with the send `id`. Its receiver has asked for help, and may still read its data.
+    /// Queues the help with the send `id`. The receiver has asked for it, and may still be reading the data.
     pub fn help(&mut self, id: u64, split: u32, to: Located) {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }
 
-    /// Handles a withdrawal: the sender has taken back the memory that an RTS named, and copies no more
-    /// from it. Returns the receive that was reading the memory.
+    /// Handles a withdrawal: the sender has taken back the memory that an RTS named, and no longer copies
+    /// from it. Returns the receive that was reading the memory, if there is one.
     pub fn give_back(&mut self, link: &Link, offer: u64) -> Option<u64> {
         let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
         let incoming = self.incoming.remove(at)?;
@@ -268,8 +272,8 @@ impl<C: Copier> SingleCopies<C> {
         Some(incoming.receive)
     }
 
-    /// Claims all remaining pieces of the copy at the front, and waits until the sender has finished the
-    /// piece that it is copying. The wait does not end when a third rank dies.
+    /// Claims all remaining pieces of the copy `next`, and waits until the sender has finished the piece that
+    /// it is copying. The wait goes on even if a third rank dies.
     fn stop_sender(&self, fabric: &Fabric, link: &Link, next: &Incoming) {
         let (Some(number), Some(rx)) = (next.split, &link.rx) else { return };
         let split = C::split(&rx.area);
@@ -280,7 +284,8 @@ impl<C: Copier> SingleCopies<C> {
         });
     }
 
-    /// Copies pieces of the message at the front in place, or checks whether the sender's pieces are done.
+    /// Copies pieces of the message at the front of the queue in place. If no piece is left to copy, checks
+    /// whether the sender has finished its pieces.
     fn read<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -291,7 +296,7 @@ impl<C: Copier> SingleCopies<C> {
         let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive", id)) };
         let Some(stream) = receive.stream else { return Err(lost("a receive", id)) };
         let rank = link.rank;
-        // A receive that discards its data does not need the rest of the message.
+        // A receive that discards its data counts as complete at once.
         let mut copied = Copied::All;
         if let Sink::Memory(to) = &receive.sink {
             self.ask(link, stream.total)?;
@@ -316,9 +321,9 @@ impl<C: Copier> SingleCopies<C> {
                 work.requests.complete(id, Ok(status));
                 self.finish(link)
             }
-            // The system now refuses an access that it once allowed: the process has changed its user, a
-            // filter has been installed, or the memory has been unmapped. The message restarts through the
-            // chunks, as soon as the sender writes no more pieces.
+            // The system now refuses an access that it once allowed, because the process has changed its
+            // user, a filter has been installed, or the memory has been unmapped. As soon as the sender
+            // writes no more pieces, the message starts again from the beginning and goes through the chunks.
             Copied::Denied => {
                 let Some(next) = self.incoming.pop_front() else { return Ok(Advance::Idle) };
                 self.stop_sender(work.fabric, link, &next);
@@ -327,7 +332,7 @@ impl<C: Copier> SingleCopies<C> {
         }
     }
 
-    /// Answers the sender of the message at the front with FIN: the message is complete.
+    /// Removes the message at the front, which is complete, and answers its sender with FIN.
     fn finish(&mut self, link: &mut Link) -> Result<Advance> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.pop_front() {
@@ -337,14 +342,13 @@ impl<C: Copier> SingleCopies<C> {
         Ok(Advance::Moved)
     }
 
-    /// Copies pieces of a message that this rank sends into the receiver's memory. Returns true if
-    /// anything moved.
+    /// Copies pieces of a message of this rank into the receiver's memory. Returns true if anything moved.
     fn write<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let Some(next) = self.helped.front_mut() else { return Ok(false) };
         let (rank, tx) = (link.rank, link.tx()?);
         let far = Far { fabric: work.fabric, rank };
         let (mut moved, mut budget) = (false, C::TURN);
-        // A send that is complete, or that this rank now packs into chunks, needs no help.
+        // A send needs no help if it is complete, or if this rank now packs it into chunks.
         let send = work.requests.send(next.id);
         let layout = send
             .filter(|send| send.stage == SendStage::Offered(Told::In(C::SPACE)))
@@ -372,7 +376,8 @@ impl<C: Copier> SingleCopies<C> {
                 split.push(next.split, next.finished, copied.is_err());
                 moved = true;
                 if copied.is_err() {
-                    // This rank stops here. The receiver copies the pieces that this rank has claimed.
+                    // This rank gives up this message. The receiver copies the pieces that this rank has
+                    // claimed but not copied.
                     work.fabric.ring(rank);
                     self.helped.pop_front();
                     return Ok(true);
@@ -380,8 +385,8 @@ impl<C: Copier> SingleCopies<C> {
             }
         }
         if moved {
-            // This rank rings even if the last piece used up the turn: the receiver may sleep, and this
-            // rank may not make another turn for a long time.
+            // Ring even if the last piece has used up the turn, because the receiver may be sleeping, and
+            // this rank may not make another turn for a long time.
             work.fabric.ring(rank);
         }
         if budget > 0 {
@@ -449,14 +454,14 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         wanted: HelpWanted,
     ) -> Result<bool> {
         let HelpWanted { offer: id, receive, number, bytes, .. } = wanted;
-        // A receive that is over, or that drops its message, needs no help.
+        // A receive needs no help if it is over, or if it discards its message.
         let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
         let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
         let far = Far { fabric: work.fabric, rank: link.rank };
         let tx = link.tx()?;
         match C::room(far, tx, layout, bytes)? {
             Said::NoRoom => Ok(false),
-            // Without help the receiver copies the whole message.
+            // The receive has no useful place, so the receiver copies the whole message without help.
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }
@@ -495,14 +500,14 @@ impl<C: Copier> Protocol for SingleCopies<C> {
     }
 }
 
-/// Returns the division of a message of `total` bytes into pieces.
+/// Returns how a message of `total` bytes is divided into pieces.
 fn cut<C: Copier>(total: u64) -> Cut {
     Cut::new(total, C::PIECE_MIN, C::PIECE_MAX)
 }
 
 impl Incoming {
-    /// Copies one turn's pieces of the message of `total` bytes. The caller is between [`Offers::begin`]
-    /// and [`Offers::end`].
+    /// Copies the pieces of one turn of a message of `total` bytes. The caller has called [`Offers::begin`],
+    /// and calls [`Offers::end`] after this function.
     ///
     /// [`Offers::begin`]: super::offers::Offers::begin
     /// [`Offers::end`]: super::offers::Offers::end
@@ -515,7 +520,7 @@ impl Incoming {
         total: u64,
     ) -> std::result::Result<Copied, Violation> {
         // SAFETY: every call passes a range of the message, and
-        // - the message fits the receive, and the elements at `from` have exactly the message's bytes;
+        // - the message fits in the receive, and the elements at `from` have exactly the message's bytes;
         // - `from` was checked when the RTS arrived, and its sender takes the memory back only after
         //   `Offers::end`, which follows this call;
         // - the receive is in flight. Without a split no other rank writes to it; with a split this rank
@@ -532,7 +537,7 @@ impl Incoming {
         let (cut, split) = (cut::<C>(total), C::split(area));
         let (mut copied, mut budget) = (Copied::Nothing, C::TURN);
         while budget > 0 {
-            // Claim a piece from the start. If none is left, take a piece that the sender has claimed and
+            // Claim a piece from the start. If none is left, take a piece that the sender has claimed but
             // given up.
             let mine = split.claim_front(number, cut.pieces);
             let index = match mine {

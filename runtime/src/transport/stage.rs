@@ -1,13 +1,14 @@
-//! A private buffer in which the sender packs pieces of messages before it copies them to shared memory.
+//! A private buffer into which the sender packs pieces of messages before it copies them to shared memory.
 //!
-//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` packs through it. If the receiver was the last
-//! rank to read a cache line of shared memory, the line lies in the receiver's cache. A store of register
-//! width fetches such a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) writes
-//! whole lines and does not fetch their old bytes. So the sender gathers small blocks in this buffer, whose
-//! few pages stay in the first-level cache, and moves each piece to shared memory in one copy.
+//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` uses it. If the receiver was the last rank to
+//! read a cache line of shared memory, the line lies in the receiver's cache. A store of register width
+//! must first fetch such a line back, and can change it only then. A long `memcpy` (`rep movsb` in libc)
+//! writes whole lines and does not fetch their old bytes. So the sender gathers small blocks in this
+//! buffer, whose few pages stay in the first-level cache, and moves each piece to shared memory in one
+//! copy.
 //!
-//! Measured with 256 KiB in 512-byte blocks through chunks of 32 KiB, a C program of two threads on a
-//! Zen 5 machine, half round trip in us:
+//! Measured with a C program of two threads on a Zen 5 machine: 256 KiB in 512-byte blocks, through chunks
+//! of 32 KiB, half a round trip in us:
 //!
 //! | method | cores 211 ns apart | cores 50 ns apart |
 //! |---|---|---|
@@ -19,49 +20,51 @@ use crate::Plan;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::Cursor;
 
-/// Shortest piece in bytes that goes through the buffer. For shorter copies, libc also uses stores of
-/// register width.
+/// Length of the shortest piece that goes through the buffer, in bytes. For shorter copies libc also uses
+/// stores of register width, so the buffer would not help.
 pub const STAGE_MIN: usize = 4 << 10;
 
-/// A cache line. The buffer is an array of cache lines, so that the copy begins at the start of a line.
+/// A cache line. The buffer is an array of cache lines, so it begins at the start of a line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
 /// A layout with runs shorter than a cache line goes through the buffer only if the span of an element is
-/// at most this many times the size of its data. For a sparser layout, reading the many source lines costs
-/// more than the transfer to the other core, and the copy through the buffer would add to this cost.
-/// `typepack-bench pingpong`, times in us through the buffer and directly into the chunks: 256 KiB in
-/// 8-byte blocks at stride 64, near, 32.2 and 30.6; 24-byte blocks at stride 56, far, 18.4 and 39.6.
+/// at most the size of its data times this number. For a sparser layout, reading the many source lines
+/// costs more than the transfer to the other core, and the copy through the buffer would add to this cost.
+/// Measured with `typepack-bench pingpong`: 256 KiB in 8-byte blocks at stride 64, near cores, take 32.2 us
+/// through the buffer and 30.6 us directly into the chunks; 24-byte blocks at stride 56, far cores, take
+/// 18.4 us and 39.6 us.
 const SPARSE: u64 = 4;
 
-/// The buffer; it allocates its memory at the first use.
+/// The buffer. It allocates its memory when it is first used.
 #[derive(Debug, Default)]
 pub struct Stage(Vec<Line>);
 
 impl Stage {
-    /// Returns whether messages of this layout should be packed in the buffer: the layout has several runs,
-    /// and the runs are not sparse. The check reads only the first run, which is enough for layouts of
-    /// faces.
+    /// Returns whether messages of this layout should be packed in the buffer. This is the case if the
+    /// layout has several runs and the runs are not sparse. The function reads only the length of the first
+    /// run, which is enough for layouts of faces.
     pub fn serves(plan: &Plan, count: u64) -> bool {
         if plan.is_contiguous() {
             return false;
         }
         let (footprint, one) = (plan.footprint(), count < 2);
         let span = footprint.true_ub.abs_diff(footprint.true_lb);
-        // The distance between two neighbouring elements may be larger than the span of the data of one
-        // element.
+        // If there are several elements, the distance between two neighbouring elements may be larger than
+        // the span of the data of one element.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
         span / SPARSE <= plan.element_bytes()
             || Cursor::new(plan, count)
                 .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE))
     }
 
-    /// Lets `pack` write `len` bytes: directly to `to`, or into the buffer and from there to `to`.
+    /// Calls `pack` to write `len` bytes, either directly to `to`, or into the buffer. In the second case
+    /// the function then copies the bytes from the buffer to `to`.
     ///
     /// # Safety
     ///
-    /// - `pack` writes exactly the `len` bytes from the address that it receives.
+    /// - `pack` writes exactly `len` bytes, from the address on that it receives.
     /// - `to` is valid for writes of `len` bytes.
     #[inline]
     pub unsafe fn pack(&mut self, len: usize, to: *mut u8, pack: impl FnOnce(*mut u8)) {
@@ -70,14 +73,15 @@ impl Stage {
         }
         let here = self.0.as_mut_ptr().cast::<u8>();
         pack(here);
-        // SAFETY: `here` is readable for `CHUNK_BYTES` initialised bytes of this buffer, `to` is writable
-        // for `len` bytes (second condition of `# Safety`), and `len <= CHUNK_BYTES` (checked above). The
-        // buffer is private to this value, so the two ranges do not overlap.
+        // SAFETY: `here` is the address of `CHUNK_BYTES` initialised bytes of this buffer, `len <=
+        // CHUNK_BYTES` (checked above), and the caller guarantees that `to` is writable for `len` bytes
+        // (second condition of `# Safety`). The buffer is private to this value, so the two ranges do not
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(here, to, len) };
     }
 
-    /// Allocates the buffer if necessary. Returns false if there is no memory for the buffer; the caller
-    /// then packs pieces directly.
+    /// Allocates the buffer if necessary. Returns false if there is no memory for the buffer. In this case
+    /// the caller packs pieces directly.
     fn is_there(&mut self) -> bool {
         let lines = CHUNK_BYTES / LINE;
         if self.0.is_empty() && self.0.try_reserve_exact(lines).is_ok() {
@@ -111,7 +115,7 @@ mod tests {
         }
     }
 
-    /// For every length, the stage writes all bytes of the piece and no other byte.
+    /// Checks that for every length the stage writes all bytes of the piece and no other byte.
     #[test]
     fn a_piece_arrives_whole() {
         let mut stage = Stage::default();

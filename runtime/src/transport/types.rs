@@ -1,10 +1,11 @@
 //! The types that two ranks know by number. An RTS describes a layout in memory by such a number.
 //!
 //! The sender (`heap.rs`) sends the encoded form of a type once (`typepack_engine::wire`), and afterwards
-//! only the type's number. [`Defined`] is the sender's table for one receiver. The receiver (`peer.rs`)
-//! keeps the plans in [`Known`]. When the table is full, the sender defines the oldest number again, for a
-//! new type. Both ranks mean the same type by a number, because the ring keeps the order of definitions and
-//! messages. An RTS that the receiver has accepted earlier already holds its plan.
+//! only the number of the type. [`Defined`] is the sender's table of types for one receiver. The receiver
+//! (`peer.rs`) keeps the plans of these types in [`Known`]. When the table is full, the sender gives the
+//! oldest number to a new type by another definition. The ring keeps the order of definitions and messages,
+//! so both ranks mean the same type by a number. If the receiver has already accepted an RTS, it keeps the
+//! plan of that RTS, so a later definition does not change the plan.
 //!
 //! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each. The
 //! engine's decoder checks everything that the sender wrote before the receiver uses it.
@@ -20,20 +21,21 @@ use typepack_engine::wire;
 /// A defined type.
 #[derive(Debug)]
 struct Definition {
-    /// The plan that was last sent as this type. The table keeps it alive, so that no other plan gets its
-    /// address.
+    /// The plan that the sender last sent as this type. The table keeps the plan alive, so that no other
+    /// plan can get its address.
     plan: Plan,
     encoding: Box<[u8]>,
     identity: u128,
 }
 
-/// The types that one receiver knows from this sender.
+/// The types of this sender that one receiver knows.
 #[derive(Debug, Default)]
 pub struct Defined {
     types: Vec<Definition>,
-    /// The number used last. Messages of one type often follow each other.
+    /// The number that was used last. It is tried first, because messages of one type often follow each
+    /// other.
     recent: usize,
-    /// The number that is defined again next, once all numbers are in use.
+    /// The number that gets a new definition next, after all numbers are in use.
     next: usize,
 }
 
@@ -42,14 +44,15 @@ pub struct Defined {
 pub enum Number {
     /// The receiver knows the type under this number.
     Known(u32),
-    /// The sender can define the type under this number, by these bytes.
+    /// The receiver does not know the type. The sender can define it under this number by sending these
+    /// bytes.
     New(u32, Vec<u8>),
-    /// The encoded form of the type is too long.
+    /// The encoded form of the type is too long, so the type gets no number.
     None,
 }
 
 impl Defined {
-    /// Returns the number of a type.
+    /// Returns the number of a type, or how to define it.
     pub fn number(&mut self, plan: &Plan) -> Number {
         let is = |definition: &Definition| definition.plan.is_same(plan);
         if !self.types.get(self.recent).is_some_and(is) {
@@ -59,7 +62,8 @@ impl Defined {
         Number::Known(self.recent as u32)
     }
 
-    /// Returns the number of a type. A different plan with an equal encoding may have defined the type.
+    /// Returns the number of a type, or how to define it. The number may come from another plan whose
+    /// encoding is equal.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
         let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };
@@ -74,7 +78,7 @@ impl Defined {
         Number::New(number as u32, encoding)
     }
 
-    /// Records that the definition of a number has been sent.
+    /// Records that this rank has sent the definition of a number.
     pub fn define(&mut self, number: u32, plan: &Plan, encoding: Vec<u8>) {
         let identity = wire::identity(&encoding);
         let definition = Definition { plan: plan.clone(), encoding: encoding.into(), identity };
@@ -93,9 +97,10 @@ impl Defined {
 /// The receiver's entry for a type of the sender.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// The layout, with kernels of this process.
+    /// The layout as a plan of this process, which can run the kernels of this process.
     pub plan: Plan,
-    /// Mean number of bytes that belong to the data in each cache line that the data touches.
+    /// An estimate of how many bytes of each cache line that the data touches belong to the data, on
+    /// average.
     pub useful: u64,
 }
 
@@ -114,15 +119,16 @@ pub struct Located {
     pub ty: Type,
     /// Number of elements.
     pub count: u64,
-    /// In a heap: bytes from the start of the heap to displacement 0, modulo 2^64. In private memory: an
-    /// address, which is not checked.
+    /// In a heap: the distance from the start of the heap to displacement 0, in bytes, modulo 2^64. In
+    /// private memory: an address that nobody has checked.
     pub origin: u64,
-    /// Packed bytes.
+    /// Number of packed bytes of all elements.
     pub bytes: u64,
 }
 
 impl Known {
-    /// Defines type `number` by `encoding`, a private copy that no other rank can change.
+    /// Defines type `number` as the type that `encoding` describes. `encoding` is a private copy, so no
+    /// other rank can change it.
     ///
     /// # Errors
     /// Returns a [`Violation`] if `encoding` is not an encoded type.
@@ -141,12 +147,12 @@ impl Known {
         Ok(())
     }
 
-    /// Checks the place that the RTS of a message of `bytes` packed bytes names. The sender's heap has
+    /// Checks the place that an RTS names for a message of `bytes` packed bytes. The heap of the sender has
     /// `heap` bytes.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the type is unknown, if the elements do not have exactly `bytes` packed
-    /// bytes, or if data lies outside the heap.
+    /// bytes, or if a part of the data lies outside the heap.
     pub fn locate(
         &self,
         place: Place,
@@ -160,12 +166,12 @@ impl Known {
         Ok(located)
     }
 
-    /// Checks the place that a request for help names, for a message of `bytes` packed bytes. The
-    /// receiver's heap has `heap` bytes.
+    /// Checks the place that a request for help names for a message of `bytes` packed bytes. The heap of
+    /// the receiver has `heap` bytes.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the type is unknown, if the elements have fewer than `bytes` packed
-    /// bytes, or if data lies outside the heap.
+    /// bytes, or if a part of the data lies outside the heap.
     pub fn room(
         &self,
         place: Place,
@@ -191,11 +197,13 @@ impl Known {
         };
         let bytes = ty.plan.packed_bytes(count).map_err(|_| too_many(count))?;
         if space == Space::Private {
-            // Only system calls access this place, and the kernel checks the address.
+            // A place in private memory needs no check here, because only system calls access it, and the
+            // kernel checks the address.
             return Ok(Located { space, ty, count, origin, bytes });
         }
         let (first, end) = reach(&ty.plan, count);
-        // Displacements are modulo 2^64, so an origin below the heap is a negative number.
+        // The origin is a number modulo 2^64. So an origin below the start of the heap is a negative number
+        // here.
         let origin_at = i128::from(origin as i64);
         if origin_at + first < 0 || origin_at + end > i128::from(heap) {
             return Err(beyond(origin_at + first, origin_at + end, heap));
@@ -230,14 +238,15 @@ fn beyond(first: i128, end: i128, heap: u64) -> Violation {
 /// one past the last byte.
 pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
     let place = plan.footprint();
-    // 64 times 64 bits, plus 64 bits: no overflow.
+    // This calculation cannot overflow: a product of two 64-bit numbers, plus a 64-bit number, fits in 128
+    // bits.
     let last = i128::from(count.saturating_sub(1)) * i128::from(place.extent);
     (last.min(0) + i128::from(place.true_lb), last.max(0) + i128::from(place.true_ub))
 }
 
-/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap, or `None` if the
-/// layout lies elsewhere. If the layout is not one run of bytes, also returns its plan: the caller must
-/// define the plan's type and put the type's number into the place.
+/// Returns the place of the first `bytes` packed bytes of a layout, if the layout lies in this rank's heap;
+/// otherwise returns `None`. If the layout is not one run of bytes, the function also returns its plan. The
+/// caller must then define the plan's type and put the type's number into the place.
 pub fn place_in<'a>(
     fabric: &Fabric,
     layout: &'a Layout,
@@ -260,11 +269,12 @@ pub fn place_in<'a>(
 
 const LINE: u64 = crate::shm::pair::LINE as u64;
 
-/// Returns how many bytes of each touched cache line belong to `plan`'s data: an estimate from the density,
-/// but at least from the length of the runs, and at most a line.
+/// Returns an estimate of how many bytes of each touched cache line belong to `plan`'s data. The estimate
+/// is the larger of two numbers, one computed from the density of the data and one from the mean length of
+/// its runs, and is at most a whole line.
 fn useful(plan: &Plan) -> u64 {
     let facts = Facts::of(plan);
-    // A run of `mean` bytes touches `mean / LINE + 1` lines, or fewer if runs share lines.
+    // A run of `mean` bytes touches `mean / LINE + 1` lines on average, or fewer lines if runs share them.
     let mean = facts.mean();
     let apart = mean * LINE as f64 / (mean + LINE as f64);
     let dense = facts.density().min(1.0) * LINE as f64;
@@ -281,7 +291,7 @@ mod tests {
         Datatype::vector(count, 1, stride, &double).expect("a type").commit().expect("a plan")
     }
 
-    /// Defines a type in both tables, as the two ranks would.
+    /// Defines a type in the tables of the sender and of the receiver, as the two ranks would do it.
     fn number(defined: &mut Defined, known: &mut Known, plan: &Plan) -> (u32, bool) {
         match defined.number(plan) {
             Number::Known(number) => (number, false),

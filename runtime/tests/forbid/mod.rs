@@ -1,6 +1,6 @@
-//! Makes system calls fail in a rank of a test's job.
+//! Makes chosen system calls fail in a rank of a test's job.
 
-/// Makes a system call fail in this process from now on.
+/// Makes every later use of the system call `call` fail in this process with the error number `error`.
 pub fn forbid(call: libc::c_long, error: i32) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let mut filter = [
@@ -13,8 +13,8 @@ pub fn forbid(call: libc::c_long, error: i32) {
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: `program` has the length and the address of `filter`, and the kernel reads it only during the
-    // call.
+    // SAFETY: `program` contains the length and the address of `filter`. The kernel reads `filter` only
+    // during the call.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)

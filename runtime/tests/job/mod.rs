@@ -1,8 +1,9 @@
-//! Runs a test's body as the ranks of a real job.
+//! Runs the body of a test as the ranks of a real job.
 //!
-//! A test calls [`ranks`] with its own name. In the test runner, this call starts `mpiexec` with the test
-//! binary and the name of the test. In the started processes, which have a mark in their environment, the
-//! call runs the body as a rank. A job that hangs is killed after a time limit, and the test fails.
+//! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with
+//! the test binary and this name. The processes that `mpiexec` starts have a mark in their environment. In
+//! these processes, the same call runs the body as a rank. If a job hangs, it is killed after a time limit,
+//! and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -13,7 +14,7 @@ use typepack::Communicator;
 const MARK: &str = "JOB_TEST";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the path of the launcher of this build, and builds the launcher if necessary.
+/// Returns the path of the launcher (`mpiexec`) of this build, and builds the launcher first if necessary.
 pub fn mpiexec() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -22,13 +23,13 @@ pub fn mpiexec() -> PathBuf {
         let profile = exe.ancestors().nth(2).expect("a profile directory");
         let path = profile.join("mpiexec");
         if std::env::var_os("TEST_BUILT").is_some() {
-            // `scripts/test` has built the launcher.
+            // This variable means that `scripts/test` has already built the launcher.
             assert!(path.exists(), "{} is missing", path.display());
             return path;
         }
-        // Always builds the launcher, even if the file exists, because a launcher of an older build refuses
-        // its ranks. Builds the workspace, because the package alone has other features and would compile
-        // again.
+        // Build the launcher even if the file exists, because a launcher of an older build refuses the
+        // ranks of this build. Build the whole workspace: a build of the package alone would use other
+        // features and compile everything again.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--workspace", "--bin", "mpiexec"]);
@@ -42,19 +43,20 @@ pub fn mpiexec() -> PathBuf {
     .clone()
 }
 
-/// Returns whether this process is a rank that runs a body.
+/// Returns whether this process is a rank that must run the body of a test.
 pub fn is_rank() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// Returns the command that runs test `name` of this binary as a rank.
+/// Returns the command line that runs test `name` of this binary as a rank.
 pub fn body(name: &str) -> Vec<String> {
     let exe = std::env::current_exe().expect("the test binary's path");
     let exe = exe.to_str().expect("a path in UTF-8").to_owned();
     [exe.as_str(), "--exact", name, "--nocapture", "--test-threads=1"].map(String::from).to_vec()
 }
 
-/// Runs a command with the mark and `env` set, and returns its output. Kills the command at the time limit.
+/// Runs a command with the mark and the variables `env` in its environment, and returns the output. Kills
+/// the command if it exceeds the time limit.
 pub fn run(mut command: Command, name: &str, env: &[(&str, &str)]) -> Output {
     command.env(MARK, name).envs(env.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -65,7 +67,7 @@ pub fn run(mut command: Command, name: &str, env: &[(&str, &str)]) -> Output {
     output
 }
 
-/// Kills a process, and thereby its ranks, at the time limit.
+/// Kills a process if it exceeds the time limit. The ranks of a killed `mpiexec` end with it.
 struct Deadline {
     done: std::sync::mpsc::Sender<()>,
     thread: std::thread::JoinHandle<bool>,
@@ -80,21 +82,23 @@ impl Deadline {
             if wait.recv_timeout(LIMIT.saturating_sub(start.elapsed())).is_ok() {
                 return false;
             }
-            // The channel is closed only after a message, so this error means that the time limit is over.
+            // The other end of the channel is dropped only after it has sent a message. So this error can
+            // only mean that the time limit is over.
             Command::new("kill").args(["-KILL", &pid]).status().is_ok()
         });
         Self { done, thread }
     }
 
     fn passed(self, name: &str, output: &Output) {
-        // Sending fails if the time limit is over and the thread has ended.
+        // If the time limit is over, the thread has ended and this call fails. The result of the thread
+        // says so.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
         assert!(!killed, "{name}: the job did not end within {LIMIT:?}\n{}", text(output));
     }
 }
 
-/// Returns both streams of an output as text.
+/// Returns standard output and standard error of a process as one text.
 pub fn text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!("{}\n{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
@@ -105,7 +109,7 @@ pub fn ranks(size: usize, name: &str, body: impl FnOnce(&Communicator)) {
     ranks_with(size, name, &[], body);
 }
 
-/// Runs `body` as `size` ranks under `mpiexec`, with environment variables.
+/// Runs `as_rank` as `size` ranks under `mpiexec`, with the variables `env` in their environment.
 pub fn ranks_with(
     size: usize,
     name: &str,
@@ -123,12 +127,14 @@ pub fn ranks_with(
     command.args(["-n", &size.to_string()]).args(body(name));
     let output = run(command, name, env);
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
-    // A rank that finds no test of this name runs nothing and succeeds, so the passed tests are counted.
+    // If the binary has no test of this name, a rank runs nothing and still succeeds. So count the tests
+    // that have passed.
     let passed = text(&output).matches("1 passed").count();
     assert_eq!(passed, size, "{name}: not every rank ran the test\n{}", text(&output));
 }
 
-/// A small generator of pseudo-random numbers (splitmix64). Every rank gets the same numbers.
+/// A small generator of pseudo-random numbers (splitmix64). Ranks that begin with the same seed get the
+/// same numbers.
 pub struct Random(pub u64);
 
 impl Random {

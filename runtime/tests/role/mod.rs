@@ -1,8 +1,10 @@
-//! Runs the test executable as the program of a job, with real ranks in several roles. The tests of how
-//! ranks begin and end use this module. The launcher's own tests (`launcher/tests/`) use shells as ranks.
+//! Runs the test executable itself as the program of a job. Each job gives its ranks a role, which says what
+//! the ranks do. The tests of how ranks begin and end use this module. The launcher's own tests
+//! (`launcher/tests/`) use shells as ranks.
 //!
-//! A test file has a test `as_rank` that calls [`play`]. A job runs `<this executable> as_rank --exact
-//! --nocapture` with the role in the environment. In the test runner, without a role, this test does nothing.
+//! A test file that uses this module has a test `as_rank`, which calls [`play`]. A job runs `<this
+//! executable> as_rank --exact --nocapture` with the role in the environment. In the test runner there is no
+//! role, and `as_rank` does nothing.
 
 use std::process::Command;
 
@@ -10,11 +12,11 @@ use crate::harness::{kill, mpiexec_at};
 use crate::job::mpiexec;
 use typepack::{Datatype, Named, Source, Tag};
 
-/// The name of the variable with the role.
+/// The name of the environment variable that contains the role.
 const ROLE: &str = "MPIEXEC_TEST_ROLE";
 
-/// Returns the command of a job of real ranks in a role. `wrapper` is a shell script that starts each rank
-/// (it runs `"$@"`), or empty for no wrapper.
+/// Returns the command of a job whose `ranks` ranks play `role`. `wrapper` is a shell script that starts each
+/// rank (by `"$@"`); if it is empty, there is no wrapper.
 pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
     let (ranks, rank) = (ranks.to_string(), rank());
     let mut arguments = vec!["-n", &ranks];
@@ -25,21 +27,21 @@ pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
     command(&arguments, role)
 }
 
-/// Returns `mpiexec` with these arguments. Ranks whose program is [`rank`] play this role.
+/// Returns the command `mpiexec` with the given arguments. Ranks whose program is [`rank`] play `role`.
 pub fn command(arguments: &[&str], role: &str) -> Command {
     let mut command = mpiexec_at(&mpiexec(), arguments);
     command.env(ROLE, role);
     command
 }
 
-/// Returns the command of a rank that plays a role.
+/// Returns the command line of a rank that plays a role.
 pub fn rank() -> [String; 5] {
     let exe = std::env::current_exe().expect("our own path");
     let exe = exe.to_str().expect("text");
     [exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
 }
 
-/// Plays the role in the environment, if there is one.
+/// Plays the role in the environment. Does nothing if there is no role.
 pub fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let rank: usize = std::env::var("TYPEPACK_RANK").expect("a rank").parse().expect("a number");
@@ -47,7 +49,7 @@ pub fn play() {
         std::process::exit(0);
     }
     if role == "deaf" && rank == 0 {
-        // SAFETY: SIG_IGN installs no handler for SIGTERM.
+        // SAFETY: this call only makes the process ignore SIGTERM; it installs no handler.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
     }
     let universe = match typepack::init() {
@@ -79,13 +81,13 @@ pub fn play() {
         }
         "fork" => {
             world.barrier().expect("a barrier");
-            // A child process of a rank is not a rank.
+            // Start a child process. A child of a rank is not a rank, so it must be refused.
             let exe = std::env::current_exe().expect("our own path");
             let status = Command::new(exe).args(["as_rank", "--exact", "--nocapture"]).status();
             println!("child: {}", status.expect("a child").code().expect("a code"));
         }
         "exchange" => exchange(&world, peer),
-        // All other ranks wait for a message that never arrives.
+        // In all other roles, and at all other ranks, wait for a message that never arrives.
         _ => {
             let mut nothing = [0_u8; 8];
             let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
@@ -98,7 +100,7 @@ pub fn play() {
     }
 }
 
-/// Sends messages with all protocols in both directions, until the end of the job.
+/// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.
 fn exchange(world: &typepack::Communicator, to: usize) {
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
     let from = (world.rank() + world.size() - 1) % world.size();

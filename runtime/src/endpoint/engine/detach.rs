@@ -1,27 +1,30 @@
 //! Detaches operations from their memory, and cancels receives.
 //!
-//! `progress.rs` calls this file when a scope ends or a wait fails, and `comm/` calls it for cancelled
-//! receives. `transport/peer.rs` ends the use of the memory by the other rank.
+//! `progress.rs` calls this file when a panic ends a scope or a wait fails, and `comm/` calls it to cancel
+//! receives. `transport/peer.rs` makes the other rank stop using the memory.
 
 use super::*;
 
 impl MessageEngine {
-    /// Detaches an operation from the memory on which it was started. Afterwards no rank reads or writes
-    /// that memory, and no thread can ask for the operation's result. A send still happens, from a copy. A
-    /// matched receive still takes its message and discards it.
+    /// Detaches an operation from the memory on which it was started. After this call no rank reads or
+    /// writes that memory, and no thread can ask for the operation's result. If the operation is a send,
+    /// its message still goes out, from a copy. If it is a receive that has matched, it still takes its
+    /// message and discards the data.
     pub fn detach(&mut self, id: u64) {
         match self.requests.get(id) {
             Some(Request::Send(send)) => {
                 let (bytes, dest) = (send.label.bytes, send.dest);
-                // The other rank must stop reading the memory before the copy below frees it.
+                // First make the other rank stop reading the memory. Only then copy the data and give the
+                // memory back.
                 let _later = self.with_peer(dest.index(), |peer, work| {
                     peer.withdraw(work, id);
                     if let Some(send) = work.requests.send(id) {
                         send.supply.detach(bytes);
                     }
-                    // Try to send the Withdraw at once: until the receiver has it, the receiver reads
-                    // nothing from this rank, and this rank may not make another turn for a long time. An
-                    // error here occurs again in the next turn.
+                    // Try to send the Withdraw at once. Until the receiver has the Withdraw, it reads
+                    // nothing from this rank, and this rank may not make another turn for a long time. If
+                    // an error occurs here, it occurs again in the next turn, so it need not be reported
+                    // now.
                     peer.flush(work)
                 });
             }
@@ -47,8 +50,8 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a receive that no message has matched. Returns false if there is no such receive with
-    /// this number. The number is free afterwards.
+    /// Cancels a receive that no message has matched, and frees its number. Returns false if there is no
+    /// such receive with this number.
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         let (context, source) = (receive.context, receive.source);

@@ -1,15 +1,15 @@
 //! Progress: in one turn the engine takes the envelopes that have arrived, and moves a bounded amount of
 //! queued and streamed data.
 //!
-//! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages;
-//! `transport/peer.rs` handles all other envelopes. A turn never waits, and ends after a bounded amount
+//! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages and
+//! passes all other envelopes to `transport/peer.rs`. A turn never waits, and ends after a bounded amount
 //! of work.
 
 use super::*;
 
 impl MessageEngine {
-    /// Makes one turn: takes envelopes, and moves a bounded amount of queued and streamed data. Returns
-    /// true if anything moved.
+    /// Makes one turn: takes envelopes out of the rings, and moves a bounded amount of queued and streamed
+    /// data. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -29,8 +29,8 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Fetches cache lines for the next message after a turn in which nothing moved. Returns false if there
-    /// are no lines to fetch.
+    /// Fetches cache lines for the next message. The caller uses this function after a turn in which
+    /// nothing moved. Returns false if there are no lines to fetch.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         if self.preparing {
@@ -50,7 +50,8 @@ impl MessageEngine {
             self.peers[from].admit(area);
             self.readable.push(from);
         }
-        // Store the count only now: if an area cannot be mapped, the next turn tries again.
+        // Store the count only after the loop: if an area cannot be mapped, the loop ends early and the
+        // next turn tries again.
         self.connects = connects;
         Ok(())
     }
@@ -84,28 +85,28 @@ impl MessageEngine {
             let mut payload = 0;
             match Envelope::decode(&words).map_err(|v| broken(from, v))? {
                 Envelope::Inline(label, data) => {
-                    // SAFETY: `data` is a local array of `INLINE_MAX` bytes, and `decode` checked that
-                    // the message is not longer. No user layout overlaps a local array.
+                    // SAFETY: `data` is a local array of `INLINE_MAX` bytes, `decode` has checked that the
+                    // message is not longer, and no user layout overlaps a local array.
                     let data = unsafe { Payload::new(data.as_ptr(), None) };
                     self.deliver(from, label, data)?;
                 }
                 Envelope::Eager(label) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // SAFETY: `decode` checked that the length is at most the eager maximum, and `place`
-                    // keeps such a payload within the area. The sender does not reuse the bytes before
-                    // this rank advances the ring below. No user layout overlaps the area.
+                    // SAFETY: `decode` has checked that the length is at most the eager maximum, and
+                    // `payload_offset` places such a payload within the area. The sender reuses the bytes
+                    // only after this rank has advanced the ring below. No user layout overlaps the area.
                     let data = unsafe { Payload::new(area.payload(offset), None) };
                     self.deliver(from, label, data)?;
                 }
                 Envelope::Synchronous(label, id) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // The contact for the ACK comes before the match: if there is no memory for the
-                    // contact, the message stays in the ring.
+                    // Make the contact for the ACK before the match: if there is no memory for the contact,
+                    // the message must stay in the ring.
                     self.peers[from].link.contact(&self.fabric)?;
-                    // SAFETY: `decode` and `place` keep the payload of a synchronous message within the
-                    // area, as for `Eager`. The sender reuses the bytes only after the ring advances
+                    // SAFETY: the payload of a synchronous message lies within the area, for the same
+                    // reasons as for `Eager`. The sender reuses the bytes only after the ring advances
                     // below, and no user layout overlaps them.
                     let data = unsafe { Payload::new(area.payload(offset), Some(id)) };
                     self.deliver(from, label, data)?;
@@ -114,10 +115,12 @@ impl MessageEngine {
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // The sender cannot change this copy while the engine decodes it.
+                    // Decode a private copy, because the sender could change the bytes in the area during
+                    // the decoding.
                     let mut encoding = buffer(bytes)?;
-                    // SAFETY: `decode` checked that `bytes` is at most the eager maximum, and `place`
-                    // keeps such a payload within the area. `encoding` is a new buffer of `bytes` bytes.
+                    // SAFETY: `decode` has checked that `bytes` is at most the eager maximum, and
+                    // `payload_offset` places such a payload within the area. `encoding` is a new buffer of
+                    // `bytes` bytes.
                     unsafe {
                         std::ptr::copy_nonoverlapping(
                             area.payload(offset).cast_const(),
@@ -144,13 +147,14 @@ impl MessageEngine {
         Ok(true)
     }
 
-    /// Delivers a short message. Its sender may wait for the ACK.
+    /// Delivers a short message to the receive that it matches, or keeps it in a queue. The sender may be
+    /// waiting for an ACK.
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
         let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
             let mut copied = buffer(label.bytes)?;
-            // SAFETY: the payload has all bytes of the message (first condition of `Payload::new`), and
-            // `copied` is a new buffer with as many bytes.
+            // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
+            // `Payload::new`), and `copied` is a new buffer of this length.
             unsafe {
                 std::ptr::copy_nonoverlapping(payload.data(), copied.as_mut_ptr(), copied.len());
             }
@@ -167,7 +171,7 @@ impl MessageEngine {
         self.accept(from, Matched { receive, label, arrival: Arrival::Payload(payload) })
     }
 
-    /// Handles the RTS of a message that waits at `from`.
+    /// Handles the RTS of a message that waits at the rank `from`.
     fn offered(
         &mut self,
         from: usize,
@@ -175,8 +179,8 @@ impl MessageEngine {
         offer: u64,
         place: Option<Place>,
     ) -> Result<()> {
-        // The contact for the answer comes before the match: if there is no memory for the contact, the RTS
-        // stays in the ring and the receive in its queue.
+        // Make the contact for the answer before the match: if there is no memory for the contact, the RTS
+        // must stay in the ring and the receive in its queue.
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
@@ -194,8 +198,8 @@ impl MessageEngine {
         self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
     }
 
-    /// Returns the error if the receive must refuse a message from `from` with this label because of its
-    /// types.
+    /// Checks the types of a message from `from` with this label. Returns the error if the receive must
+    /// refuse the message because of its types, and otherwise `None`.
     #[inline]
     fn refusal(&mut self, from: usize, label: &Label, receive: u64) -> Result<Option<Error>> {
         if label.types == UNKNOWN {
@@ -208,11 +212,12 @@ impl MessageEngine {
         Ok(receive.refusal(self.check_types, status, label.types))
     }
 
-    /// Passes a matched message that the receive does not refuse to its peer.
+    /// Passes a message that a receive has matched and does not refuse to the peer of its sender.
     #[inline]
     pub(super) fn accept(&mut self, from: usize, matched: Matched) -> Result<()> {
         if matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. })) {
-            // The message is complete at once, and no answer has to be queued.
+            // The message completes at once and queues no answer, so this call need not go through
+            // `with_peer`.
             let (peer, mut work) = self.at(from);
             return peer.accept(&mut work, matched);
         }

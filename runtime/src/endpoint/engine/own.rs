@@ -1,8 +1,8 @@
-//! Messages of this rank to itself. When both sides are known, the engine's fused copy moves the data from
-//! layout to layout, without a transport.
+//! Messages of this rank to itself. Once both the send and the receive are known, the engine's fused copy
+//! moves the data from layout to layout. No transport takes part.
 //!
-//! `../engine.rs` passes such sends to this file. A receive that is posted after its send completes in
-//! `receive.rs`.
+//! `../engine.rs` passes sends to this rank itself to this file. If the receive is posted after the send,
+//! `receive.rs` completes both.
 
 use super::*;
 
@@ -28,8 +28,9 @@ impl MessageEngine {
             let refusal = receive.refusal(self.check_types, status, label.types);
             if refusal.is_none() {
                 let supply = Supply::Memory(layout.keep());
-                // SAFETY: the count is at most the bytes of either side. The memory of a send and that of
-                // a receive are valid and do not overlap (conditions of `send` and of `receive`).
+                // SAFETY: the count is at most the number of packed bytes of either side. The memory of
+                // the send and that of the receive are valid and do not overlap (conditions of `send` and
+                // of `receive`).
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));
@@ -44,8 +45,8 @@ impl MessageEngine {
             self.kept += 1;
             return Ok(Operation::Done(status));
         }
-        // SAFETY: `layout`, `label.bytes` and the backing meet the conditions of `send`, and
-        // `Supply::new` has no others.
+        // SAFETY: the caller guarantees the conditions of `send` for `layout`, `label.bytes` and the
+        // backing. `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
         let send = Send { dest: own, label, supply, synchronous, stage };

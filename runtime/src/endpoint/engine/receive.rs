@@ -1,7 +1,8 @@
-//! Receives: each is matched with a message that has already arrived, or posted for a message that will
-//! arrive.
+//! Receives. A new receive is matched with a message that has already arrived, or it is posted for a message
+//! that will arrive.
 //!
-//! `../engine.rs` has the state. `incoming.rs` matches messages that arrive after their receive.
+//! `../engine.rs` has the state of the engine. `incoming.rs` matches messages that arrive after their
+//! receives were posted.
 
 use super::*;
 
@@ -14,20 +15,20 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Returns the status that the probe reports.
+    /// Returns the status of the message, which the probe reports.
     pub fn status(&self) -> Status {
         Status { source: self.from.index(), tag: self.message.tag, bytes: self.message.bytes }
     }
 }
 
-/// The result of a receive that checks a ring directly.
+/// The result of `glance`: a receive that looks directly into a ring.
 #[derive(Debug)]
 pub enum Glance {
-    /// The ring held the receive's message: the receive is complete.
+    /// The ring contained the message of the receive. The receive is complete.
     Done(Status),
-    /// The ring has no message.
+    /// The ring contains no envelope.
     Nothing,
-    /// The next envelope in the ring must take the engine's normal path.
+    /// The receive must take the engine's normal path, because of the next envelope in the ring.
     Other,
 }
 
@@ -36,7 +37,7 @@ impl MessageEngine {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable, and no one else uses it until the receive is complete or detached.
+    /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
@@ -51,13 +52,14 @@ impl MessageEngine {
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
         };
-        // SAFETY: `layout` and `capacity` meet the two conditions of `# Safety`, which are also those of
-        // `receive_taken`.
+        // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`.
+        // `receive_taken` has the same conditions.
         unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
     }
 
-    /// Returns whether the next message from `from` is the first one that a receive in this context could
-    /// match, and no other operation would be delayed by waiting for it.
+    /// Returns whether a receive may look directly into the ring of `from`. This is the case if the next
+    /// message from `from` is the first message that a receive in this context could match, and if waiting
+    /// for it delays no other operation.
     #[inline]
     pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
         self.is_idle()
@@ -65,13 +67,13 @@ impl MessageEngine {
             && self.matching.look(context, Sender::Slot(from), tag).is_none()
     }
 
-    /// Receives the next message from `from`, the source of `posting`, directly from the ring, if the
-    /// message has arrived, is short, and matches the receive. Allowed only while
-    /// [`MessageEngine::is_quiet`].
+    /// Receives the next message from `from` directly from the ring, if the message has arrived, is short,
+    /// and matches the receive. `from` must be the source of `posting`. The caller may call this function
+    /// only while [`MessageEngine::is_quiet`] returns true.
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable, and no one else uses it.
+    /// - The layout's memory is writable, and nobody else uses it until the call returns.
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
@@ -87,24 +89,25 @@ impl MessageEngine {
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
-        // A message whose types have to be compared also takes the normal path.
+        // The message takes the normal path if it does not match the receive, or if its types have to be
+        // compared.
         if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
         let fits = label.bytes.min(capacity);
         let payload = match &envelope {
             Envelope::Inline(_, data) => {
-                // SAFETY: `data` is a local array that is at least as long as the message, and `fits` is at
-                // most the message's bytes and at most `capacity`.
+                // SAFETY: `data` is a local array that is at least as long as the message. `fits` is at most
+                // the length of the message and at most `capacity`.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 0
             }
             _ => {
                 let len = label.bytes as usize;
                 let offset = rx.ring.payload_offset::<Area>(len);
-                // SAFETY: `decode` checked that the length is at most the eager maximum, and `place` keeps
-                // such a payload within the area. The sender does not reuse the bytes before the ring
-                // advances below. No user layout overlaps the area, and `fits <= capacity`.
+                // SAFETY: `decode` has checked that the length is at most the eager maximum, and
+                // `payload_offset` places such a payload within the area. The sender reuses the bytes only
+                // after the ring advances below. No user layout overlaps the area, and `fits <= capacity`.
                 unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
                 len
             }
@@ -116,17 +119,18 @@ impl MessageEngine {
         received(status, capacity, None).map(Glance::Done)
     }
 
-    /// Removes the message that a receive would match now from the queue, and returns it.
+    /// Takes the message that a receive would match now out of its queue. Returns the message, or `None` if
+    /// there is none.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, message) = self.matching.take(context, source, tag)?;
         Some(Taken { context, from, message })
     }
 
-    /// Starts the receive of a message that was taken out of the queue.
+    /// Starts the receive of a message that `take` has taken out of its queue.
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable, and no one else uses it until the receive is complete or detached.
+    /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
@@ -145,8 +149,8 @@ impl MessageEngine {
         let fits = if refusal.is_some() { 0 } else { message.bytes.min(capacity) };
         match message.what {
             Arrived::Data(data, waiting) => {
-                // SAFETY: `fits` is at most `capacity` and at most the length of `data`, a vector of this
-                // process that no user layout overlaps.
+                // SAFETY: `fits` is at most `capacity` and at most the length of `data`. `data` is a vector
+                // of this process, so no user layout overlaps it.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 if let Some(id) = waiting {
                     self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
@@ -158,8 +162,9 @@ impl MessageEngine {
                     return Err(lost("a matched send", id));
                 };
                 let sink = Sink::Memory(layout.keep());
-                // SAFETY: `fits` is at most the bytes of either side. The memory of a send and that of a
-                // receive are valid and do not overlap (conditions of `send` and of this function).
+                // SAFETY: `fits` is at most the number of packed bytes of either side. The memory of the
+                // send and that of the receive are valid and do not overlap (conditions of `send` and of
+                // this function).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)
@@ -180,7 +185,8 @@ impl MessageEngine {
         }
     }
 
-    /// Returns the status of the message that a receive would match now.
+    /// Returns the status of the message that a receive would match now, or `None` if there is no such
+    /// message.
     pub fn probe(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Status> {
         let (from, message) = self.matching.look(context, source, tag)?;
         Some(Status { source: from.index(), tag: message.tag, bytes: message.bytes })

@@ -7,8 +7,8 @@ use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
 use std::sync::Arc;
 
-/// A thread that probes may sleep on the doorbell when another thread sends a message to this rank itself.
-/// No other rank rings for such a message.
+/// Checks that a sleeping thread which probes wakes up when another thread sends a message to this rank
+/// itself. No other rank rings the doorbell for such a message.
 #[test]
 fn a_message_to_oneself_rouses_the_poller() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
@@ -27,7 +27,7 @@ fn a_message_to_oneself_rouses_the_poller() {
     }
 }
 
-/// A source that acts after a fixed number of turns and owns no messages.
+/// A source of progress that acts after a fixed number of turns and owns no messages.
 #[derive(Debug)]
 struct Clock {
     number: u32,
@@ -83,8 +83,8 @@ impl ProgressSource for Clock {
     }
 }
 
-/// A waiting thread gives turns to a source that wants turns, and runs the source's errand, even in a job
-/// of one rank.
+/// Checks that a waiting thread gives turns to a source that asks for turns, and that the thread runs the
+/// source's errand, even in a job of one rank.
 #[test]
 fn a_source_gets_turns_and_errands_are_run() {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");

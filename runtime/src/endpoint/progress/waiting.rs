@@ -1,7 +1,7 @@
-//! The waiting of a call: turns, the poller, errands, sleep.
+//! How a call waits: turns, the poller, errands, and sleep.
 //!
-//! `progress.rs` starts operations and calls this file to wait for them; its `//!` text lists the steps.
-//! The turns themselves are in `engine.rs` and `sources.rs`.
+//! `progress.rs` starts operations and calls this file to wait for them. The module documentation of
+//! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
 use crate::sys::machine;
@@ -10,12 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
 
-/// Number of rests (`pause` instructions) between two reads of the words that other ranks write. If a
-/// reader looks too often, it slows the writer, because each write then has to take the cache line away
+/// Number of rests (`pause` instructions) between two reads of the words that other ranks write. A reader
+/// that looks too often slows the writer down, because each write then has to take the cache line away
 /// from the reader.
 ///
-/// Measured in ns: two threads that only load and store, one line per message, 60 ns apart, one way; and
-/// half a round trip of 8 bytes in `typepack-bench pingpong` on AMD's Zen 5, where more rests do not help.
+/// Two measurements, in ns. First: two threads that only load and store, with one line per message and 60
+/// ns between the cores; the time for one way. Second: half a round trip of 8 bytes in `typepack-bench
+/// pingpong` on AMD's Zen 5, where more rests do not help.
 ///
 /// | rests | two threads | Zen 5 near | Zen 5 far |
 /// |---|---|---|---|
@@ -41,7 +42,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the lock, makes a turn, and runs the errands that are ready: for calls that do not wait.
+    /// Takes the lock, makes a turn, and runs the errands that are ready. Calls that do not wait use this
+    /// function.
     #[inline]
     pub(super) fn attentive(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock()?;
@@ -53,8 +55,9 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Runs one errand without the lock. Any thread may run the errand, not only the thread that waits for
-    /// its operation. If a user's function panics, the operation fails, and no other call unwinds.
+    /// Runs one errand without the lock. Any thread may run an errand, not only the thread that waits for
+    /// the errand's operation. If a user's function panics, its operation fails, and no other call
+    /// unwinds.
     #[cold]
     pub(super) fn run_errand<'a>(
         &'a self,
@@ -62,10 +65,12 @@ impl Endpoint {
     ) -> Result<MutexGuard<'a, State>> {
         let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
         drop(state);
-        // SAFETY: the source that made the errand keeps its memory valid until the end is reported, which
-        // happens below, only after this call.
+        // SAFETY: the source that made the errand guarantees that, until the end of the errand is
+        // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
+        // This function reports the end below, after the call of `run`.
         let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
-        // This works even if the endpoint is poisoned or closed: a thread may wait for the memory.
+        // Report the end even if the endpoint is poisoned or closed, because a thread may be waiting for
+        // the memory.
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         let panic = state.core.ran(sent, ran.err());
@@ -91,8 +96,9 @@ impl Endpoint {
                 state = self.run_errand(state)?;
                 continue;
             }
-            // A job of one rank has no other rank to poll. Threads of this process wake this thread, and
-            // the sources state how long it may sleep.
+            // Another thread polls, or there is nothing to poll because the job has only one rank. Sleep
+            // until a thread of this process wakes this thread. In a job of one rank, the sources limit
+            // the time of the sleep.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
                 let nap =
@@ -100,8 +106,7 @@ impl Endpoint {
                 let (guard, _) =
                     self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
-                // `lock` checks again whether the endpoint is poisoned or closed. If so, it returns an
-                // error.
+                // `lock` returns an error if the endpoint has been poisoned or closed in the meantime.
                 state = self.lock()?;
                 state.sleepers -= 1;
                 continue;
@@ -115,14 +120,14 @@ impl Endpoint {
             }
             match answer? {
                 Some(answer) => return Ok(answer),
-                // An errand is ready.
+                // The poller has stopped because an errand is ready. The loop runs the errand next.
                 None => continue,
             }
         }
     }
 
-    /// Runs the poller's loop. The loop ends without an answer if an errand is ready. An outer error means
-    /// that the lock is lost.
+    /// Runs the loop of the poller. The loop ends with an answer, with an error, or without an answer if
+    /// an errand is ready. If the outer result is an error, the lock is lost.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -156,14 +161,16 @@ impl Endpoint {
             };
             if moved || spinning {
                 if self.wanted() {
-                    // Let other threads of this process take the lock.
+                    // Another thread of this process waits for the lock. Release the lock, so that this
+                    // thread can take it.
                     drop(state);
                     std::thread::yield_now();
                     state = self.lock()?;
                 }
                 continue;
             }
-            // Sleep. After this announcement every publisher rings the doorbell.
+            // Prepare to sleep. After this announcement, every rank that publishes news for this rank also
+            // rings its doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
                 Ok((false, None)) if !state.core.has_errand() => {}
@@ -192,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// Makes one turn of the poller, and asks `done`.
+    /// Makes one turn of the poller, and then asks `done` for an answer.
     #[inline]
     fn step<R>(
         &self,
@@ -203,12 +210,13 @@ impl Endpoint {
         if moved && state.sleepers > 0 {
             self.called.notify_all();
         }
-        // Another thread of this process may have completed the operation too, so always ask.
+        // Ask `done` even if nothing moved, because another thread of this process may have completed the
+        // operation.
         Ok((moved, done(&mut state.core)))
     }
 }
 
-/// A guard that calls a function when the call that holds the guard unwinds. A call that returns disarms
+/// A guard that calls a function if the code that holds the guard unwinds. Code that ends normally disarms
 /// the guard.
 pub(crate) struct OnUnwind<F: FnMut()>(F);
 
@@ -222,7 +230,7 @@ impl<F: FnMut()> OnUnwind<F> {
         (self.0)();
     }
 
-    /// Disarms the guard when the call returns, so that the guard no longer calls the function.
+    /// Disarms the guard, so that the guard no longer calls the function.
     #[inline]
     pub(crate) fn disarm(self) {
         std::mem::forget(self);
@@ -235,7 +243,8 @@ impl<F: FnMut()> Drop for OnUnwind<F> {
     }
 }
 
-/// Pauses for a moment. During the pause this rank does not read the cache lines that other ranks write.
+/// Pauses for a moment, or uses the time to fetch cache lines for the next message. Meanwhile this rank
+/// does not read the cache lines that other ranks write.
 #[inline]
 pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {

@@ -39,8 +39,8 @@ fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
     started.expect("registered").expect("started")
 }
 
-/// A send waits for room in the ring, and is detached when there is room. The detach sends the message, and
-/// the send's step is finished only once.
+/// Checks a send that waits for room in the ring and is detached when there is room. The detach must send
+/// the message, and the step of the send must be finished only once.
 #[test]
 fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let (mut core, mut other) = job();
@@ -70,7 +70,8 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let status = core.engine.requests().fetch(last).expect("an end").expect("well");
     assert_eq!(status.bytes, 8);
     assert!(core.is_idle() && core.others_are_served());
-    // All messages have arrived. The last message has the data from which its send was detached.
+    // All messages must have arrived. The last one must have the data that its memory held before the
+    // detach.
     let mut got = [0u8; 8];
     for message in 0..=sent {
         let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
@@ -84,8 +85,8 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     assert_eq!(got, [2; 8]);
 }
 
-/// A communicator is dropped before its schedule is over. The schedule leaves no queues of the context
-/// behind.
+/// Checks that a schedule leaves no queues of its context behind if the program drops the communicator
+/// before the schedule is over.
 #[test]
 fn a_schedule_that_outlives_its_communicator_closes_the_context() {
     let (mut core, mut other) = job();

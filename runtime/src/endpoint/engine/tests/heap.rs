@@ -1,6 +1,6 @@
-//! Tests messages that the receiver copies out of the shared heap: the result must equal that of pack and
-//! unpack, with types and receives of every kind. Further tests withdraw messages in the middle of the
-//! copy, and send wrong places of data.
+//! Tests messages that the receiver copies out of the shared heap. The result must equal that of a pack and
+//! an unpack, with all kinds of types and of receives. Further tests withdraw messages in the middle of the
+//! copy, and name wrong places of data.
 
 use super::super::*;
 use super::any;
@@ -16,7 +16,7 @@ use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use typepack_engine::wire;
 
-/// Two ranks in one process.
+/// Returns the engines and the fabrics of two ranks in one process.
 fn pair() -> [(MessageEngine, Fabric); 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -29,7 +29,7 @@ fn pair() -> [(MessageEngine, Fabric); 2] {
     })
 }
 
-/// Allocates zeros in a heap.
+/// Allocates `len` zero bytes in the heap of a rank.
 fn room(fabric: &Fabric, len: usize) -> *mut u8 {
     let heap: &Heap = fabric.heap().expect("a heap");
     heap.alloc(len, 64, true).expect("room").as_ptr()
@@ -53,7 +53,7 @@ impl Random {
     }
 }
 
-/// Returns a type of doubles, and the number of its elements that contain `doubles` doubles.
+/// Returns a random type made of doubles, and the number of its elements that contain `doubles` doubles.
 fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     let double = Datatype::named(Named::F64);
     let n = doubles as i64;
@@ -76,13 +76,13 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
             lengths[places.len() - 1] += rest;
             (Datatype::indexed(&lengths, &places, &double).unwrap(), 1)
         }
-        // A negative stride makes displacements negative.
+        // A negative stride gives the type negative displacements.
         _ => (Datatype::vector(n, 1, -3, &double).unwrap(), 1),
     };
     (ty.commit().expect("a plan"), count)
 }
 
-/// Returns a buffer for a layout and the position of its displacement 0.
+/// Makes a buffer for a layout. Returns its memory, the address of displacement 0, and its length.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
     let (first, end) = crate::transport::types::reach(plan, count);
     let len = (end - first) as usize + 64;
@@ -91,7 +91,8 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
     (own, start.wrapping_offset(32 - first as isize), len)
 }
 
-/// Returns the buffer around a layout at `origin`.
+/// Returns the buffer of a layout that has displacement 0 at `origin`. The buffer begins 32 bytes before the
+/// layout's first byte.
 ///
 /// # Safety
 ///
@@ -99,14 +100,14 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
 ///   uses them while the slice lives.
 unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'static mut [u8] {
     let (first, _) = crate::transport::types::reach(plan, count);
-    // SAFETY: the caller guarantees `len` bytes from 32 bytes before the first byte of the layout (the
-    // only condition of `# Safety`).
+    // SAFETY: the caller guarantees that `len` bytes are valid from 32 bytes before the first byte of the
+    // layout on, and that nothing else uses them (the only condition of `# Safety`).
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
 }
 
-/// Tests random pairs of layouts. Each side lies in a heap or not, the receive is posted before or after
-/// the send, and the message is cut into many pieces or stays whole. The result equals that of a pack and
-/// an unpack, and no other byte of the buffer changes.
+/// Tests messages between random pairs of layouts. Each side lies in a heap or in private memory. The
+/// receive is posted before or after the send. The message is copied in many pieces or as a whole. The
+/// result must equal that of a pack and an unpack, and no other byte of the buffer may change.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);
@@ -126,7 +127,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let (_target, to_at, to_len) = buffer_of(&theirs, into_heap, &to, to_count);
         // SAFETY: `buffer_of` made `from_len` bytes around `from_at` for this layout.
         let source = unsafe { around(from_at, &from, from_count, from_len) };
-        // SAFETY: `buffer_of` made `to_len` bytes around `to_at` for this layout, apart from the source.
+        // SAFETY: `buffer_of` made `to_len` bytes around `to_at` for this layout. They do not overlap the
+        // source.
         let target = unsafe { around(to_at, &to, to_count, to_len) };
         source.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
         target.fill(0xee);
@@ -135,8 +137,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             let mut packed = vec![0u8; bytes as usize];
             let (first, _) = crate::transport::types::reach(&to, to_count);
             let origin = expected.as_mut_ptr().wrapping_offset(32 - first as isize);
-            // SAFETY: `packed` and `expected` are vectors with room for the whole message, apart from
-            // `source` and from each other.
+            // SAFETY: `packed` and `expected` are vectors with room for the whole message. They overlap
+            // neither `source` nor each other.
             unsafe {
                 typepack_engine::pack_raw(
                     &from,
@@ -179,7 +181,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             theirs.heap().expect("a heap").free(target.as_mut_ptr());
         }
     }
-    // The fused copy handles all messages except those whose encoded type is too long for a number.
+    // The fused copy must handle all messages except those whose encoded type is too long to get a number.
     let traffic = here.traffic();
     assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
     assert_eq!(traffic.fused + traffic.pipelined, 200);
@@ -191,8 +193,9 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// The memory of a detached send belongs to its caller at once. The receiver gets the bytes that the memory
-/// held at the detach, whether it had not matched the RTS yet or had begun to read.
+/// Checks that the memory of a detached send belongs to its caller at once. The receiver must get the bytes
+/// that the memory held at the detach, even if it had not yet matched the RTS, and even if it had begun to
+/// read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -207,7 +210,8 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let send = LayoutRef { origin, plan: &vector, count };
         let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the buffers outlive the operations, and a detached operation does not use its buffer.
+        // SAFETY: both buffers outlive the operations. Once an operation is detached, it does not use its
+        // buffer.
         let (id, received) = unsafe {
             let Operation::Pending(id) =
                 here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
@@ -217,7 +221,8 @@ fn what_is_withdrawn_arrives_as_it_was() {
             if stage > 0 {
                 there.progress().unwrap();
             }
-            // The copy has two pieces. One piece is done at stage 2, both pieces at stage 3.
+            // The copy has two pieces. At stage 2 the receiver has copied one piece, and at stage 3 both
+            // pieces.
             let received = there.receive(&any(receive, bytes, 3)).unwrap();
             for _ in 1..stage {
                 there.progress().unwrap();
@@ -236,8 +241,9 @@ fn what_is_withdrawn_arrives_as_it_was() {
     }
 }
 
-/// A receive that is detached in the middle answers its sender, and no rank writes to its memory any more. A
-/// receive that is too small refuses the message, and its memory does not change.
+/// Checks two receives. A receive that is detached in the middle of the copy must answer its sender, and no
+/// rank may write to its memory afterwards. A receive that is too small must refuse the message, and its
+/// memory must not change.
 #[test]
 fn receives_that_are_gone_or_too_small_answer() {
     let (double, vector) = doubles();
@@ -248,7 +254,7 @@ fn receives_that_are_gone_or_too_small_answer() {
     let send = LayoutRef { origin, plan: &vector, count: 1 };
     let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both buffers live to the end of the test, longer than the operations.
+    // SAFETY: both buffers live to the end of the test, so they outlive the operations.
     unsafe {
         let Operation::Pending(sent) =
             here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
@@ -279,7 +285,8 @@ fn receives_that_are_gone_or_too_small_answer() {
     }
 }
 
-/// Impossible definitions and places end the job before the rank reads or writes anything.
+/// Checks that impossible definitions of types and impossible places of data are errors, before the rank
+/// reads or writes anything.
 #[test]
 fn lies_about_data_are_violations() {
     let (_, vector) = doubles();
@@ -315,7 +322,8 @@ fn lies_about_data_are_violations() {
         let mut tx = Producer::default();
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
         let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
-        // SAFETY: `room` has `encoding.len()` bytes in the payload area.
+        // SAFETY: `room` has `encoding.len()` bytes in the payload area, and `encoding` is a vector outside
+        // the area.
         unsafe {
             area.payload(room.offset).copy_from_nonoverlapping(encoding.as_ptr(), encoding.len());
         }
@@ -331,7 +339,7 @@ fn lies_about_data_are_violations() {
         }
         assert!(target.iter().all(|&byte| byte == 1));
     }
-    // The rank sends more Withdraw envelopes than its counter says.
+    // The hostile rank sends a Withdraw envelope, although its counter says that it has withdrawn nothing.
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
     let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
@@ -350,13 +358,14 @@ fn lies_about_data_are_violations() {
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
-    // The rank does not touch memory that is counted as withdrawn until the Withdraw arrives.
+    // The hostile rank has counted no withdrawal, and the victim has freed no slot of the ring.
     assert_eq!(area.withdrawn().load_relaxed(), 0);
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// A request for help that names no send, or a place that the rank does not have, ends the job before the
-/// rank writes a byte. A count of more pieces than were claimed also ends the job.
+/// Checks that a request for help is an error if it names no send, or a place that the receiver does not
+/// have. The error must come before the sender writes a byte. A count of more pieces than were claimed must
+/// also be an error.
 #[test]
 fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
@@ -390,8 +399,8 @@ fn lies_about_help_are_violations() {
         tx.publish(&area, room, &words, used);
         assert!(victim.progress().is_err(), "{help:?}");
     }
-    // The sender counts more pieces than there were. The message takes several turns, and the first turn
-    // opens the split.
+    // Here the sender counts more pieces than it has claimed. The message takes several turns, and the first
+    // turn opens the split.
     let (bytes, count) = (3 << 20, 3 << 17);
     let [(mut here, mine), (mut there, theirs)] = pair();
     let (_, from, _) = buffer_of(&mine, true, &double, count);
@@ -411,13 +420,13 @@ fn lies_about_help_are_violations() {
     assert!(error.to_string().contains("more pieces"), "{error}");
 }
 
-/// If a sender's turn ends with the last piece, the sender rings the receiver in the same turn. Otherwise
+/// Checks that the sender rings the receiver in the same turn in which it copies the last piece. Otherwise
 /// the receiver could go on sleeping, because the sender's next turn may come much later.
 #[test]
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();
     let byte = Datatype::named(Named::U8).commit().unwrap();
-    // A turn copies exactly the pieces of a message of this length.
+    // A message of this length has exactly the pieces that one turn copies.
     let bytes = 1 << 20;
     let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);

@@ -1,4 +1,5 @@
-//! Tests the engine against ranks that break the protocol, and tests the completion of requests.
+//! Tests the engine against ranks that break the protocol. Further tests check when requests complete and
+//! which can be cancelled.
 
 use super::super::*;
 use super::any;
@@ -10,7 +11,7 @@ use crate::sync::Word;
 use crate::{Datatype, Named};
 use std::sync::Arc;
 
-/// Rank 0 of a job whose rank 1 is the test.
+/// Returns the engine of rank 0 and the fabric of rank 1. The test itself acts as rank 1.
 fn job() -> (MessageEngine, Fabric) {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -18,8 +19,8 @@ fn job() -> (MessageEngine, Fabric) {
     (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
 }
 
-/// If a rank returns impossible credits, the call that reads the credits fails. The buffers of that call
-/// belong to its caller again, whatever chunks and CTS arrive afterwards.
+/// Checks a rank that returns impossible credits. The call that reads the credits must fail. Afterwards
+/// the buffers of that call must belong to its caller again, whatever chunks and CTS arrive later.
 #[test]
 fn a_call_that_fails_lets_go_of_its_memory() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -29,7 +30,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let layout = LayoutRef { origin, plan: &word, count: 2000 };
     let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
 
-    // An RTS of rank 1 that no receive has matched.
+    // Rank 1 sends an RTS that no receive matches yet.
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
@@ -37,7 +38,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     tx.publish(&area, room, &words, used);
     engine.progress().expect("a turn");
 
-    // The ring to rank 1 is full, and rank 1 writes nonsense into its credits.
+    // Fill the ring to rank 1. Then rank 1 writes nonsense into its credits.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
         // SAFETY: an empty message has no byte to read.
@@ -53,7 +54,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
         .slots_freed()
         .store_relaxed(u64::MAX);
 
-    // SAFETY: the buffer is declared before the engine, which it outlives.
+    // SAFETY: the vector `buffer` is at least as long as the layout, and after these failed calls no
+    // operation uses it.
     unsafe {
         engine.send(&layout, label, Slot::new(1), How::STANDARD).expect_err("a send");
         engine
@@ -73,8 +75,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     assert!(matches!(receive.sink, Sink::Discard));
 }
 
-/// A synchronous message of any length completes when a receive matches it, and not before. The receive is
-/// posted before the message, is posted later, belongs to a matched probe, or is too small.
+/// Checks that a synchronous message of any length completes when a receive matches it, and not before.
+/// The receive is posted before the message, is posted later, belongs to a matched probe, or is too small.
 #[test]
 fn a_synchronous_send_ends_with_the_match() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
@@ -128,7 +130,7 @@ fn a_synchronous_send_ends_with_the_match() {
     }
 }
 
-/// A receive that is cancelled matches nothing. A matched receive cannot be cancelled.
+/// Checks that a cancelled receive matches nothing, and that a matched receive cannot be cancelled.
 #[test]
 fn only_unmatched_receives_are_cancelled() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -147,7 +149,7 @@ fn only_unmatched_receives_are_cancelled() {
             panic!("nothing was sent");
         };
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
-        // SAFETY: the send to this rank itself completes here, while its vector lives.
+        // SAFETY: the send to this rank itself completes in this call, while its vector lives.
         unsafe { engine.send(&from, label, Slot::new(0), How::STANDARD) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
@@ -155,8 +157,8 @@ fn only_unmatched_receives_are_cancelled() {
     }
 }
 
-/// A rank writes arbitrary envelopes, half of them close to valid ones. Every answer is allowed, except a
-/// panic and an access outside the buffer's 64 words.
+/// Checks arbitrary envelopes of a hostile rank, half of them close to valid ones. The engine may answer
+/// in any way, but must not panic, and must not access memory outside the 64 words of the buffer.
 #[test]
 fn hostile_envelopes_are_errors() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -175,7 +177,7 @@ fn hostile_envelopes_are_errors() {
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
         let layout = LayoutRef { origin, plan: &word, count: 64 };
-        // SAFETY: the buffer outlives the engine, and the test reads it only after the turns.
+        // SAFETY: the test drops the engine before the buffer, and reads the buffer only after the turns.
         unsafe {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };

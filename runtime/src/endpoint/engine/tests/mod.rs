@@ -11,7 +11,7 @@ mod slots;
 mod types;
 mod wire;
 
-/// Returns a receive of any message of a context.
+/// Returns the posting of a receive that accepts any message of a context.
 fn any(layout: LayoutRef<'_>, capacity: u64, context: u64) -> Posting<'_> {
     Posting { layout, capacity, context, source: Sender::Any, tag: Tag::Any }
 }

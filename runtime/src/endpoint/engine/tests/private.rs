@@ -1,5 +1,6 @@
-//! Tests messages between private memories. Both ranks or one rank copies the message, the system refuses
-//! the copy, a rank withdraws the message in the middle, or a rank sends a wrong place of its data.
+//! Tests messages between private memories. In the tests both ranks or one rank copies the message, the
+//! system refuses the copy, a rank withdraws the message in the middle of the copy, or a rank names a wrong
+//! place.
 
 use super::super::*;
 use super::any;
@@ -12,10 +13,11 @@ use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The number that the ranks of these tests show each other.
+/// The probe number of both ranks in these tests.
 static NUMBER: u64 = 0x7465_7374_6e75_6d62;
 
-/// Two ranks in one process. A process may access its own memory.
+/// Returns the engines and the fabrics of two ranks in one process. Private copies work between them, because
+/// a process may access its own memory.
 fn pair() -> [(MessageEngine, Fabric); 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     pair_in(&Arc::new(segment))
@@ -42,7 +44,7 @@ fn pattern(len: usize, seed: u8) -> Vec<u8> {
 
 const CONTEXT: u64 = 3;
 
-/// Starts a send of all of `data`.
+/// Starts a send of all bytes of `data`.
 fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
@@ -54,7 +56,7 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     }
 }
 
-/// Starts a receive into all of `data`.
+/// Starts a receive into all bytes of `data`.
 fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
@@ -81,8 +83,8 @@ fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
     assert_eq!(status.bytes, bytes as u64);
 }
 
-/// Tests all lengths around the sizes of pieces. Both ranks copy the message, or the receiver alone copies
-/// it.
+/// Checks messages with lengths around the sizes of pieces. Either both ranks copy the message, or the
+/// receiver copies it alone.
 #[test]
 fn every_length_arrives() {
     let byte = byte();
@@ -114,7 +116,7 @@ fn every_length_arrives() {
     }
 }
 
-/// If one side is not one run, or the system refuses the access, the sender packs.
+/// Checks that the sender packs the message if one side is not one run, or if the system refuses the access.
 #[test]
 fn what_cannot_be_copied_is_packed() {
     let byte = byte();
@@ -123,11 +125,13 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // The number differs, as if another process had taken the process id of the rank.
+        // The probe number in the slot differs from the number in memory, as if another process had the
+        // process id of the rank.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // One of the ranks announces no number, so it takes no part in copies between private memories.
+        // In these two cases one of the ranks does not announce the address of its number, so it takes no
+        // part in copies between private memories.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
@@ -157,9 +161,9 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// The memory of a detached send belongs to its caller at once, however far the copy has come. The receiver
-/// gets the bytes that the memory held at the detach. No rank writes to the memory of a detached receive
-/// any more.
+/// Checks that the memory of a detached operation belongs to its caller at once, however far the copy has
+/// come. If a send is detached, the receiver must get the bytes that the memory held at the detach. If a
+/// receive is detached, no rank may write to its memory any more.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();
@@ -168,7 +172,8 @@ fn what_is_withdrawn_is_left_alone() {
         for (receiver, sender_first) in [(false, false), (false, true), (true, false), (true, true)]
         {
             if receiver && stage == 0 {
-                // No message has matched the receive: it is withdrawn, and the message waits for another one.
+                // Skip this case: no message has matched the receive yet, so the detach cancels the receive,
+                // and the message would wait for another one.
                 continue;
             }
             let [(mut here, _), (mut there, _)] = pair();
@@ -198,7 +203,7 @@ fn what_is_withdrawn_is_left_alone() {
                 assert!(target.iter().all(|&byte| byte == 7), "stage {stage}");
             }
             assert!(here.others_are_served() && there.others_are_served());
-            // The pair still works.
+            // Afterwards the two ranks must still be able to exchange a message.
             let (mut source, mut target) = (pattern(200_000, 5), vec![0; 200_000]);
             let sent = send(&mut here, &mut source, &byte);
             let received = receive(&mut there, &mut target, &byte);
@@ -210,13 +215,13 @@ fn what_is_withdrawn_is_left_alone() {
     }
 }
 
-/// A sender that cannot write leaves its pieces to the receiver. A receiver that cannot read at the named
-/// address asks for a packed message. No process crashes.
+/// Checks that no process crashes if a rank names a wrong address. A sender that cannot write must leave its
+/// pieces to the receiver. A receiver that cannot read must ask for a packed message.
 #[test]
 fn addresses_that_lead_nowhere_are_survived() {
     let byte = byte();
     const LEN: usize = 1 << 20;
-    // The receiver names a wrong place for the data.
+    // First case: the receiver names a wrong place for the data.
     let [(mut here, mine), (_, theirs)] = pair();
     let area = theirs.contact(0).expect("contact");
     let mut source = pattern(LEN, 1);
@@ -235,7 +240,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     here.detach(sent);
     drop(mine);
 
-    // The sender names a wrong place of the data.
+    // Second case: the sender names a wrong place of its data.
     for origin in [0, 8, u64::MAX, u64::MAX - LEN as u64 / 2, 1 << 63] {
         let [(_, hostile), (mut there, fabric)] = pair();
         let mut target = vec![1; LEN];
@@ -249,7 +254,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         for _ in 0..4 {
             there.progress().expect("a turn");
         }
-        // The receiver has answered twice: first with the place of its buffer, then with a CTS.
+        // The receiver must have answered twice: first with the place of its buffer, then with a CTS.
         let back = fabric.contact(0).expect("contact");
         let said = |n: usize| {
             let words = std::array::from_fn(|word| back.slot(n, word + 1).load_relaxed());
@@ -261,7 +266,8 @@ fn addresses_that_lead_nowhere_are_survived() {
         assert!(target.iter().all(|&byte| byte == 1));
     }
 
-    // Lengths that do not fit, and answers for messages without an RTS.
+    // Third case: an RTS whose place has another length than its message, and a request for help with a
+    // message that has no RTS.
     for envelope in [
         Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
@@ -292,8 +298,8 @@ fn publish(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// The death of a third rank ends the receive, but not the wait for the piece that its sender is writing.
-/// The receive releases its memory when the piece is done, or when the sender is dead.
+/// Checks the detach of a receive after a third rank has died, while the sender is still writing a piece. The
+/// detach must wait until the piece is done or the sender is dead.
 #[test]
 fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     let byte = byte();
@@ -326,9 +332,9 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// A sender has helped once, and has not helped in the next 65536 transfers. Its old count belongs to a
-/// number that a new transfer uses again. The receiver does not mistake the old count for a count of the
-/// new transfer.
+/// Checks a sender that has helped once and then not in the next 65536 transfers. Then a new transfer gets
+/// the same number as the old one, and the old count of pieces is still there. The receiver must not mistake
+/// the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();
@@ -347,7 +353,7 @@ fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     assert!(source == target);
 }
 
-/// A sender's count of pieces that it has not claimed ends the job.
+/// Checks that it is an error if a sender counts pieces that it has not claimed.
 #[test]
 fn more_pieces_than_were_claimed_are_a_violation() {
     let byte = byte();

@@ -1,4 +1,5 @@
-//! Tests a process that joins a job of two ranks later, in the slot after the slots of the two ranks.
+//! Tests a process that joins a job of two ranks later. Its slot comes after the slots of the two
+//! ranks.
 
 use super::super::*;
 use crate::shm::segment::{JobFlags, Segment};

@@ -1,5 +1,6 @@
-//! Tests the check of types between two engines of one process: every protocol, receives posted early and
-//! late, and checks by one rank, by both ranks and by no rank.
+//! Tests the comparison of types between two engines in one process. The tests cover every protocol,
+//! receives posted before and after the message, and jobs in which no rank, one rank or both ranks compare
+//! types.
 
 use super::super::*;
 use super::any;
@@ -29,7 +30,7 @@ fn plan(named: Named) -> Plan {
     Datatype::named(named).commit().expect("a plan")
 }
 
-/// Completes both operations and returns the results of the send and of the receive.
+/// Completes both operations. Returns the results of the send and of the receive.
 fn end(
     ranks: &mut [MessageEngine; 2],
     sent: Result<Operation>,
@@ -98,7 +99,8 @@ fn who_checks_decides() {
     }
 }
 
-/// A glance into the ring leaves messages whose types have to be compared, and takes all others.
+/// Checks that a glance into the ring leaves a message there if its types have to be compared, and takes
+/// all other messages.
 #[test]
 fn a_glance_takes_nothing_that_is_to_be_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
@@ -109,9 +111,11 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
         let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
-        // The first message makes the ring known; the second is there for the glance.
+        // The first message makes the ring known to the receiver. The second message is the one for the
+        // glance.
         for _ in 0..2 {
-            // SAFETY: the send completes before it returns (asserted below), while its vector lives.
+            // SAFETY: the send completes before the call returns (asserted below), and its vector lives
+            // until then.
             let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), How::STANDARD) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
@@ -119,7 +123,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
                 assert!(ranks[1].take(CONTEXT, Sender::Any, Tag::Any).is_some());
             }
         }
-        // SAFETY: `target` outlives the call, which alone writes to it.
+        // SAFETY: `target` outlives the call, and nothing else accesses it during the call.
         let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
@@ -129,8 +133,8 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
     }
 }
 
-/// The engine compares types in messages of a rank to itself: short and long, sent before and after their
-/// receives are posted.
+/// Checks that the engine compares types in messages of a rank to itself, in short and long messages, which
+/// are sent before or after their receives are posted.
 #[test]
 fn messages_to_oneself_are_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
@@ -144,11 +148,13 @@ fn messages_to_oneself_are_compared() {
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: `target` outlives the receive, which is complete after both calls.
+        // SAFETY: `target` outlives the receive, which is complete once the receive and the send have been
+        // called.
         let receive =
             |engine: &mut MessageEngine| unsafe { engine.receive(&any(to, 4 * count, CONTEXT)) };
         let early = posted.then(|| receive(&mut engine));
-        // SAFETY: `data` outlives the send, which is complete after both calls.
+        // SAFETY: `data` outlives the send, which is complete once the receive and the send have been
+        // called.
         let sent = unsafe { engine.send(&from, label, Slot::new(0), how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
@@ -166,8 +172,8 @@ fn messages_to_oneself_are_compared() {
     }
 }
 
-/// Whatever check bits a rank sends, its message is received, refused or truncated. Void types are refused,
-/// with and without the check.
+/// Checks messages with arbitrary check bits: the receiver must receive, refuse or truncate each of them.
+/// Void types must be refused, whether the receiver compares types or not.
 #[test]
 fn types_that_are_lies_are_harmless() {
     let ints = plan(Named::INT);

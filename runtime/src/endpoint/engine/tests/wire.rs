@@ -1,5 +1,6 @@
-//! Tests the envelopes of the wire in every state of a send: an allowed envelope has its effect, and any
-//! other envelope is an error. Another test forces each protocol in turn and sends messages of all lengths.
+//! Tests every envelope that a receiver can send, in every state of a send. If the state allows the
+//! envelope, the envelope must have its effect; otherwise it must be an error. Another test forces each
+//! protocol in turn and sends messages of all lengths.
 
 use super::super::*;
 use super::any;
@@ -16,7 +17,7 @@ const SHORT: u64 = 64;
 
 static NUMBER: u64 = 0x7769_7265_776f_7264;
 
-/// The state of a send to rank 1, or the reason why the request number names no such send.
+/// The state of a send to rank 1, or the reason why a request number names no such send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     NoRequest,
@@ -46,8 +47,7 @@ fn byte() -> Plan {
     Datatype::named(Named::U8).commit().expect("a plan")
 }
 
-/// The ranks of one job in this process. Each rank may access the memory of the others, because all belong
-/// to one process.
+/// Returns the ranks of a job, all in this process. So each rank may access the memory of the others.
 fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
     let segment = Segment::create(N, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -59,7 +59,7 @@ fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
     })
 }
 
-/// Allocates memory in the heap of a rank for the life of its job.
+/// Allocates memory in the heap of a rank. The memory lives as long as the job.
 fn room(fabric: &Fabric, len: u64) -> *mut u8 {
     let heap = fabric.heap().expect("a heap");
     heap.alloc(len as usize, 64, true).expect("room").as_ptr()
@@ -71,7 +71,8 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// Returns every answer that a receiver can send for the message `id`, and the states that allow it.
+/// Returns every answer that a receiver can send for the message `id`. Beside each answer are the states
+/// that allow it.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
     let help = |space| {
@@ -142,14 +143,14 @@ fn every_word_has_its_states() {
                     assert!(matches!(send.stage, SendStage::Streaming(_)), "{name}");
                 }
                 Envelope::Help { .. } => assert!(!victim.requests().is_complete(id), "{name}"),
-                // Nothing is left of a detached send.
+                // A detached send must have left the table of requests.
                 _ if state == State::Withdrawn => {
                     assert!(victim.requests().get(id).is_none(), "{name}");
                 }
                 _ => {
                     let status = victim.requests().fetch(id).expect(&name).expect("well");
                     assert_eq!(status.bytes, bytes, "{name}");
-                    // A second answer violates the protocol.
+                    // A second answer must be a violation of the protocol.
                     say(&mut tx, &area, &envelope);
                     victim.progress().expect_err(&name);
                 }
@@ -158,7 +159,8 @@ fn every_word_has_its_states() {
     }
 }
 
-/// Help with a message of another length, or with too little room, violates the protocol.
+/// Checks that a request for help is a violation of the protocol if it names another length than the
+/// message has, or too little room.
 #[test]
 fn help_with_another_message_is_a_violation() {
     let byte = byte();
@@ -180,7 +182,7 @@ fn help_with_another_message_is_a_violation() {
     }
 }
 
-/// Tests messages from heap to heap, with lengths around every limit. The receive is posted before or after
+/// Tests messages from heap to heap with lengths around every limit. The receive is posted before or after
 /// the send.
 #[test]
 fn every_protocol_carries_every_length() {
@@ -200,7 +202,8 @@ fn every_protocol_carries_every_length() {
         for len in [1, 31, 32, 33, 64, 4096, 8192, 8193, 32_768, 65_537, LONG, LONG + 1] {
             for posted in [false, true] {
                 sent += 1;
-                // SAFETY: `room` gave `from` and `to` more than `len` bytes, and only this test uses them.
+                // SAFETY: `room` has allocated more than `len` bytes at `from` and at `to`, and only this
+                // test uses them.
                 unsafe {
                     std::slice::from_raw_parts_mut(from, len as usize)
                         .iter_mut()
@@ -258,7 +261,7 @@ fn every_protocol_carries_every_length() {
     }
 }
 
-/// Returns the number of eager messages of `bytes` bytes that fit in an empty ring.
+/// Returns how many eager messages of `bytes` bytes fit in an empty ring.
 fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let [(mut engine, _), _] = job::<2>(8 << 10);
     let mut data = [0u8; SHORT as usize];
@@ -275,8 +278,8 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     unreachable!("a ring without end")
 }
 
-/// The ACK of an unexpected synchronous message finds a full ring. The receiver has no other work, but
-/// writes the ACK as soon as there is room.
+/// Checks an ACK that finds the ring full. The ACK answers an unexpected synchronous message, and the
+/// receiver has no other work. It must still write the ACK as soon as there is room.
 #[test]
 fn an_ack_into_a_full_ring_is_written_later() {
     let byte = byte();
