@@ -417,7 +417,7 @@ fn lies_about_help_are_violations() {
     there.progress().expect("a turn");
     area.heap_split().push(1, 1000, false);
     let error = (0..5).find_map(|_| there.progress().err()).expect("a violation");
-    assert!(error.to_string().contains("more pieces"), "{error}");
+    assert!(error.to_string().contains("pieces that the sender has counted is 1000"), "{error}");
 }
 
 /// Checks that the sender rings the receiver in the same turn in which it copies the last piece. Otherwise

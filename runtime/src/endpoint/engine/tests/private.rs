@@ -365,6 +365,6 @@ fn more_pieces_than_were_claimed_are_a_violation() {
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     area.private_split().push(1, 3, false);
     let error = (0..20).find_map(|_| there.progress().err()).expect("a violation");
-    assert!(error.to_string().contains("more pieces"), "{error}");
+    assert!(error.to_string().contains("pieces that the sender has counted is 3"), "{error}");
     there.detach(received);
 }
