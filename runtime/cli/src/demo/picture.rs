@@ -26,7 +26,7 @@ const BARS: [(Bar, &str, &str, RGBColor); 4] = [
     (
         Bar::HandWhole,
         "hand, whole cells",
-        "the same, but all 16 bytes of each struct; overwrites the receiver's gaps, which no datatype does",
+        "the same, but all 16 bytes of each struct; this overwrites the receiver's gaps, which MPI's struct types never do",
         RGBColor(160, 150, 110),
     ),
     (
@@ -51,7 +51,7 @@ const PARTS: [(&str, &str); 3] = [
 const COMPUTING: [RGBColor; 2] = [RGBColor(222, 228, 234), RGBColor(190, 202, 214)];
 /// What else the picture must say about the hand loops.
 const NOTES: [&str; 2] = [
-    "Structs have 13 bytes in members and 3 in gaps. 'hand loops' is the quicker of two that leave gaps alone: one packs the 13 bytes,",
+    "Structs have 13 bytes in members and 3 in gaps. 'hand loops' is the quicker of two loops that leave gaps alone: one packs the 13 bytes,",
     "the other sends all 16 and writes members. The hand way posts receives first, and copies directly what stays on its rank (solver).",
 ];
 const INK: RGBColor = RGBColor(45, 45, 45);
