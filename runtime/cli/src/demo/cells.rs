@@ -29,7 +29,8 @@ impl Element for Gapped {
         let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
         let places = [0, 4, 8];
         // The arguments are constants: three members within 16 bytes.
-        Datatype::structured(&[1, 1, 1], &places, &members).expect("a struct of three members")
+        Datatype::structured(&[1, 1, 1], &places, &members)
+            .expect("a struct of constants should be a type")
     }
 }
 

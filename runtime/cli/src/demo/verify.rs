@@ -92,7 +92,10 @@ pub fn verify<P: Packing<Cell: Made>>(
     });
     match wrong {
         0 => Ok(()),
-        _ => Err(format!("demo: {}: {wrong} cells are wrong after the exchange", case.what)),
+        _ => Err(format!(
+            "demo: {}: the number of wrong cells after the exchange is {wrong}",
+            case.what
+        )),
     }
 }
 
@@ -154,7 +157,10 @@ mod tests {
     }
 
     fn one_cell_is_wrong(result: Result<(), String>) {
-        assert_eq!(result, Err("demo: a test: 1 cells are wrong after the exchange".to_owned()));
+        assert_eq!(
+            result,
+            Err("demo: a test: the number of wrong cells after the exchange is 1".to_owned())
+        );
     }
 
     #[test]
@@ -203,7 +209,8 @@ mod tests {
         let kept = exchanged::<Members>(&case);
         assert_eq!(verify::<Whole<Gapped>>(&case, [0, 1], &whole), Ok(()));
         // Both x faces have 12 cells.
-        let all = Err("demo: a test: 24 cells are wrong after the exchange".to_owned());
+        let all =
+            Err("demo: a test: the number of wrong cells after the exchange is 24".to_owned());
         assert_eq!(verify::<Members>(&case, [0, 1], &whole), all);
         assert_eq!(verify::<Whole<Gapped>>(&case, [0, 1], &kept), all);
     }
