@@ -1,47 +1,90 @@
 //! Shows all ways side by side: as a table, and as a picture that needs no other text.
 //!
-//! `mod.rs` passes the [`Record`]s of all runs. [`cases`] takes the median of the runs of each case and way.
+//! `mod.rs` passes the [`Record`]s of all runs. [`cases`] takes the median of the runs of each case and bar.
 
 use std::fmt::Write;
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::record::Record;
-use crate::halo::Way;
+use super::record::{Bar, Record};
 
-/// The ways in the order of the bars, each with its name and its explanation.
-const WAYS: [(Way, &str, &str); 3] = [
+/// The bars in their order, each with its name, its explanation and its colour.
+const BARS: [(Bar, &str, &str, RGBColor); 4] = [
     (
-        Way::Interpreter,
+        Bar::Interpreter,
         "interpreter",
         "datatypes, copied run of bytes by run of bytes (typepack without its kernels)",
+        RGBColor(192, 96, 70),
     ),
     (
-        Way::Hand,
-        "hand-packed loops",
-        "no datatypes: loops pack each face into a contiguous message and unpack it",
+        Bar::Hand,
+        "hand loops",
+        "no datatypes: loops, compiled for this CPU, pack contiguous messages and unpack them; gaps stay untouched",
+        RGBColor(120, 120, 130),
     ),
-    (Way::Typepack, "typepack", "datatypes, moved by typepack's SIMD and compiled kernels"),
+    (
+        Bar::HandWhole,
+        "hand, whole cells",
+        "the same, but all 16 bytes of each struct; this overwrites the receiver's gaps, which MPI's struct types never do",
+        RGBColor(160, 150, 110),
+    ),
+    (
+        Bar::Typepack,
+        "typepack",
+        "datatypes, moved by typepack's SIMD and compiled kernels; gaps stay untouched",
+        RGBColor(39, 130, 90),
+    ),
 ];
 
-/// The colours of the ways.
-const COLOURS: [RGBColor; 3] =
-    [RGBColor(192, 96, 70), RGBColor(120, 120, 130), RGBColor(39, 130, 90)];
-/// The colour of the part of a step that is not an exchange.
-const COMPUTING: RGBColor = RGBColor(215, 222, 228);
+/// The times of one bar in microseconds, in the order of [`PARTS`].
+type Times = [f64; 3];
+
+/// The parts of a time: their names in the records, and the explanations for the table and the picture.
+const PARTS: [(&str, &str); 3] = [
+    ("interior", "computing, while messages move"),
+    ("rim", "computing the cells at the halo, afterwards"),
+    ("exchange", "packing, waiting, unpacking"),
+];
+
+/// The colours of the parts that are not an exchange.
+const COMPUTING: [RGBColor; 2] = [RGBColor(222, 228, 234), RGBColor(190, 202, 214)];
+/// What else the picture must say about the hand loops.
+const NOTES: [&str; 2] = [
+    "Structs have 13 bytes in members and 3 in gaps. 'hand loops' is the quicker of two loops that leave gaps alone: one packs the 13 bytes,",
+    "the other sends all 16 and writes members. The hand way posts receives first, and copies directly what stays on its rank (solver).",
+];
 const INK: RGBColor = RGBColor(45, 45, 45);
-const SIZE: (u32, u32) = (1320, 520);
+const SIZE: (u32, u32) = (1000, 900);
+/// The height of the texts above the panels.
+const HEAD: i32 = 214;
 
 /// The results of one case in all ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     what: String,
-    bytes: u64,
-    /// For each of [`WAYS`]: the median microseconds of the exchange and of the computation.
-    times: [Option<[f64; 2]>; 3],
+    /// Bytes that all ranks together exchange, without gaps and with the gaps of whole cells.
+    bytes: [Option<u64>; 2],
+    /// For each of [`BARS`]: the times of the median run.
+    times: [Option<Times>; 4],
     /// Runs of each way.
     runs: usize,
+}
+
+impl Case {
+    /// Returns the places in [`BARS`] of the bars that were measured.
+    fn places(&self) -> Vec<usize> {
+        (0..BARS.len()).filter(|&place| self.times[place].is_some()).collect()
+    }
+
+    /// Returns whether the ranks also compute.
+    fn computes(&self) -> bool {
+        self.times.iter().flatten().any(|[interior, rim, _]| interior + rim > 0.0)
+    }
+}
+
+fn sum(times: Times) -> f64 {
+    times.iter().sum()
 }
 
 /// Returns the cases in the order of the first table, each with the medians of its runs.
@@ -54,22 +97,25 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
     }
     let of_case = |name: &str| {
         let all: Vec<&Record> = records.iter().filter(|record| record.case == name).collect();
-        let time = |way: Way| {
-            let mut runs: Vec<&&Record> = all.iter().filter(|record| record.way == way).collect();
+        let of_bar = |bar| all.iter().filter(move |record| record.bar == bar);
+        let times = |bar: Bar| {
+            let mut runs: Vec<&&Record> = of_bar(bar).collect();
             runs.sort_by(|a, b| a.us().total_cmp(&b.us()));
-            // Takes both parts from the same run, the median one.
+            // Takes all parts from the same run, the median one.
             let run = runs.get(runs.len().checked_sub(1)? / 2)?;
-            let sum = |exchange: bool| {
-                let parts = run.parts.iter().filter(|part| (part.name == "exchange") == exchange);
-                parts.map(|part| part.us).sum::<f64>()
-            };
-            Some([sum(true), sum(false)])
+            Some(PARTS.map(|(name, _)| {
+                run.parts.iter().filter(|part| part.name == name).map(|part| part.us).sum()
+            }))
+        };
+        let bytes = |whole: bool| {
+            let of_kind = |record: &&&Record| (record.bar == Bar::HandWhole) == whole;
+            all.iter().find(of_kind).map(|record| record.bytes)
         };
         Case {
             what: all[0].what.clone(),
-            bytes: all[0].bytes,
-            times: WAYS.map(|(way, ..)| time(way)),
-            runs: all.len() / WAYS.len(),
+            bytes: [bytes(false), bytes(true)],
+            times: BARS.map(|(bar, ..)| times(bar)),
+            runs: BARS.map(|(bar, ..)| of_bar(bar).count()).into_iter().max().unwrap_or(0),
         }
     };
     names.into_iter().map(of_case).collect()
@@ -80,30 +126,30 @@ fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
+/// Writes a time, and in brackets its ratio to the time of typepack, if there is one.
+fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
+    let time = us(sum(case.times[place]?)) + unit;
+    let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };
+    Some(format!("{time} ({:.2}x)", sum(case.times[place]?) / sum(own)))
+}
+
 /// Returns the table, with the ratio of each time to that of typepack.
 pub fn table(cases: &[Case]) -> String {
     let mut text = String::new();
-    let mut line = |what: &str, cells: [String; 3]| {
-        let [a, b, c] = cells;
+    let mut line = |what: &str, cells: [String; 4]| {
+        let [a, b, c, d] = cells;
         // Writing to a string cannot fail.
-        let _infallible = writeln!(text, "{what:<52} {a:>20} {b:>20} {c:>20}");
+        let _infallible = writeln!(text, "{what:<52} {a:>18} {b:>18} {c:>18} {d:>18}");
     };
-    line("microseconds (times typepack's)", WAYS.map(|(_, name, _)| name.to_owned()));
+    line("microseconds (times typepack's)", BARS.map(|(_, name, ..)| name.to_owned()));
+    let or_dash = |cell: Option<String>| cell.unwrap_or("-".to_owned());
     for case in cases {
-        let whole = |time: Option<[f64; 2]>| time.map(|[exchange, rest]| exchange + rest);
-        let own = whole(case.times[2]);
-        let cells = case.times.map(|time| match (whole(time), own) {
-            (Some(time), Some(own)) => format!("{} ({:.2}x)", us(time), time / own),
-            (Some(time), None) => us(time),
-            (None, _) => "-".to_owned(),
-        });
-        line(&case.what, cells);
-        if case.times.iter().flatten().any(|[_, rest]| *rest > 0.0) {
-            let part = |place: usize| {
-                case.times.map(|time| time.map_or("-".to_owned(), |parts| us(parts[place])))
-            };
-            line("    of it packing, waiting, unpacking", part(0));
-            line("    of it computing, while messages move", part(1));
+        line(&case.what, std::array::from_fn(|place| or_dash(with_ratio(case, place, ""))));
+        if case.computes() {
+            for (part, (_, about)) in PARTS.iter().enumerate() {
+                let cells = case.times.map(|times| or_dash(times.map(|times| us(times[part]))));
+                line(&format!("    {about}"), cells);
+            }
         }
     }
     text
@@ -119,74 +165,108 @@ pub fn svg(cases: &[Case]) -> Result<String, String> {
     Ok(text)
 }
 
-fn draw(cases: &[Case], text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn font(size: i32) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&INK)
+}
+
+fn centred(size: i32) -> TextStyle<'static> {
+    font(size).pos(Pos::new(HPos::Center, VPos::Bottom))
+}
+
+fn draw(cases: &[Case], text: &mut String) -> Drawn {
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
-    let font = |size: i32| ("sans-serif", size).into_font().color(&INK);
-    let centred = |size: i32| font(size).pos(Pos::new(HPos::Center, VPos::Bottom));
-    let title = "The same halo exchanges between 2 ranks of one machine, done in three ways";
+    let title = "The same halo exchanges between 2 ranks of one machine, by datatypes and by hand-written loops";
     root.draw(&Text::new(title, (24, 14), font(20)))?;
-    let note = "Same results bit for bit. Median times in microseconds (in brackets: over typepack's); shorter bars are faster.";
+    let note = "All results were verified bit for bit. Median times in microseconds (in brackets: over typepack's); shorter bars are faster.";
     root.draw(&Text::new(note, (24, 42), font(14)))?;
-    for (place, (_, name, about)) in WAYS.iter().enumerate() {
-        let y = 68 + 20 * place as i32;
-        root.draw(&Rectangle::new([(24, y), (38, y + 12)], COLOURS[place].filled()))?;
-        root.draw(&Text::new(format!("{name}: {about}"), (46, y), font(13)))?;
+    let legend = |x: i32, y: i32, colour: RGBColor, text: &str| -> Drawn {
+        root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
+        root.draw(&Text::new(text.to_owned(), (x + 22, y), font(13)))?;
+        Ok(())
+    };
+    for (place, (_, name, about, colour)) in BARS.iter().enumerate() {
+        legend(24, 68 + 20 * place as i32, *colour, &format!("{name}: {about}"))?;
     }
-    let (_, below) = root.split_vertically(134);
-    let panels = below.split_evenly((1, cases.len()));
-    for (panel, case) in panels.iter().zip(cases) {
-        let whole = case.times.iter().flatten().map(|[exchange, rest]| exchange + rest);
-        let top = whole.fold(1e-3, f64::max) * 1.2;
-        let mut chart = ChartBuilder::on(panel)
-            .margin(14)
-            .margin_top(26)
-            .x_label_area_size(52)
-            .y_label_area_size(62)
-            .caption(&case.what, font(14))
-            .build_cartesian_2d(0.0..WAYS.len() as f64, 0.0..top)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .y_desc("microseconds")
-            .y_label_formatter(&|value| us(*value).trim_end_matches(".0").to_owned())
-            .label_style(font(12))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
-        let own = case.times[2].map(|[exchange, rest]| exchange + rest);
-        for (place, (_, name, _)) in WAYS.iter().enumerate() {
-            let x = place as f64;
-            let (column, base) = chart.backend_coord(&(x + 0.5, 0.0));
-            root.draw(&Text::new(*name, (column, base + 20), centred(12)))?;
-            let Some([exchange, rest]) = case.times[place] else { continue };
-            let bar = |low: f64, high: f64| [(x + 0.16, low), (x + 0.84, high)];
-            let colour = COLOURS[place];
-            chart.draw_series([Rectangle::new(bar(0.0, rest), COMPUTING.filled())])?;
-            chart.draw_series([Rectangle::new(bar(rest, rest + exchange), colour.filled())])?;
-            let (_, above) = chart.backend_coord(&(x + 0.5, rest + exchange));
-            let time = exchange + rest;
-            let ratio = match own {
-                Some(own) if place < 2 => format!(" ({:.2}x)", time / own),
-                _ => String::new(),
-            };
-            let value = format!("{} us{ratio}", us(time));
-            root.draw(&Text::new(value, (column, above - 5), centred(13)))?;
-            if rest > 0.0 {
-                let (_, middle) = chart.backend_coord(&(x + 0.5, rest / 2.0));
-                root.draw(&Text::new("computing", (column, middle), centred(12)))?;
-            }
+    if cases.iter().any(Case::computes) {
+        for (place, colour) in COMPUTING.into_iter().enumerate() {
+            legend(24 + 280 * place as i32, 148, colour, &format!("solver: {}", PARTS[place].1))?;
         }
-        let (column, base) = chart.backend_coord(&(WAYS.len() as f64 / 2.0, 0.0));
-        let kib = case.bytes as f64 / 1024.0;
-        let runs = if case.runs == 1 { "1 run" } else { "runs" };
-        let under = match case.runs {
-            1 => format!("{kib:.0} KiB exchanged, {runs} of each"),
-            number => format!("{kib:.0} KiB exchanged, {number} {runs} of each"),
-        };
-        root.draw(&Text::new(under, (column, base + 42), centred(12)))?;
+        let rest = format!("(the rest of a solver's bar: {})", PARTS[2].1);
+        root.draw(&Text::new(rest, (640, 148), font(13)))?;
+    }
+    for (place, note) in NOTES.iter().enumerate() {
+        root.draw(&Text::new(*note, (24, 172 + 18 * place as i32), font(13)))?;
+    }
+    let (_, below) = root.split_vertically(HEAD);
+    let columns = cases.len().min(2);
+    let panels = below.split_evenly((cases.len().div_ceil(columns), columns));
+    for (panel, case) in panels.iter().zip(cases) {
+        draw_case(&root, panel, case)?;
     }
     root.present()?;
+    Ok(())
+}
+
+fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
+    let top = case.times.iter().flatten().map(|times| sum(*times)).fold(1e-3, f64::max) * 1.2;
+    let places = case.places();
+    let mut chart = ChartBuilder::on(panel)
+        .margin(14)
+        .x_label_area_size(52)
+        .y_label_area_size(62)
+        .caption(&case.what, font(15))
+        .build_cartesian_2d(0.0..places.len() as f64, 0.0..top)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(0)
+        .y_desc("microseconds")
+        .y_label_formatter(&|value| us(*value).trim_end_matches(".0").to_owned())
+        .label_style(font(12))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    for (x, &place) in places.iter().enumerate() {
+        let (x, (_, name, _, colour)) = (x as f64, BARS[place]);
+        let (column, base) = chart.backend_coord(&(x + 0.5, 0.0));
+        root.draw(&Text::new(name, (column, base + 20), centred(12)))?;
+        let Some(times) = case.times[place] else { continue };
+        let mut low = 0.0;
+        for (part, time) in times.into_iter().enumerate().filter(|(_, time)| *time > 0.0) {
+            let colour = COMPUTING.get(part).copied().unwrap_or(colour);
+            let bar = [(x + 0.12, low), (x + 0.88, low + time)];
+            chart.draw_series([Rectangle::new(bar, colour.filled())])?;
+            if part == 0 {
+                let (_, middle) = chart.backend_coord(&(x + 0.5, low + time / 2.0));
+                for (line, label) in ["computing,", "while messages move"].into_iter().enumerate() {
+                    let at = (column, middle + 16 * line as i32);
+                    root.draw(&Text::new(label, at, centred(11)))?;
+                }
+            }
+            low += time;
+        }
+        let (_, above) = chart.backend_coord(&(x + 0.5, low));
+        // The ratio of typepack's bar to itself says nothing.
+        let value = match with_ratio(case, place, " us") {
+            Some(value) if place + 1 < BARS.len() => value,
+            _ => format!("{} us", us(low)),
+        };
+        root.draw(&Text::new(value, (column, above - 5), centred(13)))?;
+    }
+    let (middle, base) = chart.backend_coord(&(places.len() as f64 / 2.0, 0.0));
+    let kib = |bytes: u64| format!("{:.0} KiB", bytes as f64 / 1024.0);
+    let exchanged = match case.bytes {
+        [Some(bytes), Some(whole)] => {
+            format!("{} exchanged (whole cells: {})", kib(bytes), kib(whole))
+        }
+        [bytes, whole] => format!("{} exchanged", kib(bytes.or(whole).unwrap_or(0))),
+    };
+    let runs = if case.runs == 1 { "run" } else { "runs" };
+    let under = format!("{exchanged}, {} {runs} of each", case.runs);
+    root.draw(&Text::new(under, (middle, base + 42), centred(12)))?;
     Ok(())
 }
 
@@ -195,22 +275,24 @@ mod tests {
     use super::super::record::Part;
     use super::*;
 
-    fn record(way: Way, case: &str, exchange: f64, computing: f64) -> Record {
+    fn record(bar: Bar, case: &str, exchange: f64, [interior, rim]: [f64; 2]) -> Record {
         let part = |name: &str, us| Part { name: name.to_owned(), us };
         let mut parts = vec![part("exchange", exchange)];
-        if computing > 0.0 {
-            parts.push(part("compute", computing));
+        if interior > 0.0 {
+            parts.extend([part("interior", interior), part("rim", rim)]);
         }
-        Record { way, case: case.to_owned(), what: format!("case {case}"), bytes: 4096, parts }
+        let bytes = if bar == Bar::HandWhole { 8192 } else { 4096 };
+        Record { bar, case: case.to_owned(), what: format!("case {case}"), bytes, parts }
     }
 
     fn records() -> Vec<Record> {
         let mut all = Vec::new();
         for run in [1.0, 2.0, 40.0] {
-            for (way, factor) in [(Way::Interpreter, 8.0), (Way::Hand, 4.0), (Way::Typepack, 2.0)] {
-                all.push(record(way, "faces", run * factor, 0.0));
-                all.push(record(way, "solver", run * factor, 100.0));
+            for (bar, factor) in [(Bar::Interpreter, 8.0), (Bar::Hand, 4.0), (Bar::Typepack, 2.0)] {
+                all.push(record(bar, "faces", run * factor, [0.0; 2]));
+                all.push(record(bar, "solver", run * factor, [100.0, 7.0]));
             }
+            all.push(record(Bar::HandWhole, "faces", run * 3.0, [0.0; 2]));
         }
         all
     }
@@ -219,34 +301,48 @@ mod tests {
     fn medians_of_the_runs_are_put_side_by_side() {
         let cases = cases(&records());
         assert_eq!(cases.len(), 2);
-        assert_eq!(cases[0].times, [Some([16.0, 0.0]), Some([8.0, 0.0]), Some([4.0, 0.0])]);
-        assert_eq!(cases[1].times[1], Some([8.0, 100.0]));
+        let alone = |us| Some([0.0, 0.0, us]);
+        assert_eq!(cases[0].times, [alone(16.0), alone(8.0), alone(6.0), alone(4.0)]);
+        assert_eq!(cases[0].bytes, [Some(4096), Some(8192)]);
+        assert_eq!(cases[1].times[1], Some([100.0, 7.0, 8.0]));
+        assert_eq!((cases[1].times[2], cases[1].bytes), (None, [Some(4096), None]));
         assert_eq!(cases[0].runs, 3);
         let text = table(&cases);
         assert!(text.contains("16.0 (4.00x)") && text.contains("4.0 (1.00x)"), "{text}");
-        assert!(text.contains("computing"), "{text}");
+        for (_, about) in PARTS {
+            assert!(text.contains(about), "{text}");
+        }
     }
 
     #[test]
     fn the_picture_says_what_is_compared() {
         let picture = svg(&cases(&records())).expect("a picture");
         assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
-        for part in ["The same halo exchanges", "microseconds", "16.0 us (4.00x)", "3 runs of each"]
-        {
-            assert!(picture.contains(part), "{part}");
+        let labels = [
+            "The same halo exchanges",
+            "microseconds",
+            "16.0 us (4.00x)",
+            "4 KiB exchanged (whole cells: 8 KiB), 3 runs of each",
+            "4 KiB exchanged, 3 runs of each",
+            "compiled for this CPU",
+            "while messages move",
+        ];
+        for label in labels {
+            assert!(picture.contains(label), "{label}");
         }
-        for (_, name, about) in WAYS {
-            assert!(picture.contains(&format!("{name}: ")), "{name}");
+        let texts = BARS.map(|(_, name, about, _)| format!("{name}: {about}"));
+        for text in texts.iter().map(String::as_str).chain(NOTES).chain(PARTS.map(|part| part.1)) {
             // Apostrophes are written as entities.
-            assert!(picture.contains(about.split('\'').next().expect("a text")), "{about}");
+            assert!(picture.contains(&text.replace('\'', "&apos;")), "{text}");
         }
         assert!(svg(&[]).is_err());
     }
 
     #[test]
     fn a_way_that_was_not_measured_is_left_out() {
-        let cases = cases(&[record(Way::Hand, "faces", 3.0, 0.0)]);
+        let cases = cases(&[record(Bar::Hand, "faces", 3.0, [0.0; 2])]);
         assert!(table(&cases).contains("3.0"));
-        assert!(svg(&cases).expect("a picture").contains("3.0 us<") || cases[0].times[2].is_none());
+        let picture = svg(&cases).expect("a picture");
+        assert!(picture.contains("3.0 us\n") && picture.contains("1 run of each"), "{picture}");
     }
 }

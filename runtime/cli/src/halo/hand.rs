@@ -1,63 +1,46 @@
 //! A halo exchange as a program without datatypes does it. Loops pack each face into a contiguous buffer, the
 //! program sends one contiguous message to each neighbour, and loops unpack the messages that arrive.
 //!
-//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack's exchange with it. The loops
-//! are those that a programmer would write for this layout. The buffers lie in shared memory, where
-//! contiguous messages are fastest, so that the comparison measures packing and not transports.
+//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack's exchange with it. The exchange
+//! does what a good programmer would do: it posts all receives before it packs, sends each face as soon as it
+//! is packed, and copies a face directly if this rank is its own neighbour. `loops.rs` has the loops. The
+//! buffers lie in shared memory, where contiguous messages are fastest, so that the comparison measures packing
+//! and not transports.
 
-use bytemuck::Pod;
-use typepack::halo::{Element, Face, Field, Region, Stencil, faces};
+use typepack::halo::{Element as _, Face, Field, Region, Stencil, faces};
 use typepack::{Cartesian, Communicator, Datatype, Named, Plan, Result, SharedBuffer};
 
-/// The type of a cell that the loops can pack.
-pub trait Cell: Element {
-    /// The data of a cell, without gaps.
-    type Packed: Pod;
+use super::loops::{Loops, Packing};
 
-    /// Returns the data of the cell.
-    fn packed(self) -> Self::Packed;
-
-    /// Sets the data of the cell and leaves the gaps alone.
-    fn unpack(&mut self, data: Self::Packed);
-}
-
-impl Cell for f64 {
-    type Packed = Self;
-
-    #[inline(always)]
-    fn packed(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn unpack(&mut self, data: Self) {
-        *self = data;
-    }
-}
-
-/// One neighbour, with the regions and buffers of the messages to and from it.
-struct Link<C: Cell> {
+/// One neighbour on another rank, with the regions and buffers of the messages to and from it.
+struct Link<P: Packing> {
     out: Region<3>,
     into: Region<3>,
     neighbour: usize,
     /// The tag of the message to the neighbour, and the tag of the message from the neighbour.
     tags: [i32; 2],
-    /// If this rank is its own neighbour, the index of the link whose packed cells this link unpacks.
-    from: Option<usize>,
-    sent: SharedBuffer<C::Packed>,
-    received: SharedBuffer<C::Packed>,
+    sent: SharedBuffer<P::Packed>,
+    received: SharedBuffer<P::Packed>,
+}
+
+/// A face that this rank sends to itself.
+struct Own {
+    from: Region<3>,
+    to: Region<3>,
 }
 
 /// A halo exchange with hand-written loops. [`typepack::halo::Halo`] is the corresponding exchange with
 /// datatypes.
-pub struct Hand<C: Cell> {
+pub struct Hand<P: Packing> {
     comm: Communicator,
     byte: Plan,
     padded: [usize; 3],
-    links: Vec<Link<C>>,
+    loops: Loops,
+    links: Vec<Link<P>>,
+    own: Vec<Own>,
 }
 
-impl<C: Cell> Hand<C> {
+impl<P: Packing> Hand<P> {
     /// Allocates the buffers of an exchange. Takes the arguments of [`typepack::halo::Halo::new`].
     pub fn new(
         cartesian: &Cartesian,
@@ -66,11 +49,9 @@ impl<C: Cell> Hand<C> {
         stencil: Stencil,
         fields: usize,
     ) -> Result<Self> {
-        let mut links: Vec<Link<C>> = Vec::new();
-        let mut sides = Vec::new();
-        for Face { side, send_region, recv_region, .. } in
-            faces(&shape, width, stencil, &C::datatype())?
-        {
+        let (mut links, mut own) = (Vec::new(), Vec::new());
+        let faces = faces(&shape, width, stencil, &P::Cell::datatype())?;
+        for Face { side, send_region, recv_region, .. } in &faces {
             let coordinates: Vec<i64> = cartesian
                 .coords()
                 .iter()
@@ -79,123 +60,71 @@ impl<C: Cell> Hand<C> {
                 .map(|(&coordinate, step)| coordinate as i64 + i64::from(step))
                 .collect();
             let Some(neighbour) = cartesian.rank_of(&coordinates) else { continue };
+            if neighbour == cartesian.comm().rank() {
+                // The cells that arrive at this side leave at the opposite side. Each side has one.
+                let opposite = faces.iter().find(|face| face.side == side.opposite());
+                own.extend(opposite.map(|face| Own { from: face.send_region, to: *recv_region }));
+                continue;
+            }
             let cells = send_region.cells() * fields;
-            sides.push(side);
             links.push(Link {
-                out: send_region,
-                into: recv_region,
+                out: *send_region,
+                into: *recv_region,
                 neighbour,
                 tags: [side.index(), side.opposite().index()],
-                from: None,
                 sent: SharedBuffer::zeroed(cells)?,
                 received: SharedBuffer::zeroed(cells)?,
             });
         }
-        for (link, side) in links.iter_mut().zip(&sides) {
-            if link.neighbour == cartesian.comm().rank() {
-                link.from = sides.iter().position(|other| *other == side.opposite());
-            }
-        }
-        let byte = typepack::commit(&Datatype::named(Named::U8))?;
-        let padded = shape.map(|extent| extent + 2 * width);
-        Ok(Self { comm: cartesian.comm().dup()?, byte, padded, links })
+        Ok(Self {
+            comm: cartesian.comm().dup()?,
+            byte: typepack::commit(&Datatype::named(Named::U8))?,
+            padded: shape.map(|extent| extent + 2 * width),
+            loops: Loops::for_this_cpu(),
+            links,
+            own,
+        })
     }
 
     /// Exchanges all halos. Calls `during` while the messages are under way.
     pub fn exchange(
         &mut self,
-        fields: &mut [Field<C, 3>],
-        during: impl FnOnce(&[Field<C, 3>], &Communicator) -> Result<()>,
+        fields: &mut [Field<P::Cell, 3>],
+        during: impl FnOnce(&[Field<P::Cell, 3>], &Communicator) -> Result<()>,
     ) -> Result<()> {
-        let Self { comm, byte, padded, links } = self;
-        for link in links.iter_mut() {
-            let cells = link.out.cells();
-            for (field, sent) in fields.iter().zip(link.sent.chunks_exact_mut(cells)) {
-                pack(field.as_slice(), *padded, link.out, sent);
-            }
-        }
+        let Self { comm, byte, padded, loops, links, own } = self;
+        let (padded, loops) = (*padded, *loops);
         let computed = comm.scope(|scope| -> Result<()> {
-            let mut requests = Vec::new();
-            let mut sends = Vec::new();
-            for link in links.iter_mut().filter(|link| link.from.is_none()) {
+            let mut requests = Vec::with_capacity(2 * links.len());
+            let mut sends = Vec::with_capacity(links.len());
+            for Link { out, neighbour, tags: [to, from], sent, received, .. } in links.iter_mut() {
                 // Lossless: these bytes are in memory.
-                let bytes = size_of_val::<[C::Packed]>(&link.sent) as u64;
-                let [to, from] = link.tags;
-                let received = &mut link.received[..];
-                requests.push(scope.irecv(received, byte, bytes, link.neighbour, from)?);
-                sends.push((&link.sent[..], bytes, link.neighbour, to));
+                let bytes = size_of_val::<[P::Packed]>(received) as u64;
+                let received = &mut received[..];
+                requests.push(scope.irecv(received, byte, bytes, *neighbour, *from)?);
+                sends.push((*out, sent, bytes, *neighbour, *to));
             }
-            for (sent, bytes, neighbour, tag) in sends {
-                requests.push(scope.isend(sent, byte, bytes, neighbour, tag)?);
+            for (out, sent, bytes, neighbour, tag) in sends {
+                for (field, sent) in fields.iter().zip(sent.chunks_exact_mut(out.cells())) {
+                    loops.pack::<P>(field.as_slice(), padded, out, sent);
+                }
+                requests.push(scope.isend(&sent[..], byte, bytes, neighbour, tag)?);
+            }
+            for field in fields.iter_mut() {
+                for Own { from, to } in own.iter() {
+                    loops.copy::<P>(field.as_mut_slice(), padded, *from, *to);
+                }
             }
             let computed = during(fields, comm);
             scope.wait_all(requests)?;
             computed
         })?;
         computed?;
-        for link in &self.links {
-            let cells = link.into.cells();
-            let data = link.from.map_or(&link.received, |from| &self.links[from].sent);
-            for (field, received) in fields.iter_mut().zip(data.chunks_exact(cells)) {
-                unpack(received, field.as_mut_slice(), self.padded, link.into);
+        for Link { into, received, .. } in &self.links {
+            for (field, received) in fields.iter_mut().zip(received.chunks_exact(into.cells())) {
+                loops.unpack::<P>(received, field.as_mut_slice(), padded, *into);
             }
         }
         Ok(())
     }
-}
-
-/// Calls `row` for each row of a region. The arguments of `row` are the positions of the row's first cell in
-/// memory and among the packed cells.
-fn rows(padded: [usize; 3], region: Region<3>, mut row: impl FnMut(usize, usize)) {
-    let ([z0, y0, x0], [nz, ny, nx]) = (region.start, region.extent);
-    for z in 0..nz {
-        for y in 0..ny {
-            row(((z0 + z) * padded[1] + y0 + y) * padded[2] + x0, (z * ny + y) * nx);
-        }
-    }
-}
-
-/// If the region has only one cell in each row, returns the number of planes and the number of cells per
-/// plane. Otherwise returns `None`.
-fn columns(region: Region<3>) -> Option<[usize; 2]> {
-    let [planes, cells, in_row] = region.extent;
-    (in_row == 1).then_some([planes, cells])
-}
-
-fn pack<C: Cell>(cells: &[C], padded: [usize; 3], region: Region<3>, packed: &mut [C::Packed]) {
-    let [z0, y0, x0] = region.start;
-    if let Some([planes, in_plane]) = columns(region) {
-        for (z, packed) in packed.chunks_exact_mut(in_plane).enumerate().take(planes) {
-            let first = ((z0 + z) * padded[1] + y0) * padded[2] + x0;
-            for (packed, cell) in packed.iter_mut().zip(cells[first..].iter().step_by(padded[2])) {
-                *packed = cell.packed();
-            }
-        }
-        return;
-    }
-    let in_row = region.extent[2];
-    rows(padded, region, |at, place| {
-        for (packed, cell) in packed[place..][..in_row].iter_mut().zip(&cells[at..][..in_row]) {
-            *packed = cell.packed();
-        }
-    });
-}
-
-fn unpack<C: Cell>(packed: &[C::Packed], cells: &mut [C], padded: [usize; 3], region: Region<3>) {
-    let [z0, y0, x0] = region.start;
-    if let Some([planes, in_plane]) = columns(region) {
-        for (z, packed) in packed.chunks_exact(in_plane).enumerate().take(planes) {
-            let first = ((z0 + z) * padded[1] + y0) * padded[2] + x0;
-            for (data, cell) in packed.iter().zip(cells[first..].iter_mut().step_by(padded[2])) {
-                cell.unpack(*data);
-            }
-        }
-        return;
-    }
-    let in_row = region.extent[2];
-    rows(padded, region, |at, place| {
-        for (data, cell) in packed[place..][..in_row].iter().zip(&mut cells[at..][..in_row]) {
-            cell.unpack(*data);
-        }
-    });
 }

@@ -2,9 +2,9 @@
 //!
 //! `job.rs` runs the steps of a run. The other files have the steps, in this order: `options.rs` has the
 //! arguments. `decomposition.rs` cuts the grid into blocks. `initial.rs` (with `npy.rs`) has the fields at
-//! time 0, and `blocks.rs` distributes them. `solver.rs` (with `cell.rs` and `hand.rs`) has the computation.
-//! `serial.rs` and `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs` measure and show
-//! the times.
+//! time 0, and `blocks.rs` distributes them. `solver.rs` (with `cell.rs`, `hand.rs` and `loops.rs`) has the
+//! computation. `serial.rs` and `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs` measure
+//! and show the times.
 
 mod blocks;
 mod cell;
@@ -12,6 +12,7 @@ mod decomposition;
 mod hand;
 mod initial;
 mod job;
+mod loops;
 mod measure;
 mod npy;
 mod options;
@@ -21,7 +22,10 @@ mod serial;
 mod solver;
 mod verdict;
 
-pub use hand::{Cell, Hand};
+pub use hand::Hand;
 pub use job::{Run, run, solve};
+#[cfg(test)]
+pub use loops::Loops;
+pub use loops::{Packing, Whole};
 pub use measure::{exchange_alone, percentiles};
 pub use options::{Count, Options, Triple, Way};

@@ -29,6 +29,7 @@ use super::cell::{Coefficients, Cube, Equation, Star, coupled, update_row};
 use super::decomposition::Part;
 use super::hand::Hand;
 use super::initial::WALL;
+use super::loops::Whole;
 use super::options::{Boundary, Stencil, Way};
 
 /// The time that a rank has spent in each phase of its steps.
@@ -51,7 +52,7 @@ pub struct Phases {
 pub struct Solver {
     halo: Halo<f64, 3>,
     /// The exchange with hand-written loops; `None` if the options select datatypes.
-    hand: Option<Hand<f64>>,
+    hand: Option<Hand<Whole<f64>>>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,
     /// For each dimension: whether the grid continues beyond the low end of the block, and whether it

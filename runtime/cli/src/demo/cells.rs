@@ -1,0 +1,114 @@
+//! The cells that the demo exchanges, and what the hand loops move of a cell with gaps.
+//!
+//! `exchange.rs` fills fields with these cells, and `verify.rs` knows their contents.
+
+use bytemuck::{Pod, Zeroable};
+use typepack::halo::Element;
+use typepack::{Datatype, Named};
+
+use crate::halo::Packing;
+
+/// A cell with gaps, as a C compiler lays out `struct { char kind; int level; double value; }`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Gapped {
+    kind: u8,
+    /// The bytes that no member covers.
+    pub gap: [u8; 3],
+    level: i32,
+    value: f64,
+}
+
+// SAFETY: the bit pattern of zeros is a valid value of every member.
+unsafe impl Zeroable for Gapped {}
+// SAFETY: `repr(C)` with no padding, since the gap is a member, and every member is `Pod`.
+unsafe impl Pod for Gapped {}
+
+impl Element for Gapped {
+    fn datatype() -> Datatype {
+        let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
+        let places = [0, 4, 8];
+        // The arguments are constants: three members within 16 bytes.
+        Datatype::structured(&[1, 1, 1], &places, &members)
+            .expect("a struct of constants should be a type")
+    }
+}
+
+/// Packs the members without gaps, and writes members, as an MPI datatype does.
+pub struct Members;
+
+impl Packing for Members {
+    type Cell = Gapped;
+    type Packed = [u8; 13];
+
+    #[inline(always)]
+    fn pack(cell: &Gapped) -> [u8; 13] {
+        let mut data = [0; 13];
+        data[0] = cell.kind;
+        data[1..5].copy_from_slice(&cell.level.to_ne_bytes());
+        data[5..].copy_from_slice(&cell.value.to_ne_bytes());
+        data
+    }
+
+    #[inline(always)]
+    fn unpack(data: &[u8; 13], cell: &mut Gapped) {
+        let [kind, a, b, c, d, value @ ..] = *data;
+        cell.kind = kind;
+        cell.level = i32::from_ne_bytes([a, b, c, d]);
+        cell.value = f64::from_ne_bytes(value);
+    }
+}
+
+/// Sends whole cells, but writes only members, so that the receiver's gaps stay.
+pub struct MembersOfWhole;
+
+impl Packing for MembersOfWhole {
+    type Cell = Gapped;
+    type Packed = Gapped;
+
+    #[inline(always)]
+    fn pack(cell: &Gapped) -> Gapped {
+        *cell
+    }
+
+    #[inline(always)]
+    fn unpack(data: &Gapped, cell: &mut Gapped) {
+        cell.kind = data.kind;
+        cell.level = data.level;
+        cell.value = data.value;
+    }
+
+    #[inline(always)]
+    fn pack_row(cells: &[Gapped], packed: &mut [Gapped]) {
+        packed.copy_from_slice(cells);
+    }
+}
+
+/// Cells with contents that the verification knows.
+pub trait Made: Element {
+    /// Returns the cell with this number. Its gaps are all ones, unlike those of a blank cell.
+    fn made(number: u64) -> Self;
+    /// Returns a halo cell before the exchange.
+    fn blank() -> Self;
+}
+
+impl Made for f64 {
+    fn made(number: u64) -> Self {
+        number as f64 + 0.25
+    }
+
+    fn blank() -> Self {
+        -1.0
+    }
+}
+
+impl Made for Gapped {
+    fn made(number: u64) -> Self {
+        // Each member gets some bits of the number.
+        Self { kind: number as u8, gap: [255; 3], level: number as i32, value: number as f64 + 0.5 }
+    }
+
+    fn blank() -> Self {
+        Self { kind: 77, gap: [1, 2, 3], level: -1, value: -1.0 }
+    }
+}
