@@ -241,7 +241,10 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             };
             definition.sizes.iter().map(one).collect()
         }
-        _ => Err("the row needs either a layout or a halo; a halo has neither sizes nor pack".to_owned()),
+        _ => {
+            Err("the row needs either a layout or a halo; a halo has neither sizes nor pack"
+                .to_owned())
+        }
     }
 }
 
