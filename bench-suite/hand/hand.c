@@ -1,14 +1,14 @@
-/* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs compiles
- * them with `-O3 -march=native` if the machine has a compiler. Block sizes are compile-time constants;
- * counts and strides are run-time arguments. Nothing is unrolled or vectorised by hand. Like loops in C
- * programs, the loops check no bounds; ../src/competitor/hand.rs checks the bounds before it calls
- * them. */
+/* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs
+ * compiles them with `-O3 -march=native` if the machine has a compiler. The usual block sizes are
+ * compile-time constants; counts and strides are run-time arguments. Nothing is unrolled or
+ * vectorised by hand. Like loops in C programs, the loops check no bounds; ../src/competitor/hand.rs
+ * checks the bounds before it calls them. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Has the fields of `Nest` in src/lib.rs. */
+/* The same struct as `Nest` in src/lib.rs. */
 struct nest {
   uint32_t kind;
   size_t block, start, packed;
@@ -31,7 +31,8 @@ struct particle {
   double v[3];
 };
 
-/* The loops over blocks of B bytes; a block is copied from FROM to TO. */
+/* Defines pack_<name> and unpack_<name>: the loops over blocks of B bytes. B is a constant, except
+ * in LOOPS(block, any), which serves all other block sizes. */
 #define LOOPS(B, name)                                                                             \
   static void pack_##name(const struct nest *n, size_t block, const char *restrict m,              \
                           char *restrict p) {                                                      \

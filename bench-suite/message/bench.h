@@ -1,9 +1,10 @@
-/* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc and
- * run as ranks.
+/* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc
+ * and run as ranks.
  *
- * The job of each library exists for the whole run. Between turns its ranks sleep in read(), outside
- * of MPI, so that waiting jobs cost nothing. The ranks start a turn, probe a cache line and end the
- * turn through a page that all ranks map, so that only the measured calls depend on the MPI.
+ * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
+ * outside of MPI, so that waiting jobs use no CPU time. The ranks start a turn, probe a cache line
+ * and end the turn through a page that all ranks map, so that only the measured calls depend on
+ * the MPI.
  *
  *   main.c        chooses the mode; turns lines of commands into rows
  *   link.c        sends lines between a rank and typepack-bench (../src/message/session.rs)
@@ -23,7 +24,8 @@
 
 /* ---- link.c ---- */
 
-/* Connects to the socket and sends the number of this rank. */
+/* Connects to the socket at `path`. Sends a line with the number of this rank, the number of
+ * ranks, the process id and the version of the MPI library. */
 void link_open(const char *path, int rank, int size);
 /* Returns the next line without its line break; NULL at the end of the run. */
 char *link_read(void);
@@ -33,94 +35,106 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 /* ---- shared.c ---- */
 
-/* Binds this process to the CPU that the comma-separated list has for this rank, which it finds by the
- * launcher's variables. Called before MPI_Init, so that the library sees the binding too. */
+/* Binds this process to its CPU: the entry of the comma-separated list at the position of this
+ * rank. Reads the number of the rank from variables that the launchers set. Called before
+ * MPI_Init, so that the library sees the binding too. */
 void bind_early(const char *cpus);
-/* Binds this process by its rank in MPI_COMM_WORLD; ends the job if that is impossible. */
+/* Binds this process to its CPU like bind_early, but uses its rank in MPI_COMM_WORLD. Ends the job
+ * if the system refuses the binding. */
 void bind_rank(const char *cpus, int rank);
-/* Are there more ranks than CPUs in the list? If so, ranks are not bound, and they sleep in meetings. */
+/* Returns 1 if there are more ranks than CPUs in the list, and 0 otherwise. If there are more, the
+ * ranks are not bound, and they sleep while they wait in meet(). */
 int is_crowded(const char *cpus, int size);
 void shared_open(const char *path, const char *cpus, int rank, int size);
 /* Waits until all ranks have called this function. */
 void meet(void);
-/* Returns the nanoseconds from the moment when the first rank begins to the moment when the last rank
- * ends. All ranks call this function, and meet before they call it again. */
+/* All ranks pass the times at which they began and ended. Returns the nanoseconds from the moment
+ * when the first rank began to the moment when the last rank ended. Between two calls of this
+ * function, all ranks must call meet(). */
 double together(double begin, double end);
-/* Rank 0 writes this word before a meeting, and all ranks read it after the meeting. */
+/* Pass a number from rank 0 to all ranks: rank 0 calls say() before meet(), and all ranks call
+ * said() after meet(). */
 void say(long word);
 long said(void);
-/* Returns the nanoseconds that a cache line takes one way between the first two ranks. All ranks call it. */
+/* Returns the nanoseconds that a cache line takes from the CPU of rank 0 to the CPU of rank 1 or
+ * back. All ranks call this function; ranks above 1 get 0. */
 double probe(void);
 double now_ns(void);
-/* Sorts the values. */
+/* Sorts the values and returns their median. */
 double median(double *values, long count);
 
 /* ---- layout.c ---- */
 
 enum { MOST_PIECES = 8 };
 
-/* Three loops around a few pieces of memory, or a list of pieces. All numbers are in bytes. */
+/* The positions of the bytes of a layout: three loops around a few pieces of memory, or a list of
+ * pieces. Offsets, lengths and strides are in bytes. */
 struct layout {
   long start;
   long times[3], stride[3]; /* outermost first */
   int pieces;
   long offset[MOST_PIECES], length[MOST_PIECES];
-  long listed; /* with a list, the loops are not used */
+  long listed; /* number of pieces in the list; 0 if the layout has loops instead */
   long *list_offset, *list_length;
   long payload; /* bytes of data */
   long lines;   /* cache lines that these bytes touch */
-  long memory;  /* bytes from the buffer's start to the end of the last element */
+  long memory;  /* bytes from the start of the buffer to the end of the last piece */
 };
 
-/* A layout of the messages, with the arguments for MPI. */
+/* The layout of a message, with the datatype and the count to pass to MPI. */
 struct message {
   struct layout layout;
   MPI_Datatype type;
   int count;
 };
 
-/* Reads words such as "blocks 8 64 100" and changes `words`. A fault ends the job. */
+/* Makes the layout and the datatype that words such as "blocks 8 64 100" describe. Overwrites the
+ * spaces in `words`. Ends the job if the words are wrong. */
 void message_make(struct message *message, char *words);
 void message_free(struct message *message);
 void add_piece(struct layout *layout, long offset, long length);
-/* Counts payload, lines and memory of a layout that already has its pieces. */
+/* Computes the fields payload, lines and memory of a layout whose pieces are already set. */
 void layout_measure(struct layout *layout);
 /* Writes to every byte of the layout a value that depends on the stamp and the position. */
 void fill(const struct layout *layout, char *base, uint64_t stamp);
-/* Returns the position of the first wrong byte, or -1. The right byte is the byte that `fill` has
- * written `shift` bytes further on in the source. */
+/* Returns the position of the first wrong byte, or -1 if no byte is wrong. A byte is right if
+ * `fill`, with the same stamp, writes this byte `shift` bytes further on. */
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift);
 
-/* Allocates buffers: with MPI_Alloc_mem, or on pages that the jobs of all libraries use in turn. The jobs
- * share these pages because two equal runs on different pages differed by a factor of up to 1.8. */
+/* A buffer: either from MPI_Alloc_mem, or user memory on pages that the jobs of all libraries use
+ * in turn. The jobs share these pages because two equal runs on different pages differed by a
+ * factor of up to 1.8. */
 struct buffer {
   char *base;
   int from_mpi;
 };
-/* Maps the user's memory of this rank. */
+/* Maps the file at `path`, which holds the user memory of this rank. */
 void memory_open(const char *path, long bytes);
-/* For user memory, `shift` is the distance of the buffer from the beginning of a page. All buffers
- * are freed before a new one is made. */
+/* Makes a buffer. In user memory, the buffer begins `shift` bytes after the beginning of a page.
+ * After one buffer in user memory has been freed, all others must be freed before a new one is
+ * made. */
 void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift);
 void buffer_free(struct buffer *buffer);
-/* A number that differs from job to job, so that data that another job has left in the shared pages is
- * always wrong. */
+/* A number that differs from job to job. `fill` and `check` use it, so that `check` rejects data
+ * that another job has left in the shared pages. */
 extern uint64_t salt;
 
 /* ---- rows ---- */
 
 struct row {
-  /* One exchange, or a batch of them: prepares outside of the timing, and returns nanoseconds
-   * (the result of rank 1 is not used). `batch` is the value that rank 0 has chosen. */
+  /* Takes one sample of `batch` exchanges or calls, a number that rank 0 has chosen. Returns the
+   * time of the row in nanoseconds: of one exchange or call, or of half a round trip. Only the
+   * result of rank 0 is used. */
   double (*sample)(struct row *row, long batch);
-  /* Checks the data that the last sample has received; returns NULL or a text with the fault. */
+  /* Checks the data that the last sample has received. Returns NULL, or a text that describes the
+   * first fault. */
   const char *(*verify)(struct row *row);
-  double (*pack)(struct row *row); /* one MPI_Pack of the message; or NULL */
+  double (*pack)(struct row *row); /* times one MPI_Pack of the message; NULL if the row has none */
   void (*free)(struct row *row);
   long payload;
-  long lines; /* cache lines of user memory that one rank sends and receives */
-  int batched; /* short enough that several exchanges make a sample */
-  double sample_ns; /* the intended duration of such a sample; 0 for the usual duration */
+  long lines; /* number of cache lines that one rank sends from and receives into */
+  int batched; /* 1 if a sample has several exchanges, because one is too short to time */
+  double sample_ns; /* the intended duration of a batched sample; 0 for the usual duration */
 };
 
 struct row *pingpong_row(char *words, int rank);

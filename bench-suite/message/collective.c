@@ -1,11 +1,11 @@
-/* Rows of one blocking collective call. The time of a row is the time from the moment when the first rank
- * begins to the moment when the last rank ends, divided by the number of calls in the sample.
+/* Rows of one blocking collective call. The time of a row is the time from the moment when the first
+ * rank begins to the moment when the last rank ends, divided by the number of calls in the sample.
  *
- * The root changes from call to call, so that no root runs ahead of the others. The data are doubles with
- * small whole values, so that sums are exact in every order. BYTES is the size of one block: the data that
- * each rank contributes, or for alltoall the data that each rank sends to each rank. Before each long
- * call, the ranks write their data anew, outside of the timing. A sample of short calls has several calls
- * that send the same data. */
+ * The root changes from call to call. With a constant root, the root of a broadcast could run ahead
+ * of the other ranks. The data are doubles with small whole values, so that sums are exact in every
+ * order. BYTES is the size of one block: the data that each rank contributes, or for alltoall the
+ * data that each rank sends to each rank. Before each long call, the ranks write their data anew,
+ * outside of the timing. A sample of short calls has several calls that send the same data. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -16,20 +16,22 @@ enum operation { BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, GATHER, ALLGATHER, ALL
 static const char *const names[OPERATIONS] = {"barrier", "bcast",     "reduce",   "allreduce",
                                               "scan",    "gather",    "allgather", "alltoall"};
 
-/* If a block has at most this many bytes, a sample has several calls. The second limit is for jobs with
- * more ranks than CPUs, in which the first rank begins long before the last one. */
+/* If a block has at most this many bytes, a sample has several calls. The larger limit is for jobs
+ * with more ranks than CPUs. In such jobs the first rank begins long before the last one, so that
+ * the time of a single call would be mostly this delay. */
 enum { SHORT = 16384, CROWDED_SHORT = 262144 };
-/* The intended duration of a sample of short calls. With more ranks than CPUs, a call waits for the time
- * slices of other ranks, and the meeting waits until all ranks have woken up. */
+/* The intended durations of a sample of short calls, in nanoseconds. The longer one is for jobs with
+ * more ranks than CPUs: there, a call waits for the time slices of other ranks, and the meeting
+ * waits until all ranks have woken up. */
 static const double SAMPLE_NS = 160e3, CROWDED_NS = 6e6;
 
 struct collective {
   struct row row;
   enum operation operation;
   int rank, size;
-  int count; /* doubles of a block */
+  int count; /* number of doubles of a block */
   struct buffer out, in;
-  uint64_t written; /* how often the data were written; also the stamp of the data */
+  uint64_t written; /* how often the rank has written its data; also the stamp of the data */
   long calls;
 };
 
@@ -38,8 +40,9 @@ static double value_of(int rank, uint64_t stamp, long at)
   return (double)(((uint64_t)rank * 37 + stamp * 101 + (salt & 0xff) + (uint64_t)at) % 1021);
 }
 
-/* The number of blocks that the call sends from `out` and receives into `in`, at the rank with the most
- * blocks. */
+/* Returns the number of blocks that a rank sends from `out`. For `receives`, the number of blocks
+ * that a rank receives into `in`. If the numbers of the ranks differ, both functions return the
+ * largest number. */
 static int sends(const struct collective *c)
 {
   return c->operation == BARRIER ? 0 : c->operation == ALLTOALL ? c->size : 1;
@@ -106,7 +109,8 @@ static void rewrite(struct collective *c)
   c->written++;
   for (long at = 0; at < count; at++)
     out[at] = value_of(c->rank, c->written, at);
-  /* Overwrites the result of an earlier call. */
+  /* Overwrites the first value of each block that an earlier call has received, so that `verify`
+   * detects a call that writes no result. */
   for (int block = 0; block < receives(c); block++)
     if (c->count > 0)
       in[(long)block * c->count] = -1;
@@ -132,7 +136,8 @@ static double sum_of(uint64_t stamp, long at, int ranks)
   return sum;
 }
 
-/* Returns the value that must be at `at` of the block from `from`. */
+/* Returns the value that this rank must have received at position `at` of the block from rank
+ * `from`. */
 static double expected(const struct collective *c, int from, long at)
 {
   switch (c->operation) {

@@ -1,9 +1,10 @@
-/* Rows of halo exchanges: a cube of cells with a halo of one, six faces in and out per exchange.
+/* Rows of halo exchanges. Each rank has a cube of cells with a halo of one cell. In one exchange,
+ * each rank sends six faces and receives six.
  *
- * Either the x faces go to the other rank, and the y and z faces to the rank itself (a periodic cube of
- * two ranks), or all six faces go to the other rank. Each face has its own tag. Before every exchange
- * the ranks write the outer layers of the cube anew, and then meet. The time ends when both ranks have
- * received all faces. */
+ * Either the x faces go to the other rank, and the y and z faces to the rank itself (a periodic cube
+ * of two ranks), or all six faces go to the other rank. Each face has its own tag. Before every
+ * exchange the ranks write the outer layers of the cube anew, and then meet. The time ends when both
+ * ranks have received all faces. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -18,12 +19,13 @@ struct halo {
   int partner[FACES];
   struct layout out_layout[FACES], in_layout[FACES];
   MPI_Datatype out[FACES], in[FACES];
-  long shift[FACES]; /* from a halo cell to the cell that it mirrors */
+  long shift[FACES]; /* bytes from a halo cell to the cell whose value it receives */
   struct buffer cube;
   uint64_t exchanged;
 };
 
-/* Makes the datatype of a cell, and the list of the positions of its bytes. */
+/* A kind of cell: its name in the words of a row, its size in bytes, and the positions of its
+ * pieces. */
 struct cell {
   const char *name;
   long bytes;
@@ -76,7 +78,8 @@ static MPI_Datatype fields_type(const int *sizes, const int *inner, const int *s
   return made;
 }
 
-/* Returns one layer across `axis` (2 is x, the fastest), at index `at`. */
+/* Returns the datatype of the layer of cells at index `at` of `axis` (axis 2 is x, which varies
+ * fastest), and stores the positions of the layer's bytes in `layout`. */
 static MPI_Datatype layer(const struct cell *cell, long edge, int axis, long at,
                           struct layout *layout)
 {
@@ -123,7 +126,8 @@ static double sample(struct row *row, long ignored)
     fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
   meet();
   double start = now_ns();
-  /* The data that leaves through a face (its tag) arrives at the opposite face. */
+  /* Data that leaves through a face arrives at the opposite face of the partner, which is `face ^
+   * 1`. The tag of a message is the number of the face through which the message leaves. */
   for (int face = 0; face < FACES; face++)
     MPI_Irecv(halo->cube.base, 1, halo->in[face], halo->partner[face], face ^ 1, MPI_COMM_WORLD,
               &requests[face]);
@@ -185,7 +189,8 @@ struct row *halo_row(char *words, int rank)
       halo->partner[face] = away ? 1 - rank : rank;
       halo->out[face] = layer(cell, edge, axis, side == 0 ? 1 : edge, &halo->out_layout[face]);
       halo->in[face] = layer(cell, edge, axis, side == 0 ? 0 : edge + 1, &halo->in_layout[face]);
-      /* The low halo mirrors the highest layer of the other rank. */
+      /* The halo on the low side receives the highest layer of the partner's cube; the halo on the
+       * high side receives the lowest layer. */
       halo->shift[face] = (side == 0 ? edge : -edge) * step;
       halo->row.payload += halo->out_layout[face].payload;
       halo->row.lines += halo->out_layout[face].lines + halo->in_layout[face].lines;

@@ -1,4 +1,5 @@
-/* Modes for the rows about whole jobs. typepack-bench times most of them from outside of the process.
+/* Modes for the rows about whole jobs. typepack-bench times most of these modes from outside of the
+ * processes.
  *
  *   bench singleton      MPI_Init alone, without mpiexec: prints its duration in ns
  *   bench empty          init and finalize

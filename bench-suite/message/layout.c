@@ -1,8 +1,8 @@
-/* Layouts of the messages: the positions of their bytes, how the bytes are filled and checked, and the
- * datatypes.
+/* Layouts of the messages: the positions of their bytes, the functions that fill and check these
+ * bytes, and the datatypes.
  *
- * The code describes the positions and the datatype separately. It checks every receive byte by byte
- * against the positions, so that a difference between the two descriptions is found. */
+ * Each layout describes its bytes twice: by positions and by a datatype. The checks compare every
+ * received byte with the positions, so that they find a difference between the two descriptions. */
 #include "bench.h"
 
 #include <errno.h>
@@ -60,7 +60,8 @@ static uint64_t next_value(uint64_t *state)
   return *state += 0x9e3779b97f4a7c15u;
 }
 
-/* Returns the byte of a position. Overlapping layouts with one stamp agree where they overlap. */
+/* Returns the value of the eight bytes from a position on. The value depends only on the salt, the
+ * stamp and the position, so that layouts with the same stamp agree about a piece that they share. */
 static inline uint64_t value_at(uint64_t stamp, long position)
 {
   return (stamp ^ salt) * 0xd1342543de82ef95u + (uint64_t)position * 0x9e3779b97f4a7c15u;
@@ -79,7 +80,7 @@ static inline void fill_piece(char *base, long at, long length, uint64_t stamp)
   }
 }
 
-/* Returns the position of the first wrong byte, or -1. */
+/* Returns the position of the first wrong byte of a piece, or -1 if no byte is wrong. */
 static inline long check_piece(const char *base, long at, long length, uint64_t stamp, long shift)
 {
   for (; length >= 8; length -= 8, at += 8) {
@@ -130,7 +131,7 @@ long check(const struct layout *layout, const char *base, uint64_t stamp, long s
   return -1;
 }
 
-/* `count` elements of pieces, `stride` bytes apart. */
+/* Gives the layout one loop: `count` elements, `stride` bytes apart. */
 static void line_of(struct layout *layout, long count, long stride)
 {
   layout->times[0] = layout->times[1] = 1;
@@ -170,7 +171,7 @@ static void make_blocks(struct message *message, char *words)
   MPI_Type_vector((int)count, (int)(block / 8), (int)(stride / 8), MPI_DOUBLE, &message->type);
 }
 
-/* Blocks of 1 to 8 doubles with gaps of 1 to 8. */
+/* Blocks of 1 to 8 doubles with gaps of 1 to 8 doubles between them. */
 static void make_indexed(struct message *message, char *words)
 {
   long blocks = word_number(&words);
@@ -244,7 +245,8 @@ void layout_measure(struct layout *layout)
 {
   long last = -1;
   EACH_PIECE(layout, {
-    /* Pieces in the same cache line are neighbours in the list. */
+    /* Does not count a cache line again if the piece before this one has touched it. Pieces that
+     * share a cache line always follow each other in the list. */
     long first = at / 64 > last ? at / 64 : last + 1;
     last = (at + length - 1) / 64;
     layout->lines += last < first ? 0 : last - first + 1;

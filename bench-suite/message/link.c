@@ -26,8 +26,8 @@ void die(const char *format, ...)
   fputc('\n', stderr);
   fflush(stderr);
   va_end(list);
-  /* Does not call MPI_Abort, because the library may be the cause of the fault. The launcher ends the
-   * job. */
+  /* This function does not call MPI_Abort, because the MPI library itself may be the cause of the
+   * fault. The launcher ends the job when this process exits. */
   _exit(9);
 }
 

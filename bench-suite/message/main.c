@@ -4,26 +4,32 @@
  * then carries out the lines that it receives. All ranks get the same lines and answer each with one
  * line; the answer of rank 0 has the figures.
  *
- *   row pingpong|halo|collective WORDS...   prepares: "ok PAYLOAD LINES"
- *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's
- *   end                          frees: "ok"
+ *   line                                    action                  answer of rank 0
+ *   row pingpong|halo|collective WORDS...   prepares the row        "ok PAYLOAD LINES"
+ *   turn MILLISECONDS                       measures the row        "ns NS PACK SAMPLES BEFORE AFTER"
+ *   end                                     frees the row's memory  "ok"
  *
- * If received data is wrong, the answer is "error LINE". When the socket ends, the job ends. */
+ * BEFORE and AFTER are the times of a cache line before and after the measurement (probe()). If the data
+ * that a rank has received is wrong, this rank answers "error LINE". When the socket is closed, the job
+ * ends. */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5 };
-/* A warm-up ends after this many bytes or this time; by then a library's caches and compilers settle. */
+/* A warm-up ends after this many bytes or after this time, whichever comes first. By then the caches
+ * and the compilers of a library have settled. */
 static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
-/* The duration of a sample of short messages. */
+/* The intended duration of a sample of short messages, in nanoseconds. */
 static const double SAMPLE_NS = 40e3;
 
 static int rank, size, crowded;
 static long batch;
 
-/* Takes samples until rank 0 has spent `budget`. Returns their median on rank 0. */
+/* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least`
+ * samples. Stores the number of samples in `taken`. Returns the median of the samples; only the
+ * median of rank 0 is used. */
 static double samples(struct row *row, double (*one)(struct row *, long), double budget,
                       long least, long *taken)
 {
@@ -52,7 +58,8 @@ static double pack_sample(struct row *row, long ignored)
   return row->pack(row);
 }
 
-/* Checks the message that this rank has received last. */
+/* Makes one exchange and checks the data that this rank has received. Returns NULL, or a text that
+ * describes the fault. */
 static const char *verified(struct row *row)
 {
   batch = 1;
@@ -68,7 +75,7 @@ static void settle(struct row *row)
   double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
   double sample_ns = row->sample_ns > 0 ? row->sample_ns : SAMPLE_NS;
   if (row->batched) {
-    /* Only the value of rank 0 counts. */
+    /* Every rank computes a batch, but `samples` uses only the batch of rank 0. */
     batch = (long)(sample_ns / (2 * ns)) + 1;
     ns *= 2 * (double)batch;
   }

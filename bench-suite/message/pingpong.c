@@ -1,9 +1,9 @@
 /* Rows of one message there and back; the time of a row is half of the round trip.
  *
- * Both ranks have a send buffer and a receive buffer of the layout. Before every send the sender writes
- * its data anew. For a long message, both ranks write and meet, and then one exchange is timed. A
- * sample of short messages has several exchanges; writing is then inside of the timing, which costs all
- * libraries the same few nanoseconds. */
+ * Both ranks have a send buffer and a receive buffer of the layout. Before every send, the sender
+ * writes its data anew. A sample of long messages is one exchange: both ranks write their data and
+ * meet, and then the exchange is timed. A sample of short messages has several exchanges, and the
+ * timing includes the writing, which costs all libraries the same few nanoseconds. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct pingpong {
   struct message message;
   struct buffer out, in;
   char *packed;
-  uint64_t sent; /* how many messages this rank has sent; also the stamp of the last one */
+  uint64_t sent; /* number of messages that this rank has sent; the stamp of a message depends on it */
 };
 
 static uint64_t stamp(int rank, uint64_t number)

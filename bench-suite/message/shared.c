@@ -1,10 +1,11 @@
-/* The page that all ranks map (a barrier, a word, and a cache line for the probe), the binding of ranks
- * to CPUs, and the clock.
+/* The page that all ranks map (a barrier, a word, and a cache line for the probe), the binding of
+ * ranks to CPUs, and the clock.
  *
- * If each rank has its own CPU, the ranks meet by spinning on words, each of which has one writer: turns
- * are short. After a while the ranks yield, so that even a job on one CPU ends. If there are more ranks
- * than CPUs, the ranks increment a counter and sleep until the last rank has arrived, because a spinning
- * rank would take time from the measured ranks.
+ * If each rank has its own CPU, the ranks meet by spinning on words of the page, because turns are
+ * short. Each of these words has one writer. After a while a spinning rank yields its CPU, so that
+ * even a job on one CPU makes progress. If there are more ranks than CPUs, the ranks increment a
+ * counter and sleep until the last rank has arrived, because a spinning rank would take time from
+ * the measured ranks.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -24,7 +25,8 @@
 
 enum { MOST_RANKS = 16 };
 
-/* The prefetchers of the largest caches load two lines at once. */
+/* A word that shares its cache line with no other word. The alignment is 128 bytes, because the
+ * prefetchers of some CPUs load two lines of 64 bytes at once. */
 struct line {
   _Alignas(128) _Atomic long value;
 };
@@ -40,13 +42,13 @@ struct page {
   struct line word;
   struct line ball;
   struct line arrived;
-  _Alignas(128) _Atomic int meeting; /* a futex */
+  _Alignas(128) _Atomic int meeting; /* number of finished meetings; ranks sleep on it as a futex */
 };
 _Static_assert(sizeof(struct page) <= 4096, "one page");
 
 static struct page *page;
 static int me, ranks;
-static int crowd; /* more ranks than CPUs */
+static int crowd; /* 1 if there are more ranks than CPUs */
 static const char *cpu_list;
 static long meetings;
 
@@ -198,8 +200,8 @@ double probe(void)
   enum { ROUNDS = 15, THROWS = 64 };
   double rounds[ROUNDS];
   long base = atomic_load(&page->ball.value);
-  /* Two ranks, each on its own CPU, write to the cache line alternately. If there are more ranks, the
-   * others sleep in the meeting. */
+  /* Two ranks, each on its own CPU, write to the cache line alternately. All other ranks wait in the
+   * next meet(). */
   if (crowd && me < 2)
     set_cpu(cpu_list, me, 1);
   meet();

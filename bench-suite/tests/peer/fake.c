@@ -1,5 +1,6 @@
-/* A peer for ../fake_peers.rs. It has only the part of the MPI 5 ABI that vectors of doubles need.
- * MODE chooses the fault of the peer. */
+/* A fake MPI library that ../fake_peers.rs uses as a peer. It implements only the functions of the
+ * MPI 5 ABI that vectors of doubles need. The macro MODE chooses the fault of the library; SOUND
+ * stands for no fault. */
 
 #include <stdlib.h>
 #include <string.h>
