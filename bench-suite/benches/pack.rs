@@ -1,8 +1,8 @@
 //! Measures the layouts, sizes and competitors of `typepack-bench pack` with Criterion.
 //!
-//! `cargo bench -p typepack-bench --bench pack -- d1s2/16384` runs a part; `-- --test` runs every
-//! benchmark once. For ratios between competitors prefer the command: Criterion measures one competitor
-//! after the other, while the command lets them take turns.
+//! `cargo bench -p typepack-bench --bench pack -- d1s2/16384` runs only the benchmarks of this layout and
+//! size; `-- --test` runs every benchmark once. For ratios between competitors, prefer `typepack-bench
+//! pack`: it lets the competitors take turns, while Criterion measures one competitor after the other.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;

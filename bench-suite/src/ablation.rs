@@ -1,7 +1,8 @@
 //! Shows why typepack has a JIT: each layout with leaf kernels only, with compiled kernels only, and
 //! with both.
 //!
-//! This file reads the rows of `suite.rs`, which measures the three settings as competitors.
+//! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions
+//! of this file compare their rows.
 
 use crate::competitor::{JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -10,12 +11,12 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// The default policy has made a wrong choice if its bandwidth is less than this fraction of the better
-/// setting's bandwidth.
+/// In a row where the bandwidth of "typepack" is less than this fraction of the better one of "leaf" and
+/// "jit", the default policy has made a wrong choice.
 const RIGHT: f64 = 0.9;
 
-/// Writes one line per layout. The line has the bandwidth of each setting divided by the interpreter's
-/// bandwidth, as the geometric mean over the sizes.
+/// Writes the list of wrong choices and then a table with one line per layout. The line states, for each
+/// setting, its bandwidth divided by the interpreter's bandwidth: the geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -52,8 +53,7 @@ pub fn table(suite: &Suite) -> String {
     )
 }
 
-/// Lists the rows in which leaf kernels only or compiled kernels only are clearly faster than the
-/// policy's choice.
+/// Lists the steady rows in which "leaf" or "jit" is clearly faster than the default policy ([`RIGHT`]).
 fn choices(suite: &Suite) -> String {
     let mut wrong = Vec::new();
     for row in suite.rows.iter().map(|row| &row.row) {

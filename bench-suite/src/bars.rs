@@ -1,6 +1,7 @@
-//! Compares measured rows with the bars of the definitions file.
+//! Compares measured rows with the bars of the definitions file. A bar is the least ratio of bandwidths
+//! that a row must reach.
 //!
-//! `measure.rs` produces the rows. `typepack-bench pack --check` prints the verdicts of this file.
+//! `measure.rs` produces the rows. `typepack-bench pack --check` prints the verdicts.
 
 use crate::competitor::JIT;
 use crate::definition::Bar;
@@ -8,23 +9,23 @@ use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use std::fmt;
 
-/// The verdict for one bar and one row.
+/// Whether one row reaches one bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The text of the bar.
     pub text: String,
-    /// The row: layout, size, direction.
+    /// The layout, the size and the direction of the row.
     pub row: String,
     /// The measured ratio.
     pub ratio: f64,
     /// The least ratio that the bar allows.
     pub least: f64,
-    /// Are the two figures of the ratio steady? An unsteady row neither passes nor misses a bar.
+    /// True if both figures of the ratio are steady. If not, the row neither passes nor misses the bar.
     pub steady: bool,
 }
 
 impl Verdict {
-    /// Is the row steady and below the bar?
+    /// Returns true if the row is steady and below the bar.
     pub fn is_miss(&self) -> bool {
         self.steady && self.ratio < self.least
     }
@@ -43,7 +44,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares every bar with every row that the bar names.
+/// Compares every bar with every row whose layout and size the bar names.
 pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
     let mut list = Vec::new();
     for bar in bars {
@@ -101,7 +102,8 @@ mod tests {
         assert_eq!(list.len(), 6);
         let over: Vec<bool> = list[..3].iter().map(super::Verdict::is_miss).collect();
         assert_eq!(over, [false, true, false]);
-        // The spread of the interpreter does not matter for a bar against the hand loop.
+        // The bar of `list[5]` compares the JIT with the hand loop, so that the unsteady figure of the
+        // interpreter does not make its verdict unsteady.
         assert!(list[5].steady && !list[5].is_miss());
         assert!(list[2].to_string().starts_with("miss~"));
     }

@@ -2,12 +2,16 @@
 //!
 //! The alignment of a buffer determines which cache sets a strided walk uses. All buffers of all
 //! competitors are therefore page-aligned, in every run. Page alignment is the hardest case for strides
-//! that are powers of two. The physical pages matter as much for walks that touch one line per page: the
-//! times of two processes differed by a factor of 1.5. Peers (`peer/`) therefore work on the very pages
-//! of this process. `prepare.rs` uses this file.
+//! that are powers of two.
 //!
-//! Invariant: while one process uses a shared buffer, the other processes wait. `peer/session.rs` and
-//! `peer/child.rs` take turns.
+//! For walks that touch one line per page, it also matters which physical pages a buffer has: the times of
+//! two processes differed by a factor of 1.5. Peers (`peer/`) therefore work on the same physical pages as
+//! this process.
+//!
+//! `prepare.rs` makes the buffers of a layout.
+//!
+//! Invariant: only one process at a time uses a shared buffer. `peer/session.rs` waits for the answer of
+//! `peer/child.rs` before this process uses the buffer again.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -18,8 +22,8 @@ use std::ptr::NonNull;
 /// Alignment in bytes.
 pub const PAGE: usize = 4096;
 
-/// A range of bytes that begins at a multiple of [`PAGE`]. [`Buffer::new`] zeroes the bytes. Pages that
-/// no process touches use no physical memory.
+/// A range of bytes that begins at a multiple of [`PAGE`]. The bytes of a new buffer are 0. A page uses no
+/// physical memory until a process touches it.
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
@@ -32,7 +36,7 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// Returns one line if the system has not enough memory.
+    /// Returns a one-line message if the system does not have enough memory.
     pub fn new(length: usize) -> Result<Self, String> {
         let file = memfd_create("typepack-bench", MemfdFlags::CLOEXEC)
             .map_err(|e| format!("memory: {e}"))?;
@@ -41,11 +45,13 @@ impl Buffer {
         Self::mapped(file, length)
     }
 
-    /// Opens the buffer of `length` bytes that another process has at `path` ([`Buffer::path`]).
+    /// Opens the buffer whose [`Buffer::path`] in another process is `path`, and maps its first `length`
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// Returns one line if the buffer does not exist, cannot be opened, or is shorter than `length`.
+    /// Returns a one-line message if the buffer does not exist, cannot be opened, or is shorter than
+    /// `length`.
     pub fn open(path: &str, length: usize) -> Result<Self, String> {
         let file = std::fs::File::options().read(true).write(true).open(path);
         let file = file.map_err(|e| format!("{path}: {e}"))?;
@@ -56,8 +62,8 @@ impl Buffer {
         Self::mapped(file.into(), length)
     }
 
-    /// Returns the path under which other processes of the same user can open the buffer as long as this
-    /// process keeps it.
+    /// Returns a path at which other processes of the same user can open the buffer. The path is valid as
+    /// long as this process has the buffer.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -65,8 +71,8 @@ impl Buffer {
     fn mapped(file: OwnedFd, length: usize) -> Result<Self, String> {
         let mapped = length.max(1).next_multiple_of(PAGE);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the address is null, so that the system chooses an unused range; the mapping replaces
-        // no other one. `mapped` is positive.
+        // SAFETY: the address is null, so that the system chooses an unused range and the mapping replaces
+        // no other one. The length `mapped` is greater than 0, as `mmap` requires.
         let start = unsafe {
             mmap(std::ptr::null_mut(), mapped, access, MapFlags::SHARED, file.as_fd(), 0)
         };
@@ -78,16 +84,16 @@ impl Buffer {
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` begins a mapping of at least `length` readable bytes, which lives as long as
-        // `self`. Any byte is a valid `u8`. No other process writes while this one reads (the invariant
-        // of this file), and no code of this process writes while `self` is borrowed.
+        // `self`. Any byte is a valid `u8`. While `self` is borrowed, no code of this process writes, and
+        // no other process does (the invariant of this file).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
-    /// Returns the bytes for writing.
+    /// Returns the bytes as a mutable slice.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `start` begins a mapping of at least `length` writable bytes, which lives as long as
-        // `self`. The mutable borrow of `self` excludes other slices in this process, and no other
-        // process uses the buffer meanwhile (the invariant of this file).
+        // `self`. The mutable borrow of `self` excludes other slices in this process, and no other process
+        // uses the buffer during this borrow (the invariant of this file).
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
@@ -95,8 +101,8 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: `Buffer::mapped` has made this mapping of `mapped` bytes at `start`, and only `drop`
-        // unmaps it. Slices of it borrow `self`, so none is left. `munmap` fails only for invalid
-        // arguments.
+        // unmaps it. All slices of the mapping borrow `self`, so none exists any more. The result is
+        // ignored because `munmap` fails only for invalid arguments.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.mapped) };
     }
 }

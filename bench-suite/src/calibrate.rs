@@ -2,9 +2,9 @@
 //!
 //! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
 //! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
-//! cache. The command computes the times of a run, a row and a call from these three times. The command
-//! forces each executor and checks the name of the kernel that ran: a table with the times of a wrong
-//! executor would be worse than no table.
+//! cache. From these three times, the command computes the time of a call, of a row and of a run. The
+//! command forces the engine to use the executor, and checks the name of the kernel that ran: a table with
+//! the times of a wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -15,30 +15,33 @@ use typepack_engine::kernel::{Direction, Nest};
 use typepack_engine::{Datatype, Isa, Named, Plan, Result, Settings, Strategy, pack, unpack};
 use typepack_jit::{Jit, Mode};
 
-/// Block lengths in the order of the table. The last one stands for all blocks longer than 64 bytes.
+/// The block lengths in bytes, in the order of the table. The last one stands for all blocks longer than
+/// 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
 /// The number of blocks in the short row.
 const FEW: i64 = 16;
-/// The number of moves of up to 16 bytes for the struct of 16 bytes: one of 1 byte and one of 12 bytes.
+/// The number of moves that a struct of 16 bytes (`record(16)`) takes: one move of 1 byte and one of 12
+/// bytes.
 const MOVES: f64 = 2.0;
 /// The number of rows in the layout of several rows.
 const ROWS: i64 = 8;
-/// The memory that the long row spans. Memory and packed bytes together fit into 32 KiB.
+/// The number of bytes of memory that the long row spans at most. Its memory and its packed bytes together
+/// fit into a first-level cache of 32 KiB.
 const SPAN: i64 = 20 << 10;
-/// The number of rounds. The fastest one counts, because every disturbance makes a round slower.
+/// The number of rounds. The fastest round is the result, because every disturbance makes a round slower.
 const ROUNDS: usize = 30;
-/// The shortest duration of a round.
+/// The shortest duration of a round, in nanoseconds.
 const ROUND_NS: f64 = 40_000.0;
 
 /// An executor to measure.
 #[derive(Clone)]
 struct Executor {
     settings: Settings,
-    /// A part of the name of its kernels.
+    /// A part of the names of this executor's kernels.
     name: String,
 }
 
-/// The picoseconds of a call, a row, and a run.
+/// The fixed time of a call, the time of a row and the time of a run, in picoseconds.
 struct Cost([f64; 3]);
 
 impl Cost {
@@ -48,11 +51,12 @@ impl Cost {
     }
 }
 
-/// Returns the source of the table.
+/// Measures all executors and returns the table as Rust source.
 ///
 /// # Errors
 ///
-/// Returns one line if the engine refuses a layout, or if another executor ran.
+/// Returns a one-line message if the machine lacks an instruction set, if the engine refuses a layout, or
+/// if another executor than the forced one ran.
 pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
     let jit = Jit::new(typepack_jit::Settings { mode: Mode::Eager, ..Default::default() });
@@ -75,7 +79,9 @@ pub fn table() -> std::result::Result<String, String> {
             writeln!(text, "    Leaves {{").expect("a String should take all text");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
-            // Only AVX-512 has permutes. The same code moves runs in all instruction sets.
+            // Windows are moved by permutes, which only AVX-512 has, or run by run with code that is the
+            // same in all instruction sets. So the kernels for these two measurements do not depend on
+            // `isa`.
             let (lines, runs) = (leaf(Isa::Avx512, "window"), leaf(Isa::Portable, "runs"));
             let one = windowed(&lines, direction, &record(16), 16.0 / 64.0)?;
             let several = windowed(&lines, direction, &record(56), 56.0 / 64.0)?;
@@ -142,7 +148,7 @@ fn blocks(
     let _ = writeln!(text, "        {name}: [");
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
-        // Only a few of the longest blocks fit.
+        // In `SPAN` bytes there is only room for a few of the longest blocks.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -157,7 +163,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Returns a stride at which leaf kernels move block by block.
+/// Returns a stride so large that leaf kernels move each block by itself.
 fn stride(block: i64) -> i64 {
     (2 * block).max(24)
 }
@@ -166,29 +172,29 @@ fn bytes(length: i64) -> Result<Datatype> {
     Datatype::contiguous(length, &Datatype::named(Named::BYTE))
 }
 
-/// Makes rows of `n` blocks.
+/// Makes `rows` rows of `n` blocks each, at a constant stride.
 fn strided(rows: i64, n: i64, block: i64) -> Result<Datatype> {
     grid(rows, n, stride(block), &bytes(block)?)
 }
 
-/// Makes rows of `n` elements, `stride` bytes apart.
+/// Makes `rows` rows of `n` elements of the type `old`, `stride` bytes apart.
 fn grid(rows: i64, n: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
     let row = Datatype::hvector(n, 1, stride, old)?;
-    // The gap keeps a row from continuing the row before it.
+    // The gap of 64 bytes keeps the engine from merging consecutive rows into one.
     Datatype::hvector(rows, 1, n * stride + 64, &row)
 }
 
-/// Makes rows of `n` blocks with displacements from a table.
+/// Makes `rows` rows of `n` blocks each, at displacements from a table.
 fn listed(rows: i64, n: i64, block: i64) -> Result<Datatype> {
-    // Any two consecutive distances differ.
+    // The distances between blocks vary, so that the engine cannot use a constant stride.
     let at: Vec<i64> =
         (0..n).map(|i| i * stride(block) + i * i % 7 % 2 * (stride(block) / 2)).collect();
     let row = Datatype::hindexed_block(1, &at, &bytes(block)?)?;
     Datatype::hvector(rows, 1, n * stride(block) + 64 + stride(block), &row)
 }
 
-/// Makes a struct: `{char, int, double}` if `extent` is 16, and otherwise two runs of 28 and 24 bytes in
-/// 56 bytes.
+/// Makes a struct. If `extent` is 16, the struct is `{char, int, double}`. Otherwise it has two runs, of
+/// 28 and 24 bytes, in 56 bytes.
 fn record(extent: i64) -> Result<Datatype> {
     let byte = Datatype::named(Named::BYTE);
     let list = match extent {
@@ -198,8 +204,8 @@ fn record(extent: i64) -> Result<Datatype> {
     Datatype::resized(0, extent, &list)
 }
 
-/// Computes the costs of an executor from three layouts. `layout(rows, n)` has rows of up to `n`
-/// leaves, each of `runs` runs; a short row has `few` leaves.
+/// Computes the costs of an executor from the times of three layouts. `layout(rows, n)` makes `rows` rows
+/// of at most `n` leaves each; a leaf has `runs` runs. A short row has `few` leaves.
 fn cost(
     executor: &Executor,
     direction: Direction,
@@ -210,19 +216,20 @@ fn cost(
     let short = time(executor, direction, &layout(1, few), 1)?;
     let many = time(executor, direction, &layout(1, SPAN), 1)?;
     let rows = time(executor, direction, &layout(ROWS, few), 1)?;
-    // Asks the layouts for their numbers of leaves: only a few of the longest blocks fit, so a layout may
-    // have fewer leaves than requested.
+    // `leaves` is the number of leaves that a layout really has. A layout with long blocks has fewer
+    // leaves than requested, because they would not all fit.
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // The time of a short row without the time of its runs is the sum of the time of a row and the time of a
-    // call.
+    // In the time of a short row, what is not the time of its runs is the time of one row plus the time of
+    // one call.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of windows, which lie in rows of one level: the loop over elements.
+/// Computes the costs of an executor that moves windows. Windows lie in the rows of a nest with one level:
+/// the loop over elements. So the cost of a row is 0.
 fn windowed(
     executor: &Executor,
     direction: Direction,
@@ -236,7 +243,7 @@ fn windowed(
     Ok(Cost([call, 0.0, run].map(|ns| ns * 1000.0)))
 }
 
-/// The time of a call and its number of leaves.
+/// The time of a call in nanoseconds, and the number of leaves that the call moves.
 struct Time {
     ns: f64,
     leaves: f64,
@@ -258,8 +265,8 @@ fn time(
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();
     let leaves = plan.nests().map(leaves).sum::<f64>() * count as f64;
-    // The memory is page-aligned, as in all other measurements. Blocks that cross cache lines change the
-    // time as much as the choice of the executor does.
+    // The memory is page-aligned, as in all other measurements. Whether blocks cross cache lines changes
+    // the time as much as the choice of the executor does.
     let mut memory = Buffer::new((ty.extent().unsigned_abs() * count) as usize + PAGE)?;
     let packed = plan.packed_bytes(count).map_err(|e| e.to_string())?;
     let mut packed = Buffer::new(packed as usize)?;

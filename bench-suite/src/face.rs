@@ -28,7 +28,8 @@ pub const SIZES: [u64; 2] = [128, 1024];
 ///
 /// # Errors
 ///
-/// Returns one line if the engine or the C library refuses a type or a call, or if an answer is wrong.
+/// Returns a one-line message if the engine or the C library refuses a type or a call, or if an answer is
+/// wrong.
 pub fn rows(
     face: Face,
     definitions: &[&LayoutDefinition],

@@ -121,8 +121,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Returns one line if the type needs memory before its origin, or more memory than 63 bits can
-    /// count.
+    /// Returns a one-line message if the type needs memory before its origin, or more memory than 63 bits
+    /// can count.
     pub fn of(name: &str, datatype: Datatype, count: u64) -> Result<Self, String> {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());

@@ -49,7 +49,7 @@ pub trait Guest {
     ///
     /// # Errors
     ///
-    /// Returns one line if the guest fails. The guest then has no figure in this row.
+    /// Returns a one-line message if the guest fails. The guest then has no figure in this row.
     fn turn(&mut self, direction: Direction) -> Result<f64, String>;
 }
 

@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 ///
 /// # Errors
 ///
-/// Returns one line if the system refuses the binding.
+/// Returns a one-line message if the system refuses the binding.
 pub fn pin() -> Result<usize, String> {
     let cpu = sched_getcpu();
     let mut set = CpuSet::new();

@@ -43,8 +43,8 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns one line if the engine refuses the layout, or if an answer is wrong. The line names the
-    /// competitor and the position of the wrong byte.
+    /// Returns a one-line message if the engine refuses the layout, or if an answer is wrong. The line
+    /// names the competitor and the position of the wrong byte.
     pub fn new(layout: Layout, jit: &Jit) -> Result<Self, String> {
         let name = &layout.name;
         let competitors =
@@ -56,8 +56,8 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns one line if memory is short, or if an answer is wrong. The line names the competitor and
-    /// the position of the wrong byte.
+    /// Returns a one-line message if memory is short, or if an answer is wrong. The line names the
+    /// competitor and the position of the wrong byte.
     pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
         let (memory, packed) = Self::buffers(&layout)?;
         let (bench, faults) = Self::sound(layout, competitors, memory, packed);
@@ -71,7 +71,7 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns one line if the system has not enough memory.
+    /// Returns a one-line message if the system has not enough memory.
     pub fn buffers(layout: &Layout) -> Result<(Buffer, Buffer), String> {
         let [memory, packed] = Self::lengths(layout);
         Ok((Buffer::new(memory)?, Buffer::new(packed)?))

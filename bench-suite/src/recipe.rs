@@ -47,7 +47,7 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// Returns one line if the type contains a call with large counts.
+    /// Returns a one-line message if the type contains a call with large counts.
     pub fn of(ty: &Datatype) -> Result<Self, String> {
         let (mut visits, mut stack) = (vec![Visit::Open(ty.clone())], Vec::new());
         let mut steps: Vec<Step> = Vec::new();

@@ -69,7 +69,7 @@ impl Regret {
 ///
 /// # Errors
 ///
-/// Returns one line if memory is short or the engine refuses the layout.
+/// Returns a one-line message if memory is short or the engine refuses the layout.
 pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     let (mut memory, mut packed) = Bench::buffers(layout)?;
     memory.bytes_mut().fill(1);

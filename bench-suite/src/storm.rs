@@ -30,7 +30,7 @@ pub const LAYOUTS: [(&str, &str); 4] = [
 ///
 /// # Errors
 ///
-/// Returns one line if the engine refuses the type, which it does for no type of [`LAYOUTS`].
+/// Returns a one-line message if the engine refuses the type, which it does for no type of [`LAYOUTS`].
 pub fn layout(index: usize) -> Result<Layout, String> {
     let (name, text) = LAYOUTS[index];
     let ty = match name.split_once(" offsets") {

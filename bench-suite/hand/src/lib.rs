@@ -1,17 +1,19 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! Block sizes are compile-time constants; counts and strides are run-time arguments. The loops check
-//! their bounds once before they start. Memory and packed bytes are slices, so that the compiler knows
-//! that they do not overlap. Nothing is unrolled or vectorised by hand. `scripts/bench` builds this
-//! crate alone as a shared object for the machine (`-C target-cpu=native`), which `typepack-bench`
-//! loads (`../../src/competitor/hand.rs`). Without that object, the same loops are a part of the
-//! command twice: for any machine, and for AVX-512. `../hand.c` has the same loops in C. Loops over
-//! lists check every entry, as safe Rust does.
+//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. Each loop
+//! over blocks checks its bounds once, before it starts. Each loop over a list checks every entry, as safe
+//! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
+//! Nothing is unrolled or vectorised by hand.
+//!
+//! There are three builds of the loops. `scripts/bench` builds this crate alone as a shared object for the
+//! machine (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/competitor/hand.rs`). If
+//! that object is missing, `typepack-bench` uses the loops that are compiled into it twice: for any
+//! machine, and for AVX-512. `../hand.c` has the same loops in C.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Calls `$f::<B>` if the block length is one that a programmer knows at compile time. Evaluates `$other`
-/// for any other length.
+/// Calls `$f::<B>` if the block length is one of the lengths `B` that are compile-time constants.
+/// Evaluates `$other` for any other length.
 macro_rules! with_block {
     ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
         match $block {
@@ -30,59 +32,58 @@ macro_rules! with_block {
     };
 }
 
-/// The kinds of a [`Nest`].
+/// The values of [`Nest::kind`].
 pub mod kind {
     /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
     pub const COLUMN: u32 = 0;
-    /// Three loops, outermost first, over blocks.
+    /// Three nested loops over blocks; entry 0 of `counts` and `strides` is the outermost loop.
     pub const BOX: u32 = 1;
     /// `entries` structs `{ char c; int i; double d; }`.
     pub const CHAR_INT_DOUBLE: u32 = 2;
     /// `entries` structs `{ double x[3]; int kind; double v[3]; }`.
     pub const PARTICLE: u32 = 3;
-    /// Blocks of `block` bytes; `offsets` has the byte offset of each of the `entries` blocks.
+    /// `entries` blocks of `block` bytes, at the byte offsets in `offsets`.
     pub const OFFSETS: u32 = 4;
-    /// Runs of bytes: `entries` offsets in `offsets` and as many lengths in `lengths`.
+    /// `entries` runs of bytes, with their byte offsets in `offsets` and their lengths in `lengths`.
     pub const RUNS: u32 = 5;
 }
 
-/// One nest of loops. The [`kind`] decides which fields are used. `hand.c` has the same struct.
+/// One nest of loops. [`Nest::kind`] determines which other fields are used. `hand.c` has the same struct.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Nest {
-    /// One of [`kind`].
+    /// One of the constants in [`kind`].
     pub kind: u32,
     /// Bytes per block.
     pub block: usize,
-    /// The bytes from the origin of memory to the first block, to the first struct, or to offset 0.
+    /// The bytes from the origin of memory to the first block or struct. Offsets count from this position.
     pub start: usize,
-    /// The bytes from the start of the packed bytes to the bytes of this nest.
+    /// The bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
     /// The number of iterations of each loop, at least 1.
     pub counts: [usize; 3],
-    /// Bytes per iteration of each loop.
+    /// The distance in memory between two iterations of each loop, in bytes.
     pub strides: [usize; 3],
-    /// The number of structs, offsets or runs.
+    /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,
-    /// The offsets of lists and runs.
+    /// The byte offset of each block or run. Used for `OFFSETS` and `RUNS`.
     pub offsets: *const usize,
-    /// The lengths of runs.
+    /// The length of each run in bytes. Used for `RUNS`.
     pub lengths: *const usize,
 }
 
 impl Nest {
-    /// Returns the lists. A list that the kind does not have is empty.
+    /// Returns the lists behind `offsets` and `lengths`. A list that the kind does not use is empty.
     ///
     /// # Safety
     ///
-    /// * If the kind has offsets, `offsets` points to `entries` numbers; for runs, `lengths` does too.
-    ///   The numbers live and do not change for `'a`.
+    /// * If the kind is `OFFSETS` or `RUNS`, `offsets` points to `entries` numbers. If the kind is `RUNS`,
+    ///   `lengths` points to `entries` numbers, too. The numbers live and do not change for `'a`.
     unsafe fn lists<'a>(&self) -> [&'a [usize]; 2] {
         let has = [matches!(self.kind, kind::OFFSETS | kind::RUNS), self.kind == kind::RUNS];
         let list = |has: bool, from: *const usize| match has {
-            // SAFETY: `from` is `offsets` or `lengths` of a kind that has this list, so the caller
-            // guarantees `entries` numbers that live and do not change for `'a` (the condition of `#
-            // Safety`).
+            // SAFETY: `has` is true, so `from` is a list that the kind uses. The caller guarantees that
+            // such a list has `entries` numbers, which live and do not change for `'a` (`# Safety`).
             true => unsafe { from_raw_parts(from, self.entries) },
             false => &[],
         };
@@ -90,14 +91,14 @@ impl Nest {
     }
 }
 
-/// The signature of [`typepack_hand_pack`], in Rust and in C.
+/// The signature of [`typepack_hand_pack`], which `hand.c` exports, too.
 pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
-/// The signature of [`typepack_hand_unpack`], in Rust and in C.
+/// The signature of [`typepack_hand_unpack`], which `hand.c` exports, too.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Makes an exported function that copies `nests` from one side to the other. `$wide` copies each nest on
-/// a CPU with AVX-512, and `$any` on any other CPU. `$sides` are the two subslices that begin where the
-/// nest `$nest` starts in memory and in the packed bytes.
+/// Defines an exported function that copies `nests` from `$from` to `$to`. On a CPU with AVX-512, `$wide`
+/// copies each nest; on any other CPU, `$any` does. `$sides` is a pair of subslices: of `$from` and `$to`,
+/// each from the position where `$nest` begins.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
@@ -121,9 +122,9 @@ macro_rules! exported {
             $to: *mut u8,
             $to_bytes: usize,
         ) {
-            // SAFETY: the caller guarantees that `nests` points to `parts` nests, that `$from` is
-            // readable for `$from_bytes` and that `$to` is writable for `$to_bytes` (both conditions
-            // of `# Safety`); all three live for this call.
+            // SAFETY: the caller guarantees that `nests` points to `parts` nests, that `$from` is readable
+            // for `$from_bytes` bytes and that `$to` is writable for `$to_bytes` bytes, all until this
+            // function returns, and that they do not overlap (`# Safety`).
             let (nests, $from, $to) = unsafe {
                 (
                     from_raw_parts(nests, parts),
@@ -132,12 +133,14 @@ macro_rules! exported {
                 )
             };
             for $nest in nests {
-                // SAFETY: the caller guarantees that the lists of each nest match its kind and live for this call.
+                // SAFETY: the caller guarantees that each nest has the lists that its kind requires, and
+                // that nobody changes them before this function returns.
                 let lists = unsafe { $nest.lists() };
                 let ($from, $to) = $sides;
                 #[cfg(target_arch = "x86_64")]
                 if has_avx512() {
-                    // SAFETY: `has_avx512` has seen every feature that `$wide` is compiled for.
+                    // SAFETY: `has_avx512` has checked that the CPU has every feature for which `$wide` is
+                    // compiled.
                     unsafe { $wide($nest, lists, $from, $to) };
                     continue;
                 }
@@ -148,16 +151,18 @@ macro_rules! exported {
 }
 
 exported! {
-    /// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
-    /// process if the nests do not fit, or if structs are not aligned.
+    /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
+    /// bytes). Panics, which ends the process, if a nest does not fit into one of them, or if structs are
+    /// not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
     memory, memory_bytes => packed, packed_bytes;
     |nest| (&memory[nest.start..], &mut packed[nest.packed..])
 }
 
 exported! {
-    /// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes. Ends the
-    /// process if the nests do not fit, or if structs are not aligned.
+    /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
+    /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into one of them, or
+    /// if structs are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
     packed, packed_bytes => memory, memory_bytes;
     |nest| (&packed[nest.packed..], &mut memory[nest.start..])
@@ -174,16 +179,16 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// Packs like `pack_any`, but is compiled for AVX-512. When this crate is a part of the command, this
-/// function is nearly as fast as a build for the machine. All loops are inlined into it. In a build for
-/// the machine, it does not differ from `pack_any`.
+/// Does the same as `pack_any`, but is compiled for AVX-512; all loops are inlined into this function. In
+/// the crate that is part of `typepack-bench`, this function is nearly as fast as a build for the machine.
+/// In a build for the machine, it does not differ from `pack_any`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
     pack_any(nest, lists, memory, packed);
 }
 
-/// Unpacks like `unpack_any`, compiled for AVX-512.
+/// Does the same as `unpack_any`, but is compiled for AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn unpack_avx512(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
@@ -260,7 +265,8 @@ fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8
     }
 }
 
-/// Returns the bytes of memory that three loops over blocks reach.
+/// Returns the number of bytes from the start of the first block to the end of the last block of three
+/// nested loops.
 fn reach(block: usize, counts: [usize; 3], strides: [usize; 3]) -> usize {
     let last: usize = counts.iter().zip(strides).map(|(count, stride)| (count - 1) * stride).sum();
     last + block
@@ -278,8 +284,8 @@ fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packe
     check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
     let (memory, packed) = (memory.as_ptr(), packed.as_mut_ptr());
     for i in 0..count {
-        // SAFETY: `check` has found that the last block of both sides, and therefore every block, lies
-        // within its slice. The slices do not overlap.
+        // SAFETY: `check` has found that the last of the `count` blocks lies within `memory` and within
+        // `packed`. No block lies behind the last one, so every block does. The two slices do not overlap.
         unsafe { memory.add(i * stride).copy_to_nonoverlapping(packed.add(i * B), B) };
     }
 }
@@ -308,9 +314,10 @@ fn pack_box<const B: usize>(
         for plane in 0..counts[1] {
             let start = field * strides[0] + plane * strides[1];
             for row in 0..counts[2] {
-                // SAFETY: `check` has found that the last block of both sides, and therefore every
-                // block, lies within its slice. The slices do not overlap. `packed` moves by one block
-                // per iteration, at most to the end of the slice.
+                // SAFETY: `check` has found that the last block, and therefore every block, lies within
+                // `memory`, and that `packed` has room for all blocks. The two slices do not overlap. The
+                // pointer `packed` moves by one block per iteration, so that it stays within the slice or
+                // at its end.
                 unsafe {
                     memory.add(start + row * strides[2]).copy_to_nonoverlapping(packed, B);
                     packed = packed.add(B);
@@ -333,9 +340,10 @@ fn unpack_box<const B: usize>(
         for plane in 0..counts[1] {
             let start = field * strides[0] + plane * strides[1];
             for row in 0..counts[2] {
-                // SAFETY: `check` has found that every block of the three loops lies within `memory`
-                // and that all of them together fit `packed`. `packed` moves by one block per
-                // iteration, at most to the end of the slice.
+                // SAFETY: `check` has found that every block of the three loops lies within `memory` and
+                // that `packed` is long enough for all of them. The pointer `packed` moves by one block
+                // per iteration, so that it stays within the slice or at its end. `memory` is borrowed
+                // mutably and does not overlap `packed`.
                 unsafe {
                     packed.copy_to_nonoverlapping(memory.add(start + row * strides[2]), B);
                     packed = packed.add(B);
@@ -345,7 +353,7 @@ fn unpack_box<const B: usize>(
     }
 }
 
-/// Copies rows whose length is not a compile-time constant, each with one `copy_from_slice`.
+/// Packs rows whose length is not a compile-time constant. Copies each row with one `copy_from_slice`.
 #[inline(always)]
 fn pack_rows(
     memory: &[u8],
@@ -388,7 +396,7 @@ fn unpack_rows(
     }
 }
 
-/// `struct { char c; int i; double d; }`, as C lays it out.
+/// `struct { char c; int i; double d; }` with the memory layout that C gives it.
 #[repr(C)]
 struct CharIntDouble {
     c: u8,
@@ -409,7 +417,7 @@ fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
     for i in 0..count {
         // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`
         // times 13 bytes within `packed`. Any bytes are valid `u8`, `u32` and `f64`. The slices do not
-        // overlap. The fields in `packed` are not aligned, so they are written as unaligned values.
+        // overlap. The fields in `packed` are not aligned, so the code writes them with `write_unaligned`.
         unsafe {
             let record = &*records.add(i);
             let out = packed.add(i * RECORD_DATA);
@@ -429,8 +437,9 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     let packed = packed.as_ptr();
     for i in 0..count {
         // SAFETY: the assertions have found `count` whole, aligned structs within `memory` and `count`
-        // times 13 bytes within `packed`. The fields in `packed` are read as unaligned values. Only
-        // fields are written, never the padding.
+        // times 13 bytes within `packed`. The fields in `packed` are not aligned, so the code reads them
+        // with `read_unaligned`. `memory` is borrowed mutably, and any bits are a valid value of each
+        // field.
         unsafe {
             let record = &mut *records.add(i);
             let data = packed.add(i * RECORD_DATA);
@@ -441,7 +450,7 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     }
 }
 
-/// Packs blocks of `B` bytes at listed offsets. Slicing checks each offset.
+/// Packs blocks of `B` bytes from the listed offsets. The slice operation checks each offset.
 #[inline(always)]
 fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
     let (blocks, _) = packed.as_chunks_mut::<B>();
@@ -451,7 +460,7 @@ fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]
     }
 }
 
-/// Unpacks blocks of `B` bytes to listed offsets. Slicing checks each offset.
+/// Unpacks blocks of `B` bytes to the listed offsets. The slice operation checks each offset.
 #[inline(always)]
 fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
     let (blocks, _) = packed.as_chunks::<B>();
@@ -464,8 +473,8 @@ fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u
 const PARTICLE: usize = 56;
 const PARTICLE_DATA: usize = 52;
 
-/// Packs particles, `struct { double x[3]; int kind; double v[3]; }`. Each one has 28 bytes of data, a
-/// gap of 4 bytes, and 24 bytes of data.
+/// Packs particles: `struct { double x[3]; int kind; double v[3]; }`. In memory, a particle is 28 bytes of
+/// data, a gap of 4 bytes, and 24 bytes of data.
 #[inline(always)]
 fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
     let (particles, _) = memory.as_chunks::<PARTICLE>();
@@ -478,7 +487,7 @@ fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
     }
 }
 
-/// Unpacks particles. Does not write the gap.
+/// Unpacks particles. Leaves the gap of 4 bytes in each particle unchanged.
 #[inline(always)]
 fn unpack_particles(packed: &[u8], count: usize, memory: &mut [u8]) {
     let (particles, _) = memory.as_chunks_mut::<PARTICLE>();

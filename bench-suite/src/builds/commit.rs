@@ -1,8 +1,8 @@
-//! Runs `typepack-bench commit` of two builds in turns and compares their rows.
+//! Runs the programs `typepack-bench commit` of two builds alternately and compares their rows.
 //!
 //! The rows measure Rust calls, so each build measures them with its own program. For each part, the two
-//! programs run alternately several times (A B A B A B). The value of a row is the median over these
-//! runs.
+//! programs run alternately several times (A B A B A B). The value of a row for one build is the median
+//! over the runs of its program.
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
@@ -14,12 +14,14 @@ use std::process::{Command, Stdio};
 /// The number of times that each program runs a part.
 const TURNS: usize = 3;
 
-/// Runs the parts with both programs, the new one first, and passes them the additional `arguments`.
-/// Returns the rows that both builds have, and the names of the rows that only one build has.
+/// Runs the parts with both programs. `programs[0]` is the new build. Each program gets the additional
+/// `arguments`. If a row is slower in the new build, its part is measured up to [`RUNS`] times. Returns
+/// the rows that both builds have, and the names of the rows that only one build has.
 ///
 /// # Errors
 ///
-/// Returns one line if a program does not start or fails, or if its output is not a table of rows.
+/// Returns a one-line message if a program does not start or fails, or if its output is not a JSON array
+/// of rows.
 pub fn run(
     programs: [&Path; 2],
     only: Option<&str>,
@@ -53,7 +55,8 @@ pub fn run(
 
 type Ratios = BTreeMap<String, (f64, bool)>;
 
-/// Measures the rows of one part with both programs in turns.
+/// Runs one part [`TURNS`] times with each program, alternately. Returns the ratio of each row that both
+/// builds have, and the names of the other rows.
 fn turns(
     programs: [&Path; 2],
     part: &str,
@@ -77,7 +80,8 @@ fn turns(
         }
         let [new, base] = [0, 1].map(|side| median(&mut both[side]));
         let steady = both.iter().all(|list| list[list.len() - 1] / list[0] <= STEADY);
-        // Small times and sizes are good. A ratio with a lower limit is good if it is large.
+        // A ratio above 1 means that the new build is better. For times and sizes, a small value is
+        // better; for values with a lower limit, a large value is.
         let ratio = match limits[&name] {
             Limit::AtMost(_) => base / new,
             Limit::AtLeast(_) => new / base,

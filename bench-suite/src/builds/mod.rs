@@ -1,10 +1,12 @@
 //! Compares two builds of typepack in one run.
 //!
-//! `message/command.rs` measures messages and collectives of two prefixes. `pack.rs` measures packing
-//! through both C libraries, and `commit.rs` lets `typepack-bench commit` of both builds take turns. A
-//! ratio is the old build's time divided by the new build's time. If the ratio of a row is below
-//! [`SLOWER`], the row is measured [`RUNS`] times, and the median of its ratios counts. The text lists
-//! the row if all runs agree.
+//! `message/command.rs` compares messages and collectives of two installed builds. `pack.rs` compares
+//! packing through the C libraries of both builds. `commit.rs` runs `typepack-bench commit` of both builds
+//! alternately.
+//!
+//! The ratio of a row is the old build's time divided by the new build's time. If the ratio is below
+//! [`SLOWER`], the row is measured [`RUNS`] times in all, and the median of its ratios counts. The text
+//! lists the row if the ratio is below [`SLOWER`] every time.
 
 pub mod commit;
 pub mod pack;
@@ -13,41 +15,41 @@ use crate::measure::median;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A row with a ratio below this value is measured again.
+/// If the ratio of a row is below this value, the row is measured again.
 pub const SLOWER: f64 = 0.9;
-/// The number of measurements of a row with a ratio below [`SLOWER`], including the first one.
+/// How often a row with a ratio below [`SLOWER`] is measured, including the first time.
 pub const RUNS: usize = 3;
-/// The least allowed mean ratio of a class.
+/// The bar: the least allowed geometric mean of the ratios of a class.
 pub const BAR: f64 = 0.97;
 
-/// A row of two builds.
+/// A row that has been measured for two builds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// The name of the row.
     pub name: String,
-    /// The class of the row; the text sums up each class.
+    /// The class of the row. The text states the mean ratio of each class.
     pub class: String,
-    /// The ratio of each run, and whether its figures are steady. Not empty.
+    /// For each run, the ratio and whether both of its figures are steady. There is at least one run.
     pub runs: Vec<(f64, bool)>,
 }
 
 impl Compared {
-    /// Is the ratio of the first run below [`SLOWER`]?
+    /// Returns true if the ratio of the first run is below [`SLOWER`].
     pub fn is_slower(&self) -> bool {
         self.runs[0].0 < SLOWER
     }
 
-    /// Returns the median of the runs.
+    /// Returns the median of the ratios of all runs.
     pub fn ratio(&self) -> f64 {
         median(&mut self.runs.iter().map(|(ratio, _)| *ratio).collect::<Vec<_>>())
     }
 
-    /// Are most runs steady?
+    /// Returns true if more than half of the runs are steady.
     pub fn is_steady(&self) -> bool {
         2 * self.runs.iter().filter(|(_, steady)| *steady).count() > self.runs.len()
     }
 
-    /// Is the ratio of every run below [`SLOWER`]?
+    /// Returns true if the row has [`RUNS`] runs and the ratio of each is below [`SLOWER`].
     pub fn is_agreed(&self) -> bool {
         self.runs.len() == RUNS && self.runs.iter().all(|(ratio, _)| *ratio < SLOWER)
     }
@@ -59,8 +61,8 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// Writes the means by class, over steady rows and over all rows, and the rows that are slower in every
-/// run.
+/// Returns the text about all rows: for each class, the mean ratio of the steady rows and of all rows;
+/// then the rows that are slower in every run.
 pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
     let mut out = format!(
         "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \

@@ -1,8 +1,8 @@
 //! Compares the C libraries of two builds: `MPI_Pack`, `MPI_Unpack`, and the creation and release of
 //! types.
 //!
-//! Each library runs in a process of its own (`../peer/`), on the same pages and the same CPU, and takes
-//! its turn in every round. All answers are verified before they are timed.
+//! Each library runs in its own process (`../peer/`). Both processes use the same pages and the same CPU,
+//! and take their turns in every round. All answers are verified before they are timed.
 
 use super::{Compared, RUNS};
 use crate::definition::LayoutDefinition;
@@ -14,15 +14,17 @@ use crate::storm;
 use std::path::Path;
 use typepack_engine::kernel::Direction;
 
-/// Layouts with more memory are left out, as in a quick run of `peers`.
+/// Layouts that span more bytes of memory than this are left out. A quick run of `peers` has the same
+/// limit.
 const MOST_MEMORY: usize = 300 << 20;
 
 /// What is measured.
 #[derive(Clone, Debug)]
 pub enum Work<'a> {
-    /// A layout at a size.
+    /// A layout at a size in packed bytes.
     Layout(&'a LayoutDefinition, u64),
-    /// A type that is made, used ten times and freed. The number is its index in [`storm::LAYOUTS`].
+    /// A type that is made, used [`storm::USES`] times and freed. The number is the type's index in
+    /// [`storm::LAYOUTS`].
     Storm(usize),
 }
 
@@ -53,12 +55,12 @@ impl Work<'_> {
     }
 }
 
-/// Measures `work` in `directions` with both libraries, the new one first. Returns the rows, and a line
-/// for each fault and for each layout that was left out.
+/// Measures `work` in `directions` with both libraries. `peers[0]` is the new build. Returns the rows, and
+/// one line for each fault and for each layout that was left out.
 ///
 /// # Errors
 ///
-/// Returns one line if a library does not start.
+/// Returns a one-line message if a library does not start.
 pub fn run(
     peers: [Peer; 2],
     command: &Path,
@@ -85,8 +87,7 @@ pub fn run(
                 continue;
             }
         }
-        // A storm is measured for packing only, because the creation of a type is the same work for both
-        // directions.
+        // Measures a storm only for packing, because making the type costs the same in both directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {
             match measure(one, direction, &mut sessions, rounds) {
@@ -102,8 +103,8 @@ pub fn run(
     }
     let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
     for _ in 1..RUNS {
-        // Starts new processes for every run, because the placement of a process's memory changes its
-        // times and is no property of a build.
+        // New processes start for every run. Where the memory of a process lies changes its times, but is
+        // no property of the build.
         sessions.iter_mut().for_each(Session::end);
         for &row in &slower {
             let (one, direction) = places[row];
@@ -116,7 +117,8 @@ pub fn run(
     Ok((rows, faults))
 }
 
-/// Returns the old build's time divided by the new build's time, and whether both figures are steady.
+/// Measures `work` once. Returns the old build's time divided by the new build's time, and whether both
+/// figures are steady.
 fn measure(
     work: &Work<'_>,
     direction: Direction,

@@ -19,17 +19,18 @@ pub(crate) struct CommitArguments {
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     entries: u32,
-    /// Packed bytes of the layouts that are cut into pieces; the bars are for 1 MiB.
+    /// Packed bytes of the layouts that are packed in pieces; the bars are for 1 MiB.
     #[arg(long, default_value = "1M", value_name = "BYTES", value_parser = parse_pieces)]
     size: u64,
     /// Measure one part only: create, tables, seek, segments, external32 or fused.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
-    /// The typepack-bench of another build. Both builds measure in turns; the table shows the speed of this
-    /// build divided by the speed of the other build.
+    /// The program typepack-bench of another build. Both builds measure in turns; the table shows the
+    /// speed of this build divided by the speed of the other build.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["format", "child"])]
     against: Option<PathBuf>,
-    /// Measure one index list in this process. The command starts itself with this option.
+    /// Measure one index list in this process. The command starts itself with this option for each
+    /// measurement.
     #[arg(long, hide = true, value_enum)]
     child: Option<ChildList>,
 }
@@ -40,8 +41,8 @@ enum ChildList {
     Indexed,
 }
 
-/// Parses a packed size. Accepts only sizes at which the layouts of `commit` exist and can be cut into
-/// pieces.
+/// Parses a packed size. Accepts only sizes at which the layouts of `commit` exist and are long enough to
+/// be packed in pieces.
 fn parse_pieces(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 32 << 10;
     const MOST: u64 = 64 << 20;
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
     })
 }
 
-/// Measures this build and another one in turns.
+/// Measures this build and the build of the program `base` in turns, and prints their comparison.
 fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let same = [
@@ -96,7 +97,7 @@ fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     alone.iter().try_for_each(|name| print_out(&format!("only one build has the row: {name}\n")))
 }
 
-/// Shows on a terminal which part is being measured.
+/// If stderr is a terminal, shows the name of the part that is being measured.
 fn tell(part: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{part}");

@@ -13,24 +13,24 @@ pub(crate) struct GuidelineArguments {
     /// The seed of the random types.
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// The number of types; 100, or 30 with --quick.
+    /// The number of types. By default 100, with --quick 30.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     types: Option<u32>,
-    /// Rounds in which the two sides take turns.
+    /// Number of rounds. In each round, the description and its reference take turns.
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
     /// Check fewer types.
     #[arg(long)]
     quick: bool,
-    /// Print the summary, or every check.
+    /// Print the summary (table), or every check (csv).
     #[arg(long, value_enum, default_value_t = GuidelineFormat::Table)]
     format: GuidelineFormat,
-    /// Write the summary to this file. By default it goes to standard error, with the summary format to
-    /// standard output.
+    /// Write the summary to this file. By default the summary goes to standard output, with --format csv
+    /// to standard error.
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// The hand loops that `scripts/bench` has built for this machine.
+    /// The library with the hand loops that `scripts/bench` has built for this machine.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
 }

@@ -1,7 +1,8 @@
-//! The subcommands, one file each: first the arguments, then the run.
+//! The subcommands of `typepack-bench`. Each file defines the arguments of one subcommand and then the
+//! function that runs it.
 //!
-//! `../main.rs` calls them. This file has what several subcommands share: errors, output, progress, and
-//! common arguments.
+//! `../main.rs` calls these functions. This file has what several subcommands share: errors, output,
+//! progress, and common arguments.
 
 pub(super) mod commit;
 pub(super) mod guidelines;
@@ -40,10 +41,10 @@ pub(super) enum Format {
     Json,
 }
 
-/// The largest packed size of a quick run.
+/// The largest packed size of a quick run, in bytes.
 pub(super) const QUICK_MOST_BYTES: u64 = 2 << 20;
 
-/// An error that ends the command: one line, and the exit code.
+/// An error that ends the command: a one-line message and the exit code.
 pub(super) struct Failure {
     pub(super) line: String,
     pub(super) code: u8,
@@ -107,7 +108,8 @@ pub(super) fn print_out(text: &str) -> Result<(), Failure> {
         .map_err(|e| failed(format!("standard output: {e}")))
 }
 
-/// Overwrites the line on the terminal with the number of the row; `row` 0 clears the line.
+/// If stderr is a terminal, overwrites its last line with the number of the row that is being measured. If
+/// `row` is 0, clears this line instead.
 pub(super) fn progress(row: usize, rows: usize) {
     if std::io::stderr().is_terminal() {
         if row == 0 {

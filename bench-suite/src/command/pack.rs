@@ -1,4 +1,5 @@
-//! `typepack-bench pack`: measures nine layouts in one thread, without peers.
+//! `typepack-bench pack`: measures the nine layouts of `definitions/pack.toml` in one thread, without
+//! peers.
 
 use super::{
     Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size,
@@ -32,16 +33,16 @@ pub(crate) struct PackArguments {
     /// How to print the rows.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Rounds in which the competitors take turns.
+    /// Number of rounds. In each round, the competitors take turns.
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// typepack's C library (libmpi_abi.so.1), whose calls a second table compares with the Rust calls.
+    /// The C library of typepack (libmpi_abi.so.1). A second table compares its calls with the Rust calls.
     /// By default the library of target/prefix, if it exists.
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
     /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of --face with those of
-    /// this library, on the layouts of `pack` and the reference layouts, and measures nothing else.
+    /// this library, on the layouts of `pack` and the reference layouts. It measures nothing else.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
@@ -50,15 +51,15 @@ pub(crate) struct PackArguments {
     /// With --check, fail if a steady row misses a bar.
     #[arg(long, requires = "check")]
     strict: bool,
-    /// Read layouts, sizes and bars from this TOML file instead of the built-in ones.
+    /// Read the layouts, sizes and bars from this TOML file instead of using the built-in ones.
     #[arg(long, value_name = "FILE")]
     definitions: Option<PathBuf>,
-    /// List the layouts and stop.
+    /// Print the names of the layouts and measure nothing.
     #[arg(long)]
     list: bool,
 }
 
-/// The place where `scripts/bench` puts the C library of this build.
+/// The path at which `scripts/bench` installs the C library of this build.
 const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
 
 /// Runs the command.
@@ -77,8 +78,8 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         return compare(arguments, base, &layouts, sizes);
     }
     let face = open_face(arguments)?;
-    // Opens the library before the first row is measured, so that a wrong path is reported at once and
-    // not after minutes.
+    // The run opens the library before it measures the first row, so that it reports a wrong path at once
+    // and not after minutes.
     let mut work = Vec::new();
     for definition in &layouts {
         for &size in sizes {
@@ -112,9 +113,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// Measures the C libraries of this build and of another build in turns and compares them. Measures
-/// `layouts` at `sizes`. If the user has chosen no layouts, measures the layouts of the definitions, the
-/// reference layouts at the sizes of a quick run, and the storm (a new type every ten uses).
+/// Measures the C libraries of this build and of the build `base` in turns, and prints their comparison.
+/// Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the reference layouts
+/// at the sizes of a quick run, and the storm (a new type every ten uses).
 fn compare(
     arguments: &PackArguments,
     base: &Path,
@@ -147,8 +148,8 @@ fn compare(
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
-/// Opens the C library of --face, or that of `target/prefix`. Its rows appear only in the table for
-/// people, because all rows of the other formats compare bandwidths.
+/// Opens the C library of `--face`, or the library at [`USUAL`] if it exists. Opens none for the formats
+/// other than `table`, because their rows compare bandwidths, and the rows of the C library compare times.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {

@@ -20,8 +20,8 @@ pub(crate) struct PeersArguments {
     /// Names of the layouts to measure, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
-    /// Packed bytes per call, separated by commas; by default those of the definitions. Layouts with sizes
-    /// of their own keep their sizes.
+    /// Packed bytes per call, separated by commas; by default those of the definitions. A layout whose
+    /// definition states its sizes is measured at those.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
     /// What to measure.
@@ -30,44 +30,46 @@ pub(crate) struct PeersArguments {
     /// How to print the rows.
     #[arg(long, value_enum, default_value_t = PeersFormat::Table)]
     format: PeersFormat,
-    /// Rounds in which the competitors take turns; 7, or 5 with --quick.
+    /// Number of rounds. In each round, the competitors take turns. By default 7, with --quick 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: Option<u16>,
-    /// Measure a subset in a few minutes: fewer sizes and rounds, less memory.
+    /// Measure a subset in a few minutes: fewer sizes and rounds, and no layouts that span much memory.
     #[arg(long)]
     quick: bool,
-    /// The library of a peer, libmpi_abi.so.1 or Open MPI's libmpi.so.40: PATH or NAME=PATH. May be
+    /// The library of a peer, as PATH or NAME=PATH: libmpi_abi.so.1, or libmpi.so.40 of Open MPI. May be
     /// repeated. By default all peers in the folder of --peers.
     #[arg(long, value_name = "PATH", value_parser = Peer::parse)]
     peer: Vec<Peer>,
     /// The folder into which `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// The hand loops that `scripts/bench` has built for this machine. Without this library, the hand loops
-    /// of this command take part.
+    /// The library with the hand loops that `scripts/bench` has built for this machine. If it is missing,
+    /// the hand loops of this command take part.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
-    /// Instruction set of leaf kernels: portable, avx2 or avx512. By default the one of TYPEPACK_ISA, or
-    /// else the best one of the machine. With this option the run measures neither storm nor regret.
+    /// The instruction set of leaf kernels: portable, avx2 or avx512. By default the instruction set that
+    /// TYPEPACK_ISA names, or else the best one of the machine. With this option, the run measures neither
+    /// the storm nor the regret.
     #[arg(long, value_name = "NAME")]
     isa: Option<Isa>,
-    /// Write the summary and the ablation table to this file. By default they go to standard error, with
-    /// --format table to standard output.
+    /// Write the summary and the ablation table to this file. By default they go to standard output with
+    /// --format table, and to standard error with the other formats.
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Which layouts to measure: the reference layouts, or the 90 of DDTBench.
+    /// The set of layouts to measure: the reference layouts, or the 90 layouts of DDTBench.
     #[arg(long, value_enum, default_value_t = Set::Reference)]
     set: Set,
-    /// Read layouts and sizes from this TOML file instead.
+    /// Read the layouts and sizes from this TOML file instead of using a built-in set.
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     definitions: Option<PathBuf>,
     /// Measure only one part of the run.
     #[arg(long, value_enum, conflicts_with_all = ["set", "definitions", "isa"])]
     only: Option<Only>,
-    /// List the layouts and stop.
+    /// Print the names of the layouts and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Serve one peer on standard input and output. The command starts itself with this option.
+    /// Load the library of one peer and answer the lines on standard input. The command starts itself with
+    /// this option for each peer.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
 }
@@ -87,13 +89,14 @@ enum PeersFormat {
 enum Only {
     /// The rows of the layouts.
     Rows,
-    /// A new type every ten uses.
+    /// The storm: a new type every ten uses.
     Storm,
-    /// The time that the compilation policy loses against the better choice.
+    /// The regret: how much more time the compilation policy takes than the better choice between
+    /// compiling never and compiling at commit.
     Regret,
 }
 
-/// The built-in layouts of `peers`.
+/// The built-in sets of layouts.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Set {
     Reference,
@@ -147,7 +150,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         &effort,
         progress,
     );
-    // The storm and the regret have layouts of their own: they run only if no layouts were chosen.
+    // The storm and the regret have their own layouts. So they run only if the user has chosen no layouts.
     let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
     if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         let wanted = |part| arguments.only.is_none_or(|only| only == part);
@@ -178,8 +181,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
 }
 
-/// Returns the instruction set that the option names, or otherwise the one that the environment variable
-/// names.
+/// Returns the instruction set that `option` names, or else the one that the environment variable
+/// `TYPEPACK_ISA` names. Returns `None` if both are absent.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
         Some(name) if option.is_none() => {
@@ -191,8 +194,9 @@ fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     }
 }
 
-/// Starts the peers. A peer that was named with --peer must start. If any other peer does not start, the
-/// summary gets a line about it.
+/// Starts the peers. If the user has named peers with `--peer`, starts only these, and fails if one of
+/// them does not start. Otherwise starts the peers in the folder of `--peers`, and adds a line to `faults`
+/// for each one that does not start.
 fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
     let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut sessions = Vec::new();

@@ -1,4 +1,4 @@
-//! `typepack-bench plot`: draws a record.
+//! `typepack-bench plot`: draws the figures of a record as SVG pictures.
 
 use super::{Failure, failed, print_out, usage};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use typepack_bench::record::Record;
 
 #[derive(clap::Args)]
 pub(crate) struct PlotArguments {
-    /// The record's CSV file.
+    /// The CSV file of the record.
     #[arg(value_name = "RECORD.csv")]
     record: PathBuf,
     /// The folder for the pictures. The command makes it if it does not exist.

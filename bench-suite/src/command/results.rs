@@ -12,7 +12,7 @@ pub(crate) struct ResultsArguments {
     /// Write the page to this file. The page links to the records in the folder `record` beside it.
     #[arg(long, value_name = "FILE", default_value = "bench-suite/RESULTS.md")]
     out: PathBuf,
-    /// Write nothing; fail if the file is out of date.
+    /// Write nothing. Fail if the file differs from the page that would be written.
     #[arg(long)]
     check: bool,
 }

@@ -1,13 +1,13 @@
-//! Measures in interleaved rounds: each competitor takes its turn in every round, and the result is the
-//! median over the rounds.
+//! Measures calls in interleaved rounds. In every round, each competitor takes its turn; the result of a
+//! competitor is the median over the rounds.
 //!
-//! The measuring files of this folder use this file. The median and the limit of steadiness come from
-//! `../measure.rs`.
+//! The files of this folder that measure something use this file. The median and the limit of steadiness
+//! come from `../measure.rs`.
 
 use crate::measure::{STEADY, median};
 use std::time::Instant;
 
-/// The shortest duration of a sample.
+/// The intended duration of a sample, in nanoseconds.
 const SAMPLE_NS: f64 = 50_000.0;
 /// Samples per turn.
 const SAMPLES: usize = 5;
@@ -15,19 +15,19 @@ const SAMPLES: usize = 5;
 /// The time of one competitor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
-    /// The time per call: median of the rounds.
+    /// The time per call in nanoseconds: the median of the rounds.
     pub(super) ns: f64,
-    /// Are the rounds steady?
+    /// True if the slowest round takes at most [`STEADY`] times as long as the fastest one.
     pub(super) steady: bool,
 }
 
-/// Returns the median of one value per round, and whether the values are steady.
+/// Returns the median of `values`, which holds one value per round, and whether the values are steady.
 pub(super) fn of_rounds(mut values: Vec<f64>) -> Time {
     let ns = median(&mut values);
     Time { ns, steady: values[values.len() - 1] / values[0] <= STEADY }
 }
 
-/// Times one call of each of `competitors`.
+/// Times the calls of `competitors` in `rounds` rounds. Returns the time of one call of each competitor.
 pub(super) fn take_turns<const N: usize>(
     rounds: usize,
     mut competitors: [&mut dyn FnMut(); N],
@@ -44,7 +44,7 @@ pub(super) fn take_turns<const N: usize>(
     turns.map(of_rounds)
 }
 
-/// Returns the nanoseconds per call of a batch.
+/// Makes `calls` calls. Returns the nanoseconds per call.
 fn sample(call: &mut dyn FnMut(), calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {

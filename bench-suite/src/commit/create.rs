@@ -1,7 +1,8 @@
-//! Measures create + commit + free of small types, which an application may do every few uses.
+//! Measures how long it takes to create, commit and free a small type. An application may do this once
+//! every few uses of the type.
 //!
-//! The types are committed with a compiler that waits until a kernel repays its compilation, so this
-//! measurement compiles no kernel.
+//! The types are committed with a compiler that compiles a kernel only after many uses. The measurement
+//! uses no type, so it compiles no kernel.
 
 use super::clock::take_turns;
 use super::{Limit, Row, Scale, line, settings};
@@ -9,7 +10,7 @@ use std::hint::black_box;
 use typepack_engine::{Datatype, Named, Order, Result};
 use typepack_jit::Mode;
 
-/// The most nanoseconds for one create + commit + free.
+/// The bar for one create + commit + free, in nanoseconds.
 const BAR: Limit = Limit::AtMost(500.0);
 
 pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
@@ -39,7 +40,8 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
             ));
         }
     }
-    // The loop above has already made every type once, so the engine accepts all of them.
+    // The loop above has already made and committed every type once without an error. So `cycle` may
+    // ignore the result.
     let cycle =
         |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
     let times = take_turns(

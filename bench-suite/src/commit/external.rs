@@ -1,9 +1,9 @@
-//! Compares external32 with the native representation of the same layout, both compiled: the cost of
-//! the byte order, in both directions.
+//! Compares external32 with the native representation of the same layout, in both directions: the ratio
+//! shows the cost of the byte order. The native kernels are compiled.
 //!
-//! A row is a layout of `definitions/reference.toml` and a direction. The value of a row is that of its
-//! worst size, and the row names every size. Every byte of the answers is compared with an answer that is
-//! computed from the typemap.
+//! A row stands for a layout of `definitions/reference.toml` and a direction. Its value is the ratio at
+//! the worst size, and its details list the ratios at all sizes. Every byte of the answers is compared
+//! with an answer that is computed from the typemap.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -18,8 +18,7 @@ use typepack_jit::Mode;
 /// The least allowed ratio of the external32 speed to the native speed.
 const BAR: Limit = Limit::AtLeast(0.7);
 
-/// The layouts. The flag of each layout states whether the layout has the sizes of [`SIZES`] or one size
-/// of its own.
+/// The names of the layouts. A layout that does not exist at any of [`SIZES`] is measured at its own size.
 const LAYOUTS: [&str; 15] = [
     "contig",
     "d1s2",
@@ -38,7 +37,7 @@ const LAYOUTS: [&str; 15] = [
     "transf1024",
 ];
 
-/// Packed bytes.
+/// The sizes in packed bytes.
 const SIZES: [u64; 4] = [1 << 10, 16 << 10, 256 << 10, 1 << 20];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
@@ -52,7 +51,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         let mut layouts: Vec<Layout> =
             SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
         if layouts.is_empty() {
-            // The layout has one size of its own: the size of its type or of its faces.
+            // The layout exists at none of `SIZES`. The smallest power of two at which it exists is its
+            // own size: the size of its type or of its faces.
             let sizes = (7..=23).map(|log| 1 << log);
             layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
@@ -78,7 +78,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// The competitors: native and external32, packing and unpacking.
+/// Verifies and measures `layout`. Returns the times of packing and then of unpacking, each as the pair of
+/// native and external32.
 fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2], String> {
     let (ty, count) = (&layout.datatype, layout.count);
     let plan = ty.commit_with(&settings(Mode::Eager)).map_err(line)?;
@@ -106,7 +107,8 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
         return Err(format!("external32 of {}: wrong unpacked byte {at}", layout.name));
     }
     memory.bytes_mut().copy_from_slice(&before);
-    // The calls above have succeeded with the same arguments, so the timed calls do too.
+    // The calls above have succeeded with the same arguments, so the timed calls succeed, too, and their
+    // results can be dropped.
     let data = memory.bytes();
     let packing = take_turns(
         rounds,
@@ -114,7 +116,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
             drop(pack_external(&external, count, data, canonical, &mut 0))
         }],
     );
-    // Both competitors write the same memory, so that they meet the same pages.
+    // Both competitors write to the same memory, so that the placement of pages is the same for both.
     let data = std::cell::RefCell::new(memory.bytes_mut());
     let unpacking = take_turns(
         rounds,
@@ -125,8 +127,8 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     Ok([packing, unpacking])
 }
 
-/// Computes the external32 form of packed bytes from the typemap: the bytes of each entry in reverse
-/// order.
+/// Computes the external32 form of `native`, the packed bytes, from the typemap: the bytes of each entry
+/// are in big-endian order.
 fn swapped(plan: &Plan, native: &[u8]) -> Vec<u8> {
     let mut external = native.to_vec();
     let widths: Vec<usize> = plan.datatype().map_or_else(Vec::new, |ty| {

@@ -1,7 +1,8 @@
-//! Compares a copy from layout to layout in one pass with a pack and an unpack, both compiled.
+//! Compares a fused copy (from layout to layout in one pass) with a pack and an unpack. The plans of both
+//! use compiled kernels.
 //!
-//! Memory is page-aligned (`../buffer.rs`): whether a block of 64 bytes lies in one cache line or in
-//! two changes the time as much as the way of copying does.
+//! All buffers are page-aligned (`../buffer.rs`), because whether a block of 64 bytes lies in one cache
+//! line or in two changes the time as much as the way of copying does.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -9,16 +10,19 @@ use crate::buffer::Buffer;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
-/// The bar for two sides with blocks of one length.
+/// The bar if source and destination have blocks of the same length: the least ratio of the time of pack
+/// and unpack to the time of the copy.
 const EQUAL: Limit = Limit::AtLeast(1.2);
-/// The bar for sides with blocks of different lengths: never slower, except for ties within 3 %.
+/// The bar if source and destination have blocks of different lengths: the copy must not be slower than
+/// pack and unpack, except for ties within 3 %.
 const UNEQUAL: Limit = Limit::AtLeast(0.97);
 
-/// Stands for a list of single doubles with gaps of 0 to 3, which is too irregular for a loop.
+/// Stands in [`LAYOUTS`] for the type that `indexed` makes: a list of single doubles with gaps of 0 to 3
+/// doubles. The list is too irregular for a loop.
 const INDEXED: &str = "indexed";
 
-/// The name, the source, the destination (with as many packed bytes as the source), and the bar of each
-/// row.
+/// The rows: the name, the source type, the destination type (with as many packed bytes as the source),
+/// and the bar.
 const LAYOUTS: [(&str, &str, &str, Limit); 17] = [
     ("8 B stride 2 to 3", "vector(2048, 1, 2, double)", "vector(2048, 1, 3, double)", EQUAL),
     ("24 B stride 40 to 32", "vector(1024, 3, 5, double)", "vector(1024, 3, 4, double)", EQUAL),
@@ -111,7 +115,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
             let at = fused.iter().zip(&*twice).take_while(|(a, b)| a == b).count();
             return Err(format!("fused copy {name}: byte {at} is not that of pack and unpack"));
         }
-        // The calls above have succeeded with the same arguments, so the timed calls do too.
+        // `copy`, `pack` and `unpack` have just succeeded with the same arguments, so the timed calls
+        // succeed, too, and their results can be dropped.
         let [one, two] = take_turns(
             scale.rounds,
             [&mut || drop(copy(&from, 1, memory, &to, 1, fused)), &mut || {
@@ -133,7 +138,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Returns the text that [`INDEXED`] stands for.
+/// Returns the expression of the type for which [`INDEXED`] stands.
 fn indexed(numbers: &mut Numbers) -> String {
     let mut at = 0;
     let places: Vec<String> = (0..2048)

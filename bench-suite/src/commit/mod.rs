@@ -1,10 +1,11 @@
 //! Measures the costs of a layout other than packing: creation, first use, positions, pieces, conversion.
 //!
-//! The command `typepack-bench commit` runs this folder. Each file measures one thing and verifies its
-//! answers first: `create.rs` (create, commit and free), `tables.rs` (10^6 entries until the first pack,
-//! in new processes), `seek.rs`, `segments.rs`, `external.rs` (external32), `fused.rs` (copies from
-//! layout to layout). `clock.rs` lets the competitors take turns; `row.rs` compares values with bars and
-//! prints them. The bars come from the project's issue.
+//! The command `typepack-bench commit` runs this folder. Each of the following files measures one thing
+//! and verifies the answers before it times them: `create.rs` (create, commit and free), `tables.rs` (10^6
+//! entries until the first pack, in new processes), `seek.rs` (finding a packed byte), `segments.rs`
+//! (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to layout). `clock.rs`
+//! lets the competitors take turns. `row.rs` compares values with bars and prints them. A bar is a limit
+//! that the project requires.
 
 mod clock;
 mod create;
@@ -29,7 +30,7 @@ pub struct Scale {
     pub rounds: usize,
     /// Entries of the index lists; the bars are for 10^6.
     pub entries: usize,
-    /// Packed bytes of the layouts that are cut into pieces; the bars are for 1 MiB.
+    /// Packed bytes of the layouts that are packed in pieces; the bars are for 1 MiB.
     pub bytes: usize,
 }
 
@@ -40,8 +41,8 @@ pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external3
 ///
 /// # Errors
 ///
-/// Returns one line if the engine refuses a type or a call, if an answer is wrong, or if there is no part
-/// with the name `only`.
+/// Returns a one-line message if the engine refuses a type or a call, if an answer is wrong, or if there
+/// is no part with the name `only`.
 pub fn run(
     scale: &Scale,
     only: Option<&str>,
@@ -65,25 +66,26 @@ pub fn run(
     Ok(rows)
 }
 
-/// Returns the settings that an application uses. `mode` says whether kernels are compiled at commit or
-/// when they repay.
+/// Returns the settings that an application gets. `mode` determines whether kernels are compiled at
+/// commit, or when they have repaid their compilation.
 fn settings(mode: Mode) -> Settings {
     let jit = Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
 }
 
-/// Returns the bytes of memory that `count` elements with displacements from 0 on span.
+/// Returns the number of bytes from the origin to the end of the last of `count` elements. The
+/// displacements of the type begin at 0.
 fn reach(plan: &Plan, count: u64) -> usize {
     let place = plan.footprint();
     (place.extent * (count as i64 - 1) + place.true_ub).max(0) as usize
 }
 
-/// Writes an error of the engine as one line.
+/// Turns an error of the engine into a one-line message.
 fn line(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Random numbers (xorshift), the same ones in every run.
+/// A generator of random numbers (xorshift). With a constant seed, the numbers are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -103,7 +105,8 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// Runs all parts except `tables.rs`, which would start the command again.
+    /// Checks that every part measures rows with positive values. Leaves out `tables.rs`, which would
+    /// start the test program as a child.
     #[test]
     fn tiny_runs_verify_and_measure() {
         let scale = Scale { rounds: 1, entries: 100, bytes: 32 << 10 };

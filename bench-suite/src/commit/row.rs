@@ -1,19 +1,19 @@
 //! Compares a measured value with its bar, and writes rows as a table, as CSV and as JSON.
 //!
-//! The measuring files of this folder produce the values and state the bars.
+//! The other files of this folder measure the values and define the bars.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The limit that a value must keep.
+/// The bar of a value: an upper or a lower limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The value may be at most this.
+    /// The value must not exceed this limit.
     AtMost(f64),
-    /// The value must be at least this.
+    /// The value must be at least as large as this limit.
     AtLeast(f64),
 }
 
@@ -24,13 +24,13 @@ pub struct Row {
     pub what: String,
     /// The value.
     pub value: f64,
-    /// `ns`, `ms`, `MiB`, or `x` for a ratio.
+    /// The unit of the value: `ns`, `ms`, `MiB`, or `x` for a ratio.
     pub unit: Cow<'static, str>,
     /// The bar.
     pub bar: Limit,
-    /// Does the value reach the bar?
+    /// True if the value is within the bar.
     pub pass: bool,
-    /// Are the rounds steady? An unsteady row neither passes nor misses its bar.
+    /// True if the rounds are steady. If not, the row neither passes nor misses its bar.
     pub steady: bool,
     /// The values that a ratio was computed from.
     pub detail: String,
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// Writes the table for people.
+/// Returns the rows as a table for people.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -102,7 +102,7 @@ pub fn table(rows: &[Row]) -> String {
     )
 }
 
-/// Writes a header line and one line per row.
+/// Returns the rows as CSV: a header line and one line per row.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = String::from("what,value,unit,bar,pass,steady,detail\n");
     for row in rows {
@@ -121,11 +121,11 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// Writes the rows as a JSON array.
+/// Returns the rows as a JSON array.
 ///
 /// # Errors
 ///
-/// Returns an error if a value is no finite number.
+/// Returns an error if the rows cannot be written as JSON.
 pub fn json(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(rows).map(|text| text + "\n")
 }

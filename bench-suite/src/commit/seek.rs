@@ -1,17 +1,19 @@
-//! Measures how long it takes to find the memory of a random packed byte.
+//! Measures how long a cursor takes to find the position in memory of a random packed byte.
 //!
-//! A cursor seeks the byte. Arithmetic on the constructors' arguments verifies the answer.
+//! The answers of the cursor are compared with positions that are computed from the arguments of the type
+//! constructors.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line};
 use std::hint::black_box;
 use typepack_engine::{Cursor, Datatype, Named, Plan};
 
-/// The number of positions that are sought one after the other. There are so many that no line of a table
-/// stays in the cache by chance.
+/// The number of positions that a cursor seeks one after the other. There are so many positions that
+/// hardly any part of the engine's tables stays in the cache from one use to the next.
 const POSITIONS: usize = 1 << 14;
 
-/// A nest of five levels, of which no two merge: counts and strides, outermost first.
+/// The count and the stride in bytes of each of five nested levels, outermost first. The strides are such
+/// that the engine can merge no two levels.
 const NEST: [(i64, i64); 5] = [(7, 400_000), (5, 70_000), (6, 10_000), (4, 2_000), (9, 100)];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
@@ -70,14 +72,15 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
 
 #[inline]
 fn seek(cursor: &mut Cursor<'_>, positions: &[u64], i: &mut usize) {
-    // The function `positions` has already sought every one of these positions, so all of them lie within
-    // the packed bytes.
+    // The function `positions` has already sought each of these positions successfully, so the result can
+    // be ignored.
     let _ = black_box(cursor.seek(positions[*i % POSITIONS]));
     black_box(cursor.run());
     *i += 1;
 }
 
-/// Returns random positions, each of which the cursor finds where `place` says.
+/// Returns random positions in the packed bytes. Checks that a cursor finds each position at the place in
+/// memory that `place` returns.
 fn positions(
     plan: &Plan,
     place: impl Fn(u64) -> i64,

@@ -1,8 +1,9 @@
 //! Compares packing in pieces with packing in one call.
 //!
-//! Every layout is packed in equal pieces of 64 KiB and in the pieces that the plan proposes. Layouts
-//! that are not tiled are also packed in pieces of about 8 KiB: in equal pieces of 8 KiB, in equal pieces
-//! of a size that no block divides, and in the pieces that the plan proposes.
+//! Every layout is packed in equal pieces of 64 KiB, and in the pieces near 64 KiB that the plan proposes.
+//! Layouts that the engine does not pack in tiles are also packed in smaller pieces: in equal pieces of 8
+//! KiB, in equal pieces of 8 KiB + 4 bytes (a size that no block divides), and in the pieces near 8 KiB
+//! that the plan proposes.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -15,7 +16,7 @@ use typepack_jit::Mode;
 /// The longest allowed time of packing in pieces, as a multiple of the time of one call.
 const BAR: Limit = Limit::AtMost(1.1);
 
-/// How the packed form is cut; sizes are in bytes.
+/// How the packed bytes are divided into pieces. Sizes are in bytes.
 #[derive(Clone, Copy)]
 enum Cut {
     /// All pieces except the last one have this size.
@@ -28,7 +29,7 @@ const ANY: [Cut; 2] = [Cut::Equal(64 << 10), Cut::Proposed(64 << 10)];
 const UNTILED: [Cut; 3] = [Cut::Equal(8 << 10), Cut::Equal((8 << 10) + 4), Cut::Proposed(8 << 10)];
 
 impl Cut {
-    /// Calls `visit` with each piece, in order.
+    /// Calls `visit` with the range of packed bytes of each piece, in order.
     fn pieces(
         self,
         plan: &Plan,
@@ -72,7 +73,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         })
         .collect();
     let rows = scale.bytes / 2400;
-    // For each layout: whether a pass may tile it, its name, the type and the count.
+    // For each layout: true if the engine may pack it in tiles; its name; its type; and the count.
     let layouts = [
         (false, "d1s2", format!("vector({doubles}, 1, 2, double)"), 1),
         (false, "d8s16", format!("vector({}, 8, 16, double)", doubles / 8), 1),
@@ -155,9 +156,9 @@ fn measure(
     if whole != parts {
         return Err(format!("{name}: {cut} make other bytes than one call"));
     }
-    // The calls above have succeeded with the same arguments, so the timed calls do too. Both competitors
-    // pack into the same buffer: with two buffers, the different pages alone caused ratios between 0.95
-    // and 1.15.
+    // The calls above have succeeded with the same arguments, so the timed calls succeed, too. Both
+    // competitors pack into the same buffer. With two buffers, the difference between their pages alone
+    // caused ratios between 0.95 and 1.15.
     let packed = RefCell::new(whole);
     let [once, pieces] = take_turns(
         rounds,

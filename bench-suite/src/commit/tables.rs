@@ -1,8 +1,10 @@
-//! Measures index lists of 10^6 entries: time and memory of create, commit and first pack.
+//! Measures index lists of 10^6 entries: the time and the memory that create, commit and the first pack
+//! take together.
 //!
-//! Every measurement runs in a new process, because a heap that has grown once hides the next growth. For
-//! each one, the command starts itself with a hidden argument ([`Child`]). The application's own arrays,
-//! its memory and the packed output are allocated and touched before the clock starts.
+//! Every measurement runs in a new process, because the heap of a process that has already measured a list
+//! is large enough to hide the growth of the next one. For each measurement, the command starts itself
+//! with a hidden argument; the new process prints a [`Child`]. The arrays and the memory of the
+//! application and the packed buffer are allocated and written before the measurement starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -13,7 +15,7 @@ use std::time::Instant;
 use typepack_engine::{Datatype, Named, pack};
 use typepack_jit::Mode;
 
-/// The list that a child measures.
+/// The kind of list that a child process measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// `indexed_block` of single doubles at random places.
@@ -22,12 +24,12 @@ pub enum Table {
     Indexed,
 }
 
-/// The result of a child process: one line of JSON on its standard output.
+/// The result of a child process, which prints it as one line of JSON on standard output.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Child {
-    /// Milliseconds until the first pack has ended.
+    /// Milliseconds from the beginning of create to the end of the first pack.
     pub ms: f64,
-    /// Growth of resident memory in MiB.
+    /// Growth of the resident memory in this time, in MiB.
     pub mib: f64,
 }
 
@@ -36,7 +38,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns one line if the engine refuses a type or a call, or if a packed byte is wrong.
+    /// Returns a one-line message if the engine refuses a type or a call, or if a packed byte is wrong.
     pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
         let mut numbers = Numbers(0x1234_5678_9abc_def1);
         let mut lengths = vec![1i64; entries];
@@ -89,8 +91,8 @@ impl Child {
     }
 }
 
-/// Returns the resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64
-/// pages.
+/// Returns the resident memory of this process in KiB. Reads `smaps_rollup`, which counts the pages; the
+/// number in `statm` can lag behind by up to 64 pages.
 fn resident() -> Result<u64, String> {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;

@@ -75,7 +75,8 @@ impl Loops {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no such library, or if the library does not export both functions.
+    /// Returns a one-line message if there is no such library, or if the library does not export both
+    /// functions.
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();
         if !path.exists() {

@@ -25,7 +25,7 @@ impl Drop for Scratch {
 ///
 /// # Errors
 ///
-/// Returns one line if there is no compiler, or a line of the compiler's output.
+/// Returns a one-line message if there is no compiler, or a line of the compiler's output.
 pub fn compile() -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();

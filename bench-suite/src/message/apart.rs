@@ -35,7 +35,7 @@ pub fn reserve_apart(command: &mut Command) {
 ///
 /// # Errors
 ///
-/// Returns one line if the system does not allow new network namespaces.
+/// Returns a one-line message if the system does not allow new network namespaces.
 pub fn check() -> Result<(), String> {
     let mut command = Command::new("true");
     command.stdin(Stdio::null());

@@ -57,7 +57,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns one line if the prefix has no mpiexec.
+    /// Returns a one-line message if the prefix has no mpiexec.
     pub fn at(name: &str, prefix: &Path) -> Result<Self, String> {
         let shown = prefix.display();
         let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;
@@ -98,7 +98,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no such mpicc.
+    /// Returns a one-line message if there is no such mpicc.
     pub fn compiler(&self, other: Option<&Self>) -> Result<PathBuf, String> {
         let own = self.prefix.join("bin/mpicc");
         if own.exists() {
@@ -116,7 +116,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no compiler, or a line of the compiler's output.
+    /// Returns a one-line message if there is no compiler, or a line of the compiler's output.
     pub fn compile(&self, other: Option<&Self>, folder: &Path) -> Result<PathBuf, String> {
         let compiler = self.compiler(other)?;
         let program = folder.join(format!("bench-{}", self.name));
@@ -195,7 +195,7 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// Returns one line if the system refuses the folder.
+    /// Returns a one-line message if the system refuses the folder.
     pub fn new() -> Result<Self, String> {
         // The name is unique among processes and, for tests, among threads.
         let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());

@@ -42,7 +42,7 @@ impl UserMemory {
     ///
     /// # Errors
     ///
-    /// Returns one line if the system has not enough memory.
+    /// Returns a one-line message if the system has not enough memory.
     pub fn new(ranks: usize) -> Result<Rc<Self>, String> {
         let buffers: Result<Vec<Buffer>, String> =
             (0..ranks).map(|_| Buffer::new(MEMORY)).collect();
@@ -286,7 +286,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns one line if the job crashes or does not answer in time, or if the library was given up.
+    /// Returns a one-line message if the job crashes or does not answer in time, or if the library was
+    /// given up.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {

@@ -37,7 +37,7 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// Returns one line if the MPI has no such type.
+    /// Returns a one-line message if the MPI has no such type.
     pub(super) fn new(mpi: &'static Mpi, recipe: Recipe) -> Result<Self, String> {
         let old = |part: &Part| match part {
             Part::Named(named) => mpi.named(*named).map(Old::Named),
@@ -80,7 +80,7 @@ impl Maker {
     ///
     /// # Errors
     ///
-    /// Returns one line if the call fails.
+    /// Returns a one-line message if the call fails.
     pub(super) fn free(&self, handle: Handle) -> Result<(), String> {
         match self.recipe.steps.last() {
             Some(step) if is_derived(step.combiner) => free(self.mpi, handle),

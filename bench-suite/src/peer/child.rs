@@ -37,7 +37,7 @@ struct Ready {
 ///
 /// # Errors
 ///
-/// Returns one line if standard input or output fails.
+/// Returns a one-line message if standard input or output fails.
 pub fn serve(library: &Path) -> Result<(), String> {
     let mpi = match Mpi::open(library).and_then(|mpi| Ok((mpi.version()?, mpi))) {
         Ok((version, mpi)) => {

@@ -26,7 +26,7 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// Returns one line if a call fails, or if `int` cannot hold a number of the layout.
+    /// Returns a one-line message if a call fails, or if `int` cannot hold a number of the layout.
     pub(super) fn new(mpi: &'static Mpi, layout: &Layout) -> Result<Self, String> {
         let int = |value: u64| {
             c_int::try_from(value).map_err(|_| format!("{value} does not fit the calls with int"))

@@ -25,7 +25,8 @@ impl Face {
     ///
     /// # Errors
     ///
-    /// Returns one line if the library is missing, is not typepack's, or a call returns an error code.
+    /// Returns a one-line message if the library is missing, is not typepack's, or a call returns an error
+    /// code.
     pub fn open(path: &Path) -> Result<Self, String> {
         let mpi = Mpi::open(path)?;
         let version = mpi.version()?;

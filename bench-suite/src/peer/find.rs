@@ -23,8 +23,8 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// Returns one line if name or path is empty, or if the name holds a comma, a quote or a line
-    /// break.
+    /// Returns a one-line message if name or path is empty, or if the name holds a comma, a quote or a
+    /// line break.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),

@@ -70,8 +70,8 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no library, if it has neither ABI, or if a call returns an error
-    /// code.
+    /// Returns a one-line message if there is no library, if it has neither ABI, or if a call returns an
+    /// error code.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         // SAFETY: loading runs the library's initialisers. The user has chosen the file, and this process
@@ -138,7 +138,7 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// Returns one line if Open MPI has no such type.
+    /// Returns a one-line message if Open MPI has no such type.
     pub(super) fn named(&self, named: Named) -> Result<Handle, String> {
         let lower = named.name().trim_start_matches("MPI_").to_ascii_lowercase();
         self.object(&format!("ompi_mpi_{lower}"), named.abi_value() as usize)

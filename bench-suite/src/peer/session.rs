@@ -49,7 +49,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns one line if there is no such library, if it has no known ABI, or if it crashes.
+    /// Returns a one-line message if there is no such library, if it has no known ABI, or if it crashes.
     pub fn start(peer: Peer, command: PathBuf) -> Result<Self, String> {
         Self::start_with(peer, command, PATIENCE)
     }
@@ -143,7 +143,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns one line if the peer refuses the layout, packs a wrong byte, or crashes.
+    /// Returns a one-line message if the peer refuses the layout, packs a wrong byte, or crashes.
     pub fn layout(&mut self, bench: &Bench) -> Result<(), String> {
         self.send("layout", bench)
     }

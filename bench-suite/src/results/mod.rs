@@ -54,8 +54,8 @@ pub struct Records {
 ///
 /// # Errors
 ///
-/// Returns one line if the folder or a file cannot be read, if a record has faults, or if the folder holds
-/// no record.
+/// Returns a one-line message if the folder or a file cannot be read, if a record has faults, or if the
+/// folder holds no record.
 pub fn read(folder: &Path) -> Result<Records, String> {
     let named = |path: &Path, fault: String| format!("{}: {fault}", path.display());
     let list = |path: &Path, ending: &str| -> Result<Vec<String>, String> {
