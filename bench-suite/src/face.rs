@@ -1,9 +1,10 @@
-//! Measures how much slower the C functions are than the Rust calls: both pack small layouts in turns.
+//! Measures how much longer a call of the C functions takes than the Rust call. The two sides pack small
+//! layouts in turns.
 //!
-//! `typepack-bench pack` ends with this table. Both sides commit with the policy that an application
-//! gets, and compile their kernels before they are timed (`measure.rs`). The Rust side makes the
-//! engine's safe calls with their bounds checks; the C side calls `MPI_Pack` and `MPI_Unpack` with all
-//! their checks.
+//! `typepack-bench pack` prints this table. Both sides commit the type with the policy that an application
+//! gets, and have compiled their kernels before they are timed (`measure.rs`). The Rust side calls the
+//! safe functions of the engine with their bounds checks. The C side calls `MPI_Pack` and `MPI_Unpack`
+//! with all their checks.
 
 use crate::competitor::{TYPEPACK, typed};
 use crate::definition::LayoutDefinition;
@@ -19,12 +20,12 @@ use typepack_engine::Settings;
 use typepack_engine::kernel::Direction;
 use typepack_jit::Jit;
 
-/// The most nanoseconds that a C call may cost over the Rust call.
+/// The bar: the number of nanoseconds that a C call may take longer than the Rust call.
 pub const BAR: f64 = 5.0;
-/// The packed sizes. They are so small that a few nanoseconds per call matter.
+/// The sizes in packed bytes. At sizes as small as these, a few nanoseconds per call matter.
 pub const SIZES: [u64; 2] = [128, 1024];
 
-/// Measures each layout of `definitions` at those of [`SIZES`] at which it exists.
+/// Measures each layout of `definitions` at each of [`SIZES`] at which the layout exists.
 ///
 /// # Errors
 ///
@@ -40,7 +41,8 @@ pub fn rows(
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };
     let mut rows = Vec::new();
     for definition in definitions {
-        // Some layouts do not exist at every size: there is no face of 128 bytes. They are skipped.
+        // A layout is skipped at a size at which it does not exist. For example, there is no face of 128
+        // bytes.
         for layout in SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()) {
             let name = layout.name.clone();
             let rust = typed(TYPEPACK, &layout.datatype, layout.count, &settings)
@@ -54,14 +56,14 @@ pub fn rows(
     Ok(rows)
 }
 
-/// Returns the nanoseconds of the C call minus those of the Rust call, and whether both figures are
-/// steady.
+/// Returns by how many nanoseconds the C call takes longer than the Rust call, and whether both figures
+/// are steady.
 fn over(row: &Row) -> Option<(f64, bool)> {
     let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
     Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
 }
 
-/// Writes the rows for people, and the verdict.
+/// Returns the rows as a table for people, followed by the verdict.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -1,8 +1,9 @@
-//! Turns a definition and a size into a layout: the datatype, the count, and the loops of a
-//! hand-written pack.
+//! Turns a definition and a size into a layout: the datatype, the count, and the loops of a hand-written
+//! pack.
 //!
-//! `definition/` has already checked the numbers, and `competitor/` uses the layout. The datatype and the
-//! loops are made separately from the same definition; `prepare.rs` verifies that they agree.
+//! `definition/` has already checked the numbers of the definition. `competitor/` makes the competitors
+//! for the layout. The datatype and the loops are made independently of each other from the same
+//! definition; `prepare.rs` verifies that both pack the same bytes.
 
 use crate::definition::{
     Axis, Blocks, Class, Face, IndexList, LayoutDefinition, List, Loops, Record, ShapeDefinition,
@@ -18,20 +19,21 @@ pub struct Layout {
     pub name: String,
     /// The class of the definition.
     pub class: Class,
-    /// The packed bytes of one call. A layout of structs may have a little less than the requested
-    /// size.
+    /// The number of packed bytes of one call. It may be a little smaller than the requested size, for
+    /// example if the size is not a multiple of a struct.
     pub payload: u64,
     /// The datatype that a program would give to MPI.
     pub datatype: Datatype,
     /// The number of elements of the datatype.
     pub count: u64,
-    /// Bytes of memory from the origin to the end of the last element's data.
+    /// Number of bytes of memory from the origin to the end of the data of the last element.
     pub memory: usize,
-    /// The loops that a programmer would write instead, if `hand.rs` has such loops.
+    /// The loops that a programmer would write instead of the datatype. `None` if `hand.rs` has no such
+    /// loops.
     pub nest: Option<HandNest>,
 }
 
-/// The loops of a hand-written pack.
+/// The loops with which a programmer packs the layout by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandNest {
     /// `count` blocks, `stride` bytes apart.
@@ -43,15 +45,15 @@ pub enum HandNest {
         /// Bytes from one block to the next.
         stride: usize,
     },
-    /// Three loops, outermost first, over blocks.
+    /// Three nested loops over blocks. Entry 0 of the arrays is the outermost loop.
     Box3 {
         /// Bytes from the origin to the start of the first block.
         start: usize,
         /// Bytes per block.
         block: usize,
-        /// Iterations of each loop.
+        /// Number of iterations of each loop.
         counts: [usize; 3],
-        /// Bytes per iteration of each loop.
+        /// Bytes from one iteration of each loop to the next.
         strides: [usize; 3],
     },
     /// An array of `struct { char c; int i; double d; }`.
@@ -71,13 +73,13 @@ pub enum HandNest {
         /// The offset of each block in bytes.
         offsets: Arc<[usize]>,
     },
-    /// Runs, each with its offset and length in bytes.
+    /// Runs of different lengths. Each entry is the offset and the length of a run in bytes.
     Runs(Arc<[(usize, usize)]>),
-    /// Several nests, one after the other.
+    /// Several nests, which are packed one after the other.
     Sequence(Arc<[HandNest]>),
 }
 
-/// Says in one line why a layout does not exist at a size.
+/// An error message of one line that says why a layout does not exist at a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("layout {layout} at {size} bytes: {reason}")]
 pub struct SizeError {
@@ -87,12 +89,13 @@ pub struct SizeError {
 }
 
 impl Layout {
-    /// Makes the layout `definition` with the largest number of packed bytes that does not exceed
-    /// `size`.
+    /// Makes the layout that `definition` describes, with the largest number of packed bytes that does not
+    /// exceed `size`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the size is smaller than a block, or is not a whole number of faces.
+    /// Returns an error if the size is smaller than one block, struct or unit, if it is not a whole number
+    /// of faces, or if a text shape makes no valid layout at this size.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
@@ -103,7 +106,7 @@ impl Layout {
         };
         let wrong = |reason: String| SizeError { layout: definition.name.clone(), size, reason };
         let (datatype, count, nest) = made.map_err(wrong)?;
-        // All numbers are bounded by the definitions' checks: far below 2^63.
+        // The checks of the definitions keep all numbers far below 2^63, so the sum does not overflow.
         let memory = datatype.extent() * (count as i64 - 1) + datatype.true_ub();
         let memory = usize::try_from(memory).map_err(|e| wrong(e.to_string()))?;
         Ok(Self {
@@ -121,8 +124,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the type needs memory before its origin, or more memory than 63 bits
-    /// can count.
+    /// Returns a one-line message if the elements need memory before the origin, or more than 2^63 - 1
+    /// bytes of memory.
     pub fn of(name: &str, datatype: Datatype, count: u64) -> Result<Self, String> {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());
@@ -135,8 +138,8 @@ impl Layout {
     }
 }
 
-/// Returns the sizes at which `definition` is measured: its own sizes, the size of its type, or else
-/// `sizes`.
+/// Returns the sizes at which `definition` is measured: the sizes that it states; for a text shape without
+/// `unit`, the size of its type; and otherwise those of `sizes` at which it exists.
 pub fn sizes_of(definition: &LayoutDefinition, sizes: &[u64]) -> Vec<u64> {
     if !definition.sizes.is_empty() {
         return definition.sizes.clone();
@@ -172,10 +175,11 @@ fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     Ok((vector, 1, Some(nest)))
 }
 
-/// Makes a part of one face if the size is smaller than a face. Otherwise makes whole faces of several
+/// Makes a part of one face if the size is smaller than a face, and otherwise the whole faces of several
 /// fields.
 fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
-    // Cuts the slowest dimension of the face to the size: z, or y if the normal is z.
+    // A part of a face has fewer cells in the slowest dimension of the face: z, or y if the normal is z.
+    // `unit` is the number of bytes for one cell of this dimension.
     let unit = edge * halo * 8;
     let units = size / unit;
     let (units, fields) = match units {
@@ -235,7 +239,7 @@ fn records(record: Record, size: u64) -> Made {
     Ok((ty, count, Some(nest)))
 }
 
-/// Random numbers (xorshift), the same ones in every run.
+/// A generator of random numbers (xorshift). With the same seed, the numbers are the same in every run.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -243,14 +247,14 @@ impl Numbers {
         Self(0x1234_5678_9abc_def1)
     }
 
-    /// Returns a generator whose numbers are different for every seed.
+    /// Returns a generator whose numbers depend on `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
-        // The state is odd and so never 0, which xorshift would never leave. Neighbouring seeds give
-        // distant states.
+        // The bit `| 1` keeps the state from being 0, because xorshift never leaves 0. The multiplication
+        // gives neighbouring seeds states that are far apart.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
     }
 
-    /// Returns a number below `end`.
+    /// Returns a random number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -315,8 +319,8 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
 }
 
 impl HandNest {
-    /// Returns the number of bytes from the origin to the end of the memory that the loops of a
-    /// [`TextShape`] touch, and the number of bytes that these loops pack.
+    /// Returns two numbers for the loops of a [`TextShape`]: the bytes from the origin to the end of the
+    /// memory that the loops touch, and the bytes that the loops pack.
     fn reach(&self) -> [u128; 2] {
         match self {
             Self::Box3 { start, block, counts, strides } => {
@@ -337,7 +341,7 @@ impl HandNest {
 }
 
 impl TextShape {
-    /// Returns one nest of hand-written loops.
+    /// Makes the nest of loops that `hand` describes for the value `n`.
     fn nest(&self, hand: &Loops, n: u64) -> HandNest {
         let mut block = hand.block as usize;
         let start = (hand.start + n * hand.start_per_n) as usize;
@@ -353,7 +357,8 @@ impl TextShape {
             counts[first + i] = count.at(n) as usize;
             strides[first + i] = *stride as usize;
         }
-        // A programmer copies consecutive blocks as one block.
+        // If the blocks of the innermost loop follow each other without gaps, a programmer copies them as
+        // one block.
         if strides[2] == block {
             (block, counts[2]) = (block.saturating_mul(counts[2]), 1);
         }
@@ -362,8 +367,8 @@ impl TextShape {
 }
 
 impl IndexList {
-    /// Returns the indices, the same ones in every run: the first ones of a shuffle of all numbers
-    /// below `below`, times the factor.
+    /// Returns the indices: `count` different random numbers below `below`, each multiplied by `times`.
+    /// The indices are the same in every run.
     pub fn values(&self) -> Vec<u64> {
         let mut numbers = Numbers::new();
         let mut all: Vec<u64> = (0..self.below).collect();
@@ -394,8 +399,8 @@ fn expression(text: &TextShape, size: u64) -> Made {
     if text.unit.is_none() && payload != size {
         return Err(format!("the type has {payload} packed bytes, which is its only size"));
     }
-    // Rejects types that are too large for the `i64` arithmetic of the caller. The size limits of
-    // definitions do not rule them out.
+    // The two checks below reject types for which the `i64` arithmetic of the caller would be wrong or
+    // would overflow. The size limits of definitions do not exclude such types.
     if ty.true_lb() < 0 {
         return Err(format!("the type begins at byte {}, before the origin", ty.true_lb()));
     }
@@ -407,8 +412,8 @@ fn expression(text: &TextShape, size: u64) -> Made {
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
     if !nests.is_empty() {
-        // Checks only how far the loops reach. The verification of their answer finds loops that do not
-        // match the type.
+        // This check only finds loops that would leave the buffers. Loops that pack other bytes than the
+        // type are found when their answer is verified.
         let end = i128::from(ty.extent()) * i128::from(count.saturating_sub(1));
         let memory = (end.max(0) + i128::from(ty.true_ub())).max(i128::from(payload)) as u128;
         let reach = nests.iter().map(|nest| nest.reach()[0]).max().unwrap_or(0);
@@ -477,7 +482,8 @@ mod tests {
         assert!(reason("struct", 12).contains("13 bytes"));
     }
 
-    /// Loops that leave the memory of the type used to end the run with a panic.
+    /// Checks that loops which leave the memory of the type give an error. Such loops used to end the run
+    /// with a panic.
     #[test]
     fn loops_beyond_the_memory_are_a_line() {
         let line = |ty: &str, hand: &str| {

@@ -1,18 +1,23 @@
 //! Measures packing, messages and collectives: layouts are data, competitors share one trait, and every
 //! answer is verified before it is timed.
 //!
+//! Terms: a *competitor* packs and unpacks a layout, for example memcpy, the engine, or a hand-written
+//! loop; a *peer* is another MPI. A *row* is one layout at one size in one direction, with a *figure* for
+//! each competitor. In every *round* of a measurement, each competitor takes one *turn*. A *bar* is a
+//! limit that the project requires.
+//!
 //! The flow of `typepack-bench pack`, by file: `definition/` (reads `definitions/pack.toml`) ->
 //! `layout.rs` (one layout at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter,
 //! JIT, and the hand-written loops) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
 //! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs` (table, CSV,
-//! JSON) and `bars.rs` (comparison with the bars). `main.rs` is the command; `benches/pack.rs` runs the
-//! same competitors with Criterion.
+//! JSON) and `bars.rs` (comparison with the bars). `main.rs` is the command. `benches/pack.rs` measures
+//! the same competitors with Criterion.
 //!
-//! `suite.rs` is the same flow with the reference layouts and peer MPIs (`peer/`). Its rows go to
-//! `suite_report.rs`, `summary.rs` (bars) and `ablation.rs`. `message/` measures messages, collectives
-//! and jobs; `commit/` measures the costs of a layout other than packing. `guidelines/` compares
-//! descriptions of one layout. `record.rs` reads a dated record; `plot/` draws it, and `results/` writes
-//! `RESULTS.md`.
+//! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
+//! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
+//! kernels. `message/` measures messages, collectives and jobs. `commit/` measures the costs of a layout
+//! other than packing. `guidelines/` compares different descriptions of the same layout. `record.rs` reads
+//! a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
 
 pub mod ablation;
 pub mod bars;

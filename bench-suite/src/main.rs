@@ -1,8 +1,8 @@
 //! The command `typepack-bench`.
 //!
-//! Reads the arguments and passes them to the subcommand (`command/`), which prints its result on
-//! stdout. An error is one line on stderr; the exit code is 2 for wrong arguments and 1 for all other
-//! errors.
+//! Reads the arguments and passes them to the subcommand (`command/`, and `message/command.rs` in the
+//! library), which prints its result on stdout. An error is one line on stderr. The exit code is 2 for
+//! wrong arguments and 1 for all other errors.
 
 mod command;
 
@@ -34,25 +34,27 @@ enum Command {
     /// Measure packing and unpacking in one thread: memcpy, interpreter, JIT and a hand-written loop.
     /// Each answer is verified against the oracle before it is timed.
     Pack(PackArguments),
-    /// Compare packing and unpacking of the reference layouts with other MPI libraries, with hand loops,
-    /// and with each kind of kernel alone, in one run with a summary of the bars.
+    /// Compare packing and unpacking of the reference layouts with other MPI libraries and with hand
+    /// loops, and with each kind of kernel alone. Print a summary with the bars.
     Peers(PeersArguments),
-    /// Measure messages and halos between two ranks, and whole jobs. One C program is compiled with the
-    /// mpicc of each library; the jobs of the libraries take turns.
+    /// Measure messages and halos between two ranks, and whole jobs. The command compiles one C program
+    /// with the mpicc of each library; the jobs of the libraries take turns.
     #[command(visible_alias = "messages")]
     Pingpong(message::command::MessageArguments),
-    /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs, with the same C program.
+    /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
+    /// as for pingpong.
     Collectives(message::command::MessageArguments),
-    /// Measure everything else that has a bar: creation, index lists until the first pack, seek, packing
-    /// in pieces, external32 and fused copies. Each answer is verified.
+    /// Measure everything else that has a bar: creation of types, index lists until the first pack, seek,
+    /// packing in pieces, external32 and fused copies. Each answer is verified.
     Commit(CommitArguments),
     /// Measure the table of the engine's cost model and print it as Rust source
     /// (engine/src/plan/cost/table.rs).
     Calibrate,
     /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best peer
-    /// and to the best hand loop, and the number of uses that repay a compilation.
+    /// and to the best hand loop, and the number of uses after which a compilation is repaid.
     Plot(PlotArguments),
-    /// Write bench-suite/RESULTS.md from all records: machine by machine, every bar and every row.
+    /// Write bench-suite/RESULTS.md from all records. The page shows every bar and every row, machine by
+    /// machine.
     Results(ResultsArguments),
     /// Check performance guidelines on random types: compare descriptions of one layout with each other
     /// and with hand loops, and print the violations.
@@ -84,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help and version as clap does, and every error as one line.
+/// Prints help and version in the form of clap, and every error as one line. Returns the exit code.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match error.kind() {

@@ -1,10 +1,10 @@
 //! Times the competitors of one [`Bench`] in interleaved rounds.
 //!
-//! `prepare.rs` has already verified the competitors; `report.rs` prints the [`Row`]s. In every round
-//! each competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of
-//! them down. A turn is one call that warms up the caches, and then a few samples. Each sample is a batch
-//! of calls that is long enough for the clock. The value of a turn is the median of its samples, a figure
-//! is the median of the turns, and the spread says how far the turns differ.
+//! `prepare.rs` has already verified the competitors; `report.rs` prints the [`Row`]s. In every round each
+//! competitor takes its turn (A B C D A B C D …), so that a slow phase of the machine slows all of them
+//! down. A turn is one call that warms up the caches, and then a few samples. A sample is a batch of calls
+//! that takes long enough for the clock. The value of a turn is the median of its samples, and a figure is
+//! the median of the turns. The spread of a figure is the ratio of its slowest turn to its fastest one.
 
 use crate::competitor::JIT;
 use crate::prepare::Bench;
@@ -12,40 +12,43 @@ use serde::Serialize;
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
-/// A row whose rounds differ by more than this ratio is unsteady. An unsteady row neither passes nor
-/// misses a bar.
+/// If the spread of a figure is greater than this, the figure is unsteady. A ratio of unsteady figures
+/// neither passes nor misses a bar.
 pub const STEADY: f64 = 1.25;
-/// After this many bytes the engine has compiled a kernel for most layouts that are worth one: a kernel
-/// that saves 5 ps per byte has repaid its compilation (`engine/src/plan/cost/`).
+/// The number of packed bytes that are moved before a measurement. After that many, the engine has
+/// compiled a kernel for most layouts for which this pays: a kernel that saves 5 ps per byte has repaid
+/// its compilation (`engine/src/plan/cost/`).
 const SETTLED_BYTES: u64 = 48 << 20;
-/// The shortest duration of a sample.
+/// The intended duration of a sample, in nanoseconds.
 const SAMPLE_NS: f64 = 50_000.0;
-/// Samples per turn; a turn of long calls has fewer.
+/// The number of samples per turn. A turn of long calls has fewer.
 const SAMPLES: usize = 9;
-/// A turn that would take longer than this has only a few samples.
+/// The longest intended duration of a turn, in nanoseconds. A turn that would take longer has fewer
+/// samples, but at least three.
 const TURN_NS: f64 = 20_000_000.0;
 
-/// The figures of one competitor in one row.
+/// The result of one competitor in one row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// The competitor.
+    /// The name of the competitor.
     pub competitor: String,
     /// The name of the kernel or loop that has moved the bytes.
     pub executor: String,
-    /// The duration of one call: median over the rounds.
+    /// The duration of one call in nanoseconds: the median over the rounds.
     pub ns: f64,
-    /// Packed data in 10^9 bytes per second.
+    /// The bandwidth: packed bytes per call divided by the duration, in 10^9 bytes per second.
     pub gb_per_s: f64,
     /// The time of the slowest round divided by the time of the fastest round.
     pub spread: f64,
 }
 
-/// A competitor that another process times, and that takes turns with the competitors of a [`Bench`].
+/// A competitor in another process, which times the calls. A guest takes turns with the competitors of a
+/// [`Bench`].
 pub trait Guest {
-    /// Returns a short name, which is the same in every row.
+    /// Returns the short name of the guest, which is the same in every row.
     fn name(&self) -> &str;
 
-    /// Takes one turn, like that of a competitor. Returns nanoseconds per call.
+    /// Takes one turn as a competitor does. Returns the nanoseconds per call.
     ///
     /// # Errors
     ///
@@ -74,23 +77,23 @@ impl Row {
         self.figures.iter().find(|f| f.competitor == name)
     }
 
-    /// Returns the JIT's bandwidth divided by that of `name`.
+    /// Returns the bandwidth of the competitor [`JIT`] divided by the bandwidth of the competitor `name`.
     pub fn ratio(&self, name: &str) -> Option<f64> {
         self.ratio_of(JIT, name)
     }
 
-    /// Returns the bandwidth of `one` divided by that of `other`.
+    /// Returns the bandwidth of the competitor `one` divided by the bandwidth of the competitor `other`.
     pub fn ratio_of(&self, one: &str, other: &str) -> Option<f64> {
         Some(self.figure(one)?.gb_per_s / self.figure(other)?.gb_per_s)
     }
 
-    /// Is every figure steady?
+    /// Returns true if every figure is steady.
     pub fn is_steady(&self) -> bool {
         self.figures.iter().all(|f| f.spread <= STEADY)
     }
 }
 
-/// Returns the name of a direction in rows and arguments.
+/// Returns the name that a direction has in rows and arguments.
 pub fn direction_name(direction: Direction) -> &'static str {
     match direction {
         Direction::Pack => "pack",
@@ -98,14 +101,15 @@ pub fn direction_name(direction: Direction) -> &'static str {
     }
 }
 
-/// Measures `bench` in `direction` with `rounds` rounds (at least 1). `size` is the requested size.
+/// Measures all competitors of `bench` in `direction` with `rounds` rounds (at least 1). `size` is the
+/// requested size, which the row states.
 pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize) -> Row {
     measure_with(bench, &mut [], size, direction, rounds).0
 }
 
-/// Measures like [`measure`], with guests that take their turns in the same rounds. A guest that fails
-/// has no figure. The second returned value has a line for each such guest, which begins with the guest's
-/// name.
+/// Measures like [`measure`]; in every round, the guests take their turns after the competitors. Also
+/// returns one line for each guest that failed, which begins with the name of the guest. Such a guest has
+/// no figure in the row.
 pub fn measure_with(
     bench: &mut Bench,
     guests: &mut [&mut dyn Guest],
@@ -156,19 +160,20 @@ pub fn measure_with(
     (Row { layout, bytes: payload, size, direction: direction_name(direction), figures }, faults)
 }
 
-/// Returns the nanoseconds per call of a batch of `calls`.
+/// Makes `calls` calls. Returns the nanoseconds per call.
 fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {
         bench.call(competitor, direction);
-        // Keeps the compiler from merging the calls: the buffers count as read and changed.
+        // The compiler must assume that this line reads and changes the buffers. So it cannot merge the
+        // calls.
         std::hint::black_box(&mut *bench);
     }
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
 }
 
-/// Makes enough calls for the engine's policy to decide whether to compile a kernel. Then measures and
-/// returns the number of calls that fill a sample.
+/// Makes so many calls that the engine's policy has decided whether to compile a kernel. Then finds and
+/// returns the number of calls for one sample.
 pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
     let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;
     sample(bench, competitor, direction, before.clamp(2, 1 << 16));
@@ -182,7 +187,8 @@ pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Directi
     }
 }
 
-/// Takes one turn of a competitor. Returns nanoseconds per call: the median of a few samples.
+/// Takes one turn of the competitor at the index `competitor`, with `calls` calls per sample. Returns the
+/// nanoseconds per call: the median of the samples.
 pub(crate) fn turn(
     bench: &mut Bench,
     competitor: usize,

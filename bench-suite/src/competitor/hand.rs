@@ -1,11 +1,12 @@
 //! Turns the hand-written loops into competitors.
 //!
-//! `layout.rs` says which loops a layout has, and `mod.rs` puts these competitors among the others. The
-//! loops themselves are the crate `typepack-hand` (`../../hand/`) behind a C interface, so that one
-//! caller serves three builds: Rust built for this machine and loaded at run time, Rust as a part of
-//! this command where that library is missing, and C (`hand_c.rs`).
+//! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
+//! loops themselves are the crate `typepack-hand` (`../../hand/`). They have a C interface, so that the
+//! code of this file can call three builds: the Rust loops built for this machine and loaded at run time;
+//! if that library is missing, the Rust loops that are part of this command; and the C loops
+//! (`hand_c.rs`).
 //!
-//! Invariant: a [`Hand`] calls its loops only with buffers that hold all bytes that its nests reach.
+//! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
 
 use super::{Competitor, HAND, HAND_C};
 use crate::layout::HandNest;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use typepack_engine::kernel::Direction;
 use typepack_hand::{Nest, PackCall, UnpackCall, kind};
 
-/// One build of the loops.
+/// One build of the hand-written loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Loops {
     name: &'static str,
@@ -24,23 +25,24 @@ pub struct Loops {
     unpack: UnpackCall,
 }
 
-/// The builds that take part, and a line about each build that is there or missing.
+/// The builds of the hand-written loops that take part, and one line about each build, including builds
+/// that are missing.
 pub struct Hands {
-    /// The builds that are there; at least one is in Rust.
+    /// The available builds. At least one of them is in Rust.
     pub loops: Vec<Loops>,
-    /// The lines about the builds.
+    /// One line per build: how it was built, or why it is missing.
     pub notes: Vec<String>,
 }
 
 impl Hands {
-    /// Returns only the loops that are part of this command.
+    /// Returns only the Rust loops that are part of this command.
     pub fn built_in() -> Self {
         let note = format!("{HAND}: Rust, part of typepack-bench, compiled for AVX-512 too");
         Self { loops: vec![Loops::built_in()], notes: vec![note] }
     }
 
-    /// Returns the Rust loops of `library`, or else those of this command; also the C loops if there is
-    /// a compiler.
+    /// Returns the Rust loops in the shared object `library`, or those of this command if it cannot be
+    /// loaded. If there is a C compiler, also returns the C loops.
     pub fn found(library: &Path) -> Self {
         let mut hands = Self::built_in();
         match Loops::open(library, HAND, "Rust loop") {
@@ -71,7 +73,8 @@ impl Loops {
         }
     }
 
-    /// Loads the loops of a shared object that has been built from `../../hand/`.
+    /// Loads the loops from a shared object that has been built from `../../hand/`. `name` is the name of
+    /// the competitor; `how` is the text that its rows show instead of a kernel name.
     ///
     /// # Errors
     ///
@@ -82,10 +85,11 @@ impl Loops {
         if !path.exists() {
             return Err(format!("{shown} is not there"));
         }
-        // SAFETY: loading runs the library's initialisers. The library is built from `../../hand/`,
-        // which has none.
+        // SAFETY: loading a library runs its initialisers. This library is built from `../../hand/` and
+        // has none.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
-        // The library stays for the rest of the process, because the functions are kept as addresses.
+        // The library must stay loaded for the rest of the process, because `Loops` keeps the addresses of
+        // its functions.
         let library: &'static Library = Box::leak(Box::new(library));
         let missing = |function: &str| format!("{shown}: no function {function}");
         // SAFETY: every library built from `../../hand/` defines both functions with the signatures
@@ -102,16 +106,16 @@ impl Loops {
     }
 }
 
-/// One build of the loops, together with the nests of a layout. The nests point into lists that this
-/// value owns and that never change.
+/// A competitor: one build of the loops, together with the nests of a layout. The nests point into lists
+/// that this value owns and that never change.
 pub struct Hand {
     loops: Loops,
     nests: Vec<Nest>,
-    /// The lists that the nests point to.
+    /// The lists to which the nests point. This field only keeps them alive.
     _lists: Vec<Arc<[usize]>>,
-    /// Bytes of memory that the nests reach.
+    /// Number of bytes of memory from the origin to the end of the last byte that the nests touch.
     reach: usize,
-    /// Packed bytes of all nests.
+    /// Number of packed bytes of all nests together.
     bytes: usize,
 }
 
@@ -205,9 +209,9 @@ impl Competitor for Hand {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         self.check(memory, packed);
-        // SAFETY: `nests` points to `nests.len()` nests of this value, whose lists `self` owns.
-        // `memory` and `packed` are distinct slices of the stated lengths, and `check` has found that
-        // all touched bytes lie within them.
+        // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point. The
+        // pointers and lengths are those of two slices that do not overlap, of which `packed` is borrowed
+        // mutably. `check` has found that all bytes that the loops touch lie within them.
         unsafe {
             (self.loops.pack)(
                 self.nests.as_ptr(),
@@ -222,9 +226,9 @@ impl Competitor for Hand {
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         self.check(memory, packed);
-        // SAFETY: `nests` points to `nests.len()` nests of this value, whose lists `self` owns.
-        // `packed` and `memory` are distinct slices, `memory` is mutable, and `check` has found that
-        // all touched bytes lie within them.
+        // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point.
+        // `packed` can be read and `memory`, which is borrowed mutably, can be written for the lengths
+        // that are passed. `check` has found that the loops touch no byte outside of these slices.
         unsafe {
             (self.loops.unpack)(
                 self.nests.as_ptr(),
@@ -252,8 +256,8 @@ mod tests {
         let runs = HandNest::Runs([(1, 1), (30, 2)].into());
         let nest = HandNest::Sequence([column, list, runs].into());
         let memory: Vec<u64> = (0..4).map(|word| 0x0101_0101_0101_0101 * (word + 1)).collect();
-        // SAFETY: `memory` is an array of 32 bytes of initialised words, and the slice is used only
-        // while the array lives.
+        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The vector is
+        // shadowed, so it lives until the end of the test, and nothing changes it.
         let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 32) };
         let wanted = [0, 1, 4, 5, 8, 9, 20, 21, 22, 12, 13, 14, 1, 30, 31].map(|at| memory[at]);
         for loops in Hands::found(Path::new("/nonexistent")).loops {

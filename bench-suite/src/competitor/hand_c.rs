@@ -1,7 +1,7 @@
 //! Compiles the hand-written loops in C when a run begins.
 //!
-//! `hand.rs` takes the loaded loops. The source is a part of the command. The compiler is `$CC` or else
-//! `cc`; it works in a folder of its own, which is removed afterwards.
+//! `hand.rs` calls this file and uses the loops that it returns. The C source is part of this command. The
+//! compiler is `$CC`, or else `cc`. It works in a temporary folder, which is removed afterwards.
 
 use super::HAND_C;
 use super::hand::Loops;
@@ -11,21 +11,23 @@ use std::process::{Command, Stdio};
 const SOURCE: &str = include_str!("../../hand/hand.c");
 const FLAGS: [&str; 4] = ["-O3", "-march=native", "-shared", "-fPIC"];
 
-/// Removes the folder when the value is dropped.
+/// A folder that is removed when this value is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that stays behind among the temporary files does no harm.
+        // The result is ignored: a folder that stays behind among the temporary files does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Returns the loops, and the compiler with its flags.
+/// Compiles and loads the C loops. Returns the loops and a text with the version and the flags of the
+/// compiler.
 ///
 /// # Errors
 ///
-/// Returns a one-line message if there is no compiler, or a line of the compiler's output.
+/// Returns a one-line message if there is no compiler, if it fails (with the first error line of its
+/// output), or if the result cannot be loaded.
 pub fn compile() -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();
@@ -33,7 +35,8 @@ pub fn compile() -> Result<(Loops, String), String> {
     let version = version.map_err(|e| format!("no C compiler {shown}: {e}"))?;
     let version = String::from_utf8_lossy(&version.stdout);
     let version = version.lines().next().unwrap_or(&shown).to_owned();
-    // The name is unique among processes and, for tests, among threads.
+    // The name contains the process id and the thread id, because processes and, in tests, threads run
+    // this function at the same time.
     let name = format!("typepack-hand-{}-{:?}", std::process::id(), std::thread::current().id());
     let scratch = Scratch(std::env::temp_dir().join(name));
     let written = |e: std::io::Error| format!("{}: {e}", scratch.0.display());

@@ -1,9 +1,9 @@
-//! The competitors behind one trait: memcpy, the engine in several settings, and the hand-written loops
-//! (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
+//! The trait that all competitors implement, and the competitors memcpy, the engine in several settings,
+//! and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
-//! A competitor is made for a layout of `layout.rs`. It states the datatype that describes its answer, so
-//! that `prepare.rs` can verify all competitors in the same way. `measure.rs` and `benches/pack.rs` then
-//! call each of them through the trait.
+//! A competitor is made for one layout of `layout.rs`. A competitor that does not move the data of the
+//! layout itself states the datatype that describes its data, so that `prepare.rs` can verify all
+//! competitors in the same way. `measure.rs` and `benches/pack.rs` call all competitors through the trait.
 
 pub mod hand;
 mod hand_c;
@@ -18,34 +18,35 @@ use typepack_jit::Jit;
 
 /// A competitor: code that packs and unpacks one layout at one size.
 pub trait Competitor {
-    /// Returns a short name, which is the same in every row.
+    /// Returns the short name of this competitor, which is the same in every row.
     fn name(&self) -> &'static str;
 
-    /// Returns the name of the kernel that currently does the work, or how the loop was written.
+    /// Returns the name of the kernel that currently moves the data in this direction. For a hand-written
+    /// loop, returns its language instead.
     fn executor(&self, direction: Direction) -> String;
 
-    /// Returns the datatype and the count that describe the moved data, or `None` if the layout's own
-    /// datatype and count do.
+    /// Returns the datatype and the count of the data that this competitor moves. `None` means that it
+    /// moves the data of the layout: the layout's own datatype and count.
     fn moves(&self) -> Option<(Datatype, u64)> {
         None
     }
 
-    /// Copies from `memory` (which begins at the type's origin) to `packed`.
+    /// Packs the data from `memory`, which begins at the type's origin, to `packed`.
     fn pack(&self, memory: &[u8], packed: &mut [u8]);
 
-    /// Copies from `packed` to `memory`.
+    /// Unpacks the data from `packed` to `memory`, which begins at the type's origin.
     fn unpack(&self, packed: &[u8], memory: &mut [u8]);
 }
 
-/// The name of the JIT in rows. The ratios of `typepack-bench pack` compare the JIT with the other
-/// competitors.
+/// The name, in rows, of the engine that is forced to use compiled kernels. The ratios of `typepack-bench
+/// pack` compare this competitor with the others.
 pub const JIT: &str = "jit";
 
 /// The name, in the rows of `suite.rs`, of the engine with the settings that an application gets.
 pub const TYPEPACK: &str = "typepack";
-/// The name of the hand-written loop in Rust.
+/// The name of the hand-written Rust loops in rows.
 pub const HAND: &str = "hand";
-/// The name of the hand-written loop in C.
+/// The name of the hand-written C loops in rows.
 pub const HAND_C: &str = "hand-c";
 
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
@@ -66,10 +67,11 @@ pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
     Ok(list)
 }
 
-/// Returns the competitors of `typepack-bench peers`, without the peers. "leaf" and "jit" have only one
-/// kind of kernels each, for the ablation; "typepack" has the policy that an application gets. `eager`
-/// compiles at commit, and `lazy` when its policy decides so. `hands` are the builds of the hand loops.
-/// `isa` is the instruction set of leaf kernels; by default the machine's best.
+/// Returns the competitors of `typepack-bench peers` except the peers. "interpreter", "leaf" and "jit" may
+/// each use only one kind of kernels, so that the kinds can be compared; "typepack" has the policy that an
+/// application gets. `eager` compiles kernels at commit, and `lazy` when its policy decides to. `hands`
+/// are the builds of the hand-written loops. `isa` is the instruction set of leaf kernels; `None` stands
+/// for the best one of the machine.
 ///
 /// # Errors
 ///
@@ -110,7 +112,7 @@ pub fn typed(
     Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
 }
 
-/// Adds one competitor per build of the hand loops, if the layout has loops.
+/// Adds one competitor for each build of the hand-written loops, if the layout has such loops.
 fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
     if let Some(nest) = &layout.nest {
         list.extend(
@@ -123,7 +125,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Copies as many consecutive bytes as the layout packs. No competitor can be much faster.
+/// Copies consecutive bytes, as many as the layout packs. No competitor can be much faster.
 struct Memcpy {
     bytes: usize,
 }
@@ -156,7 +158,7 @@ impl Competitor for Memcpy {
     }
 }
 
-/// The engine through its safe calls, as a program uses it.
+/// The engine, called through its safe functions, as a Rust program calls it.
 struct Engine {
     name: &'static str,
     plan: Plan,

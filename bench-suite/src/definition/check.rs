@@ -1,4 +1,5 @@
-//! Finds the faults of a shape when the file is read. Each fault is one line.
+//! Finds the faults of a shape when the definitions file is read. Describes each fault in a one-line
+//! message.
 
 use super::MOST_BYTES;
 use super::shape::{
@@ -55,7 +56,7 @@ impl ShapeDefinition {
     }
 }
 
-/// The most elements of a run or of a gap, and the most arrays of a list.
+/// The largest allowed value of `longest`, `gap` and `arrays` of a list.
 const MOST_ENTRIES: u64 = 1024;
 
 impl TextShape {
@@ -88,7 +89,7 @@ impl TextShape {
                 ));
             }
         }
-        // Tries the smallest size: a fault of the expression is a fault at every size.
+        // Parses the expression for `n` = 1. A fault in the expression shows at every `n`.
         self.datatype(1)?;
         self.hand.iter().try_for_each(|hand| self.check_hand(hand))
     }
@@ -135,5 +136,5 @@ impl TextShape {
     }
 }
 
-/// The most indices that a list chooses from.
+/// The largest allowed value of `below`: the number of indices from which a list chooses.
 const MOST_INDICES: u64 = 1 << 24;

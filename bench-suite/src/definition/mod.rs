@@ -1,9 +1,9 @@
 //! Reads the definitions file: the layouts, their sizes, and the bars.
 //!
-//! This folder is the first step of a run. `layout.rs` turns one [`LayoutDefinition`] and a size into a
-//! layout that competitors can pack, and `bars.rs` compares results with [`Bar`]s. This folder finds
-//! everything that can be wrong in a file, so that later steps cannot fail on input. `shape.rs` has the
-//! shapes of layouts, and `check.rs` finds their faults.
+//! This folder is the first step of a run. `layout.rs` turns a [`LayoutDefinition`] and a size into a
+//! layout that competitors can pack, and `bars.rs` compares the results with the [`Bar`]s. This folder
+//! rejects files with faults, so that the input cannot make later steps fail. `shape.rs` defines the
+//! shapes of layouts, and `check.rs` finds the faults of a shape.
 
 mod check;
 mod shape;
@@ -16,21 +16,21 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// The definitions of `typepack-bench pack`.
+/// The text of the definitions file of `typepack-bench pack`.
 pub const BUILT_IN: &str = include_str!("../../definitions/pack.toml");
-/// The definitions of `typepack-bench peers`: the reference layouts.
+/// The text of the definitions file of `typepack-bench peers`: the reference layouts.
 pub const REFERENCE: &str = include_str!("../../definitions/reference.toml");
 
-/// The definitions of `typepack-bench peers --set ddtbench`.
+/// The text of the definitions file of `typepack-bench peers --set ddtbench`.
 pub const DDTBENCH: &str = include_str!("../../definitions/ddtbench.toml");
 
-/// A whole definitions file.
+/// The contents of a definitions file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definitions {
-    /// Packed bytes per call.
+    /// The sizes at which the layouts are measured, in packed bytes per call.
     pub sizes: Vec<u64>,
-    /// Packed bytes per call in a quick run; all sizes by default.
+    /// The sizes of a quick run, in packed bytes per call. If the list is empty, a quick run uses `sizes`.
     #[serde(default)]
     pub quick: Vec<u64>,
     /// The layouts.
@@ -41,62 +41,62 @@ pub struct Definitions {
     pub bars: Vec<Bar>,
 }
 
-/// One layout, which exists at several sizes.
+/// The definition of one layout. Most layouts exist at several sizes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutDefinition {
     /// A short name, unique in the file.
     pub name: String,
-    /// A description in words.
+    /// A description for people.
     pub text: String,
-    /// The class. It determines which bars judge the layout, in addition to the bars for all layouts.
+    /// The class of the layout. Some bars judge only the layouts of one class.
     #[serde(default)]
     pub class: Class,
-    /// The sizes of this layout, instead of the file's.
+    /// The sizes of this layout. If the list is empty, the layout has the sizes of the file.
     #[serde(default)]
     pub sizes: Vec<u64>,
-    /// The shape in memory.
+    /// The shape of the layout in memory.
     pub shape: ShapeDefinition,
 }
 
-/// Classes of layouts that have bars of their own.
+/// The class of a layout. Some bars judge only the layouts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// A layout of no other class.
+    /// Any layout that belongs to no other class.
     #[default]
     Plain,
     /// Structs with gaps.
     Gapped,
     /// Blocks of 1 or 2 bytes.
     Bytes,
-    /// Layouts that walk memory across its rows.
+    /// Transposes: layouts whose order walks across the rows of an array in memory.
     Transpose,
 }
 
-/// A ratio of bandwidths that the JIT must reach.
+/// A bar: the ratio that the JIT's bandwidth to another competitor's bandwidth must reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// The text of the bar.
+    /// A description of the bar for people.
     pub text: String,
-    /// The names of the layouts that the bar is for.
+    /// The names of the layouts that the bar judges.
     pub layouts: Vec<String>,
-    /// The sizes in packed bytes that the bar is for.
+    /// The sizes, in packed bytes, that the bar judges.
     pub sizes: Vec<u64>,
-    /// The competitor that the JIT is compared with.
+    /// The competitor with which the bar compares the JIT.
     pub against: Against,
-    /// The least ratio of bandwidths.
+    /// The least allowed ratio.
     pub least: f64,
 }
 
-/// Competitors that a [`Bar`] may name.
+/// The competitors with which a [`Bar`] may compare the JIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// A copy of as many consecutive bytes.
+    /// A memcpy of as many consecutive bytes as the layout packs.
     Memcpy,
-    /// The engine without compiled kernels.
+    /// The engine's interpreter.
     Interpreter,
     /// The hand-written loop.
     Hand,
@@ -113,7 +113,7 @@ impl Against {
     }
 }
 
-/// Describes in one line what is wrong with a definitions file.
+/// An error message of one line that says what is wrong with a definitions file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
@@ -123,9 +123,9 @@ impl Definitions {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not valid TOML, if fields are unknown or missing, if a name is
-    /// used twice, if a bar names an unknown layout, or if the numbers of a layout describe no valid
-    /// layout.
+    /// Returns an error if the text is not valid TOML, if fields are unknown or missing, if two layouts
+    /// have the same name, if a bar names an unknown layout, if a size is not between 1 and
+    /// [`MOST_BYTES`], or if the values of a shape describe no valid layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         let definitions: Self = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -163,54 +163,55 @@ impl Definitions {
         Ok(definitions)
     }
 
-    /// The built-in definitions.
+    /// Returns the built-in definitions of `typepack-bench pack`.
     ///
     /// # Panics
     ///
-    /// Panics if the built-in definitions have faults; a test parses them.
+    /// Panics if `definitions/pack.toml` has faults. A test parses the file.
     pub fn built_in() -> Self {
         Self::parse(BUILT_IN).expect("the built-in definitions are not valid")
     }
 
-    /// The reference layouts.
+    /// Returns the definitions of the reference layouts.
     ///
     /// # Panics
     ///
-    /// Panics if the built-in definitions have faults; a test parses them.
+    /// Panics if `definitions/reference.toml` has faults. A test parses the file.
     pub fn reference() -> Self {
         Self::parse(REFERENCE).expect("the reference layouts are not valid")
     }
 
-    /// The layouts of DDTBench.
+    /// Returns the definitions of the layouts of DDTBench.
     ///
     /// # Panics
     ///
-    /// Panics if the built-in definitions have faults; a test parses them.
+    /// Panics if `definitions/ddtbench.toml` has faults. A test parses the file.
     pub fn ddtbench() -> Self {
         Self::parse(DDTBENCH).expect("the layouts of DDTBench are not valid")
     }
 }
 
-/// Returns the line, counted from 1, of the byte at `position`.
+/// Returns the number of the line that contains the byte at `position`. The first line has the number 1.
 pub(crate) fn line_of(text: &str, position: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
 
-/// The lines on which the parts of a definitions file begin.
+/// The numbers of the lines on which the parts of a definitions file begin.
 #[derive(Default)]
 struct Places {
     sizes: usize,
     quick: usize,
-    /// One line for each layout of the file.
+    /// One line number for each layout of the file.
     layouts: Vec<usize>,
-    /// One line for each bar of the file.
+    /// One line number for each bar of the file.
     bars: Vec<usize>,
 }
 
 impl Places {
-    /// Returns the places in `text`, which has already been parsed as [`Definitions`].
+    /// Finds the places in `text`. The caller has already parsed `text` as [`Definitions`] without an
+    /// error.
     fn of(text: &str) -> Self {
-        /// The outline of the file: the positions of its parts, without their contents.
+        /// The parts of the file whose positions are needed. The contents of the parts are ignored.
         #[derive(Deserialize)]
         struct Outline {
             sizes: toml::Spanned<IgnoredAny>,
@@ -228,14 +229,14 @@ impl Places {
                 layouts: outline.layout.iter().map(line).collect(),
                 bars: outline.bar.iter().map(line).collect(),
             },
-            // The caller has already parsed the text as `Definitions`, which reads the same parts with
-            // more fields. Without the positions, the checks could not run.
+            // The caller has already parsed the text as `Definitions`. `Outline` has no field that
+            // `Definitions` does not have, so parsing cannot fail.
             Err(error) => unreachable!("valid definitions have a faulty outline: {error}"),
         }
     }
 }
 
-/// The largest packed size that a user may choose.
+/// The largest packed size that a definitions file or an argument may state, in bytes.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -1,41 +1,41 @@
-//! The shapes of layouts, as a definitions file writes them.
+//! The shapes of layouts, in the form in which a definitions file states them.
 //!
-//! `check.rs` finds the faults of a shape; `../layout.rs` turns a shape and a size into a datatype and
+//! `check.rs` finds the faults of a shape. `../layout.rs` turns a shape and a size into a datatype and
 //! hand-written loops.
 
 use serde::Deserialize;
 use typepack_engine::{Datatype, Named};
 
-/// The kinds of layouts.
+/// The shape of a layout.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShapeDefinition {
-    /// A vector of equal blocks.
+    /// A vector: blocks of equal length at a constant stride.
     Blocks(Blocks),
-    /// The outermost layer of cells of a cube with a halo.
+    /// A face of a cube with a halo: the layer of cells that a program sends to a neighbour.
     Face(Face),
     /// An array of C structs.
     Record(Record),
-    /// Runs at irregular places.
+    /// A list of runs at irregular places.
     List(List),
-    /// Any type, as an expression of the engine's text form.
+    /// Any type, written as an expression in the engine's text form.
     Text(TextShape),
 }
 
-/// A vector of equal blocks.
+/// A vector: blocks of equal length at a constant stride. The size determines the number of blocks.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
-    /// Bytes per block, a multiple of the element's.
+    /// Bytes per block. A multiple of the size of an element.
     pub block: u64,
-    /// Bytes from one block to the next, a multiple of the element's.
+    /// Bytes from the start of one block to the start of the next. A multiple of the size of an element.
     pub stride: u64,
     /// The type of the elements of a block.
     #[serde(default)]
     pub element: Element,
 }
 
-/// The types of elements.
+/// The predefined type of the elements of a block or run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Element {
@@ -53,7 +53,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Returns the named type.
+    /// Returns the MPI type of this element.
     pub fn named(self) -> Named {
         match self {
             Self::Double => Named::DOUBLE,
@@ -64,28 +64,28 @@ impl Element {
         }
     }
 
-    /// Returns the bytes of an element.
+    /// Returns the number of bytes of an element.
     pub fn bytes(self) -> u64 {
         u64::from(self.named().size())
     }
 }
 
-/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them. The size determines the
-/// number of runs. The list is the same in every execution of the program.
+/// A list of runs of 1 to `longest` elements, with gaps of 1 to `gap` elements between them. The size
+/// determines the number of runs. The list is the same in every run of the program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
     /// The type of the elements of a run.
     #[serde(default)]
     pub element: Element,
-    /// The most elements of a run. A list of single elements becomes an `indexed_block`.
+    /// The largest number of elements in a run. If it is 1, the type is an `indexed_block`.
     pub longest: u64,
-    /// The most elements between two runs.
+    /// The largest number of elements between two runs.
     pub gap: u64,
-    /// Is the list in random order? By default addresses ascend.
+    /// True if the runs are in random order; false if their addresses ascend.
     #[serde(default)]
     pub permuted: bool,
-    /// The number of arrays that the list selects from, one after the other.
+    /// The number of arrays from which the list selects the same runs, one array after the other.
     #[serde(default = "one")]
     pub arrays: u64,
 }
@@ -94,28 +94,30 @@ fn one() -> u64 {
     1
 }
 
-/// A type in the engine's text form.
+/// A type that is written in the engine's text form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextShape {
-    /// The expression; `{n}` stands for the size divided by `unit`.
+    /// The expression of the type. `{n}` stands for the size divided by `unit`.
     #[serde(rename = "type")]
     pub expression: String,
-    /// Number of elements.
+    /// Number of elements of the type.
     #[serde(default)]
     pub count: Number,
-    /// Packed bytes per `n`. Without `unit`, the layout has one size: that of the type.
+    /// The number of packed bytes for which each unit of `n` stands. Without `unit`, the layout exists at
+    /// only one size: that of the type.
     pub unit: Option<u64>,
-    /// Lists of indices for the expression, in which `{name}` stands for the values of the list `name`,
-    /// separated by commas.
+    /// Lists of indices. In the expression, `{name}` stands for the indices of the list `name`, separated
+    /// by commas.
     #[serde(default)]
     pub lists: Vec<IndexList>,
-    /// The loops that a programmer would write, one nest after the other; empty if there are none.
+    /// The loops that a programmer would write instead of the type, one nest after the other. Empty if
+    /// there are none.
     #[serde(default)]
     pub hand: Vec<Loops>,
 }
 
-/// Different indices in random order, the same ones in every run of the program.
+/// A list of different indices in random order. The list is the same in every run of the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexList {
@@ -123,20 +125,21 @@ pub struct IndexList {
     pub name: String,
     /// The number of indices.
     pub count: u64,
-    /// The upper limit of the indices; every index is less than this number.
+    /// The limit of the indices: before the multiplication by `times`, every index is less than this
+    /// number.
     pub below: u64,
     /// The factor by which each index is multiplied.
     #[serde(default = "one")]
     pub times: u64,
 }
 
-/// A number, or the word `n` ([`TextShape`]).
+/// A number in a [`TextShape`]: a constant, or the word `n`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Number {
-    /// The number.
+    /// A constant.
     Fixed(u64),
-    /// The word.
+    /// The word `n`.
     Word(String),
 }
 
@@ -147,7 +150,7 @@ impl Default for Number {
 }
 
 impl Number {
-    /// Returns the value for `n`.
+    /// Returns the constant, or `n` for the word `n`.
     pub fn at(&self, n: u64) -> u64 {
         match self {
             Self::Fixed(number) => *number,
@@ -156,37 +159,38 @@ impl Number {
     }
 }
 
-/// Loops over equal blocks, as a programmer would write them.
+/// One nest of loops over blocks of equal length, as a programmer would write it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loops {
     /// The bytes from the origin to the start of the first block.
     #[serde(default)]
     pub start: u64,
-    /// The bytes that each `n` adds to `start`.
+    /// The number of bytes by which `start` grows for each unit of `n`.
     #[serde(default)]
     pub start_per_n: u64,
     /// Bytes per block.
     pub block: u64,
-    /// Up to three loops, outermost first: number of iterations, and bytes per iteration.
+    /// One to three loops, outermost first. Each loop states the number of iterations and the distance
+    /// between two iterations in bytes. Empty if there is a `list`.
     #[serde(default)]
     pub loops: Vec<(Number, u64)>,
-    /// Instead of loops: one block for each value of this list.
+    /// The name of a list. If present, there is one block for each value of the list, and no loops.
     pub list: Option<String>,
-    /// The number of bytes that one unit of the list's values stands for.
+    /// The number of bytes for which a value of 1 in the list stands.
     #[serde(default = "one")]
     pub unit: u64,
 }
 
-/// A face of a cube of doubles, `array[z][y][x]`.
+/// A face of a cube of doubles, `array[z][y][x]`, that has a halo on each side.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Face {
-    /// Cells along each edge, without the halo.
+    /// Number of cells along each edge of the cube, without the halo.
     pub edge: u64,
-    /// Cells of halo on each side, and thickness of the face.
+    /// Number of layers of the halo on each side. The face has as many layers.
     pub halo: u64,
-    /// The axis that the face is perpendicular to.
+    /// The axis to which the face is perpendicular.
     pub normal: Axis,
 }
 
@@ -200,28 +204,28 @@ pub enum Axis {
     Z,
 }
 
-/// The structs that have a hand-written loop.
+/// The C struct of which the layout has an array. There is a hand-written loop for each.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub enum Record {
-    /// `struct { char c; int i; double d; }`: 13 bytes of data in 16.
+    /// `struct { char c; int i; double d; }`: 13 bytes of data in 16 bytes of memory.
     #[serde(rename = "char-int-double")]
     CharIntDouble,
-    /// `struct { double x[3]; int kind; double v[3]; }`: 52 bytes of data in 56.
+    /// `struct { double x[3]; int kind; double v[3]; }`: 52 bytes of data in 56 bytes of memory.
     #[serde(rename = "particle")]
     Particle,
 }
 
 impl TextShape {
-    /// Returns the list `name`.
+    /// Returns the list with the name `name`.
     pub fn list(&self, name: &str) -> Option<&IndexList> {
         self.lists.iter().find(|list| list.name == name)
     }
 
-    /// Returns the type for `n`.
+    /// Returns the type that the expression describes for the value `n`.
     ///
     /// # Errors
     ///
-    /// Returns one line with the fault of the expression.
+    /// Returns a one-line message with a column and the fault if the expression cannot be parsed.
     pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
         let mut text = self.expression.replace("{n}", &n.to_string());
         for list in &self.lists {

@@ -1,25 +1,26 @@
-//! Makes random types that a program might have: up to three levels, a few KiB, not too sparse.
+//! Makes random types such as a program might have: up to three nested constructors, a few KiB of data,
+//! and gaps that are not too large.
 //!
-//! `mod.rs` uses this file. The types of `typepack-fuzz` are made to find bugs: most of them have a few
-//! bytes and are useless for measurements.
+//! `mod.rs` checks the guidelines on these types. The types of `typepack-fuzz` would be useless for
+//! measurements: they are made to find bugs, and most of them have only a few bytes.
 
 use crate::layout::Numbers;
 use typepack_engine::{Datatype, Named, Order, Result};
 
-/// The approximate packed bytes of all elements together.
+/// The approximate numbers of packed bytes of all elements together. A random one is chosen for each type.
 const TOTALS: [u64; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
-/// The most packed bytes of one element.
+/// The largest number of packed bytes of one element.
 const MOST_SIZE: i64 = 8 << 10;
-/// The most bytes of memory per packed byte.
+/// The largest number of bytes of memory per packed byte.
 const MOST_SPARSE: i64 = 64;
 const BASES: [Named; 6] =
     [Named::CHAR, Named::SHORT, Named::INT, Named::FLOAT, Named::DOUBLE, Named::C_DOUBLE_COMPLEX];
 
-/// Returns a type and a count.
+/// Returns a random type and its count.
 ///
 /// # Errors
 ///
-/// Returns the engine's error if it refuses a type, which it does for none of these numbers.
+/// Returns the engine's error if it refuses a type. The engine accepts all types that this function makes.
 pub(super) fn some(numbers: &mut Numbers) -> Result<(Datatype, u64)> {
     let mut ty = named(numbers);
     for _ in 0..1 + numbers.below(3) {
@@ -37,7 +38,7 @@ fn named(numbers: &mut Numbers) -> Datatype {
     Datatype::named(BASES[numbers.below(BASES.len() as u64) as usize])
 }
 
-/// Returns a type that contains `ty`.
+/// Returns a type made by a random constructor from `ty`.
 fn level(ty: &Datatype, numbers: &mut Numbers) -> Result<Datatype> {
     let mut from = |least: u64, choices: u64| (least + numbers.below(choices)) as i64;
     match from(0, 8) {
@@ -71,7 +72,7 @@ fn level(ty: &Datatype, numbers: &mut Numbers) -> Result<Datatype> {
         5 => {
             let gap = 8 * from(0, 3);
             let other = named(numbers);
-            // Aligns the member like a C compiler does.
+            // Aligns the second member as a C compiler does.
             let aligned = (ty.ub() as u64).next_multiple_of(other.size().min(8) as u64);
             let place = aligned as i64 + gap;
             Datatype::structured(&[1, 1], &[0, place], &[ty.clone(), other])

@@ -1,13 +1,16 @@
 //! Checks performance guidelines for datatypes on random types.
 //!
 //! The guidelines state what users may expect of datatypes (J. L. Träff, W. D. Gropp, R. Thakur,
-//! "Self-consistent MPI performance guidelines", 2010): the description of a layout costs no more than
-//! a hand-written walk over it, and of two descriptions of one layout neither is much slower. Each
-//! [`Guideline`] turns a type of `generate.rs` into a description and a reference. Both pack the same
-//! bytes, which the oracle verifies, in the turns of `../measure.rs`. `report.rs` prints the
-//! [`Check`]s.
+//! "Self-consistent MPI performance guidelines", 2010). A type must not cost more than a hand-written walk
+//! over the same layout. If two types describe the same layout, neither must be much slower than the
+//! other.
 //!
-//! A violation is a ratio above [`MOST`] in every one of [`TRIES`] measurements.
+//! Each [`Guideline`] turns a type of `generate.rs` into two competitors that pack the same bytes: a type
+//! (the description) and what it is compared with (the reference). The oracle verifies both competitors,
+//! and `../measure.rs` times them in turns. `report.rs` prints the [`Check`]s.
+//!
+//! A check is a violation if the ratio of the description's time to the reference's time is above [`MOST`]
+//! in each of [`TRIES`] measurements.
 
 mod generate;
 mod report;
@@ -27,37 +30,39 @@ pub use report::{csv, summary};
 
 /// The greatest allowed ratio of a description's time to the reference's time.
 pub const MOST: f64 = 1.25;
-/// The number of measurements that must agree on a violation.
+/// A check is a violation only if this many measurements agree.
 pub const TRIES: usize = 3;
-/// A difference of fewer nanoseconds than this is no violation, because a few branches cost as much.
+/// If the description takes longer by at most this many nanoseconds, the check is no violation, because a
+/// few branches cost as much.
 const SLACK_NS: f64 = 3.0;
-/// Names of the two sides in rows.
+/// The names of the two competitors in rows.
 const OWN: &str = "description";
 const OTHER: &str = "reference";
 
 /// One guideline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guideline {
-    /// Compares packing through the type with a hand-written loop over the runs of the type.
+    /// Compares the type with a hand-written loop over the runs of the type.
     Hand,
     /// Compares `contiguous(n, T)` with `n` elements of `T`.
     Contiguous,
-    /// Compares a duplicate with the original.
+    /// Compares a duplicate of the type with the type itself.
     Dup,
     /// Compares a type that is resized to its own bounds with the type itself.
     Resized,
-    /// Compares a vector with strided contiguous blocks.
+    /// Compares a vector of blocks with an `hvector` of contiguous types.
     Vector,
-    /// Compares a struct of equal consecutive parts with a contiguous type of these parts.
+    /// Compares a struct whose members are equal and follow each other without gaps with a contiguous
+    /// type.
     Struct,
-    /// Compares a subarray with nested vectors.
+    /// Compares a subarray with nested `hvector`s.
     Subarray,
-    /// Compares an index list with equal steps with a vector.
+    /// Compares an index list whose displacements have equal steps with a vector.
     Indexed,
 }
 
 impl Guideline {
-    /// All of them.
+    /// All guidelines.
     pub const ALL: [Self; 8] = [
         Self::Hand,
         Self::Contiguous,
@@ -69,7 +74,7 @@ impl Guideline {
         Self::Indexed,
     ];
 
-    /// Returns a short name.
+    /// Returns the short name of the guideline.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hand => "hand",
@@ -97,8 +102,8 @@ impl Guideline {
         }
     }
 
-    /// Returns a description of a layout made of `count` elements of `ty`, and the reference (`None`: a
-    /// hand-written loop), each with its count.
+    /// Returns the description and the reference for `count` elements of `ty`, each with its count. If the
+    /// reference is `None`, it is a hand-written loop over the runs of the description.
     fn pair(
         self,
         ty: &Datatype,
@@ -133,7 +138,7 @@ impl Guideline {
                 against(all, Datatype::contiguous(parts * each, ty)?)
             }
             Self::Subarray => {
-                // At most n elements in three dimensions; the last dimension is the longest.
+                // The subarray has at most n elements. Its last dimension is the longest.
                 let edge = ((n as f64).cbrt() as i64).max(1);
                 let sub = [edge, edge, (n / (edge * edge)).max(1)];
                 let start = [0; 3].map(|_: i64| numbers.below(3) as i64);
@@ -163,42 +168,42 @@ impl Guideline {
 
 /// A type and its count.
 type Counted = (Datatype, u64);
-/// A description and its reference.
+/// A description and its reference. `None` stands for a hand-written loop.
 type Pair = (Counted, Option<Counted>);
 
-/// The measurements for one guideline and one type in one direction.
+/// The result of one guideline for one type in one direction.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// The guideline.
     pub guideline: Guideline,
-    /// The number of the random type.
+    /// The number of the random type: 0 for the first type of the run.
     pub number: usize,
     /// Packed bytes.
     pub bytes: u64,
     /// `pack` or `unpack`.
     pub direction: &'static str,
-    /// The description, as an expression, and its count.
+    /// The description as an expression in the engine's text form, with its count if that is not 1.
     pub text: String,
-    /// Nanoseconds of a call of the description and of the reference, from the measurement with the
-    /// least ratio.
+    /// Nanoseconds per call of the description and of the reference. They come from the measurement with
+    /// the least ratio.
     pub ns: [f64; 2],
-    /// The kernels that ran.
+    /// The names of the kernels or loops of the description and of the reference.
     pub executors: [String; 2],
-    /// Did every measurement show a violation?
+    /// True if the check is a violation.
     pub violated: bool,
 }
 
 impl Check {
-    /// Returns the time of the description divided by that of the reference.
+    /// Returns the time of the description divided by the time of the reference.
     pub fn ratio(&self) -> f64 {
         self.ns[0] / self.ns[1]
     }
 }
 
-/// The result of all checks.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
-    /// The seed of the types.
+    /// The seed of the random types.
     pub seed: u64,
     /// Number of types.
     pub types: usize,
@@ -208,8 +213,8 @@ pub struct Checks {
     pub faults: Vec<String>,
 }
 
-/// Checks all guidelines for `types` random types. `hands` are the builds of the hand loops; the
-/// fastest one is the reference.
+/// Checks all guidelines on `types` random types. `hands` are the builds of the hand-written loops. If the
+/// reference is a hand-written loop, the fastest build counts.
 pub fn run(
     seed: u64,
     types: usize,
@@ -245,8 +250,8 @@ pub fn run(
     checks
 }
 
-/// Returns both sides, verified. The reference describes the same bytes in the same order, so that the
-/// oracle of the description verifies it too.
+/// Makes and verifies the competitors of a pair. The reference describes the same bytes in the same order
+/// as the description, so the oracle's answer for the description is right for both.
 fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String> {
     let settings = || Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() };
     let layout = Layout::of("", own.0.clone(), own.1)?;
@@ -266,7 +271,8 @@ fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String
     Bench::verified(layout, competitors)
 }
 
-/// Returns the runs as a hand-written loop: a loop over offsets if all runs have one length.
+/// Returns a hand-written loop over the runs of the type: a loop over offsets if all runs have the same
+/// length, and a loop over runs otherwise.
 fn runs((ty, count): &Counted) -> Result<HandNest, String> {
     let plan = ty.commit().map_err(|e| e.to_string())?;
     let iov = Iov::new(&plan);
@@ -308,7 +314,7 @@ fn check(
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
-        // An unsteady measurement proves neither a violation nor its absence.
+        // An unsteady measurement cannot show a violation. Then the loop ends without one.
         let steady = own.spread <= STEADY && other.spread <= STEADY;
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {
@@ -331,7 +337,7 @@ mod tests {
 
     #[test]
     fn descriptions_of_one_layout_pack_the_same_bytes() {
-        // `run` verifies both sides of each pair against one oracle.
+        // `run` verifies both competitors of each pair against the oracle. A wrong byte would be a fault.
         let jit = Jit::new(Settings::default());
         let checks = run(7, 6, 1, &jit, &Hands::built_in().loops, |_, _| {});
         assert_eq!(checks.faults, Vec::<String>::new());

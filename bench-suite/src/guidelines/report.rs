@@ -1,15 +1,15 @@
-//! Writes the results of the guideline checks as a summary for people and as CSV.
+//! Turns the results of the guideline checks into a summary for people and into CSV.
 //!
-//! `mod.rs` makes the checks and decides which of them are violations.
+//! `mod.rs` makes the checks and finds the violations among them.
 
 use super::{Check, Checks, Guideline, MOST};
 use crate::report::size_text;
 use std::fmt::Write;
 
-/// How many characters of a type are shown.
+/// The number of characters of a type or kernel name that the reports show.
 const SHOWN: usize = 150;
 
-/// Writes one line per guideline and then every violation.
+/// Returns the summary: one line per guideline, and then one line per violation and fault.
 pub fn summary(checks: &Checks) -> String {
     let mut out = format!(
         "Performance guidelines, {} random types (seed {}), at most {MOST}x\n\n{:<6}{:<64}{:>8}{:>10}{:>8}\n",
@@ -61,7 +61,7 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN).chain("...".chars()).collect()
 }
 
-/// Writes a header line and one line per check.
+/// Returns the checks as CSV: a header line and one line per check.
 pub fn csv(checks: &Checks) -> String {
     let mut text = String::from(
         "guideline,number,bytes,direction,ns,reference_ns,ratio,violated,executor,reference_executor,type\n",
@@ -69,8 +69,9 @@ pub fn csv(checks: &Checks) -> String {
     for check in &checks.list {
         let [own, other] = check.ns;
         let [executor, reference] = &check.executors;
-        // Names of kernels and types may hold commas, but no quotes. A type with many displacements is
-        // cut; the seed makes it again.
+        // The names of kernels and the texts of types may contain commas, but no quotes, so quotes around
+        // them suffice. `shown` shortens the text of a type with many displacements; a run with the same
+        // seed makes the same type again.
         let _ = writeln!(
             text,
             "{},{},{},{},{own:.1},{other:.1},{:.3},{},\"{}\",\"{}\",\"{}\"",

@@ -1,15 +1,16 @@
-//! Starts jobs of several typepack prefixes in one run so that each job can reserve the cores it wants.
+//! Starts the jobs of several typepack prefixes in such a way that each job can reserve the same cores.
 //!
-//! `library.rs` calls this file. `mpiexec` binds ranks to cores and reserves these cores under names. All
-//! jobs of one network namespace see these names, so two jobs that run at the same time use different
-//! cores. The jobs of a run take turns and must use equal cores. This file therefore starts each job in a
-//! network namespace of its own. The namespace changes nothing else for a job: the launcher talks to its
-//! ranks through a name in the file system, which all namespaces share.
+//! `library.rs` calls this file. `mpiexec` binds ranks to cores and reserves these cores: for each core,
+//! it binds a socket to an abstract name. All jobs of one network namespace see these names, so two jobs
+//! that run at the same time use different cores. In a benchmark, the jobs take turns and must use the
+//! same cores. This file therefore starts each job in a network namespace of its own. This changes nothing
+//! else for a job: the launcher talks to its ranks through a name in the file system, which all namespaces
+//! share.
 //!
 //! # Safety
 //!
-//! This file runs code between `fork` and `exec`, where only calls that are safe in signal handlers are
-//! allowed. That code makes system calls; it allocates nothing and takes no lock.
+//! Some code of this file runs between `fork` and `exec`, where only async-signal-safe calls are allowed.
+//! That code makes system calls; it allocates nothing and takes no lock.
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, write};
@@ -19,19 +20,19 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Starts `command` in a network namespace of its own.
+/// Makes `command` start its process in a network namespace of its own.
 pub fn reserve_apart(command: &mut Command) {
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    // Makes the texts before the fork, because the code after the fork must not allocate.
+    // These texts are made before the fork, because the code after the fork must not allocate.
     let maps = [format!("{user} {user} 1"), format!("{group} {group} 1")];
     let own_network = move || leave(&maps).map_err(io::Error::from);
-    // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave`
-    // makes only system calls on `maps`, which the closure owns; it allocates nothing, takes no lock,
-    // and changes only the namespaces of the new process.
+    // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave` makes
+    // only system calls. Their argument `maps` belongs to the closure. `leave` allocates nothing, takes no
+    // lock, and changes only the namespaces of the new process.
     unsafe { command.pre_exec(own_network) };
 }
 
-/// Checks whether the system can keep jobs apart.
+/// Checks that a process can start in a network namespace of its own.
 ///
 /// # Errors
 ///
@@ -49,17 +50,19 @@ pub fn check() -> Result<(), String> {
     })
 }
 
-/// Moves this process into a new network namespace. A process without the right to do so first moves into
-/// a new user namespace, in which it keeps its user and group.
+/// Moves this process into a new network namespace. If the process does not have the right to do so, it
+/// first moves into a new user namespace, in which it keeps its user id and group id. `users` and `groups`
+/// are the maps of these ids.
 fn leave([users, groups]: &[String; 2]) -> Result<(), Errno> {
-    // SAFETY: `NEWNET` unshares neither descriptors nor memory. The process has one thread, because it
-    // has just been forked, and holds no descriptor of the namespace that it leaves.
+    // SAFETY: `unshare` with `NEWNET` affects neither descriptors nor memory. The process has only one
+    // thread, because it has just been forked, and no code after the fork relies on the old network
+    // namespace.
     match unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) } {
         Err(Errno::PERM) => {}
         done => return done,
     }
-    // SAFETY: `NEWUSER` and `NEWNET` unshare neither descriptors nor memory. `NEWUSER` requires a
-    // process with one thread, which this one is because it has just been forked.
+    // SAFETY: `unshare` with `NEWUSER` and `NEWNET` affects neither descriptors nor memory. `NEWUSER`
+    // requires a process with one thread, and this process has one because it has just been forked.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET) }?;
     say(c"/proc/self/setgroups", "deny")?;
     say(c"/proc/self/uid_map", users)?;
@@ -83,7 +86,9 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     use std::process::Command;
 
-    /// Reserves a name as `mpiexec` does; `/proc/net/unix` lists the names of a namespace.
+    /// Checks that a process that is started by [`reserve_apart`] does not see an abstract name that this
+    /// process has bound, and that other processes see it. `mpiexec` reserves cores with such names.
+    /// `/proc/self/net/unix` lists the names of the process's own network namespace.
     #[test]
     fn names_of_other_jobs_are_not_seen() {
         if let Err(line) = check() {

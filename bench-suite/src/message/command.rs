@@ -1,5 +1,5 @@
-//! `typepack-bench pingpong` and `collectives`: their arguments, and the run that measures and writes
-//! the text for the terminal.
+//! The arguments of `typepack-bench pingpong` and `collectives`, and the function that runs these commands
+//! and returns the text for the terminal.
 //!
 //! `main.rs` calls this file and prints the text.
 
@@ -21,61 +21,62 @@ const PREFIX: &str = "target/prefix";
 /// The arguments of `typepack-bench pingpong` and `collectives`.
 #[derive(clap::Args)]
 pub struct MessageArguments {
-    /// Rows to measure, by name or by parts of names: 8B, halo, d1s8-64K, job. Separated by commas; by
-    /// default all.
+    /// Names of the rows to measure, or parts of names between dashes, such as 8B, halo, d1s8-64K or job.
+    /// Separated by commas; by default all rows.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// The memory of the buffers; by default both kinds, for collectives user memory.
+    /// The kind of memory of the buffers. By default both kinds; for collectives user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
-    /// An installed typepack (`scripts/install --prefix DIR`): DIR or NAME=DIR. May be repeated. The
-    /// first one is the library whose ratios the tables show. The run also compares it with each of the
-    /// others: a summary for each, with rows below 0.9 measured three times.
+    /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR. May be
+    /// repeated. The tables show the ratios of the first one. The run also compares the first one with
+    /// each of the others and prints a summary of each comparison; rows below 0.9 are measured three
+    /// times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
     /// The folder into which `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// Names of the installed libraries that take part, separated by commas; by default all.
+    /// Names of the installed peers that take part, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     library: Vec<String>,
     /// Measure fewer rows and rounds, in a few minutes.
     #[arg(long)]
     quick: bool,
-    /// Rounds in which the libraries take turns; 7, or 5 with --quick.
+    /// Number of rounds. In each round, the libraries take turns. By default 7, with --quick 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// Milliseconds that a turn measures for, about.
+    /// Approximate time that each turn measures, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
-    /// Write every figure to this file.
+    /// Write every figure to this file, as CSV.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Read rows and bars from this TOML file instead of the built-in ones.
+    /// Read the rows and bars from this TOML file instead of using the built-in ones.
     #[arg(long, value_name = "FILE")]
     rows: Option<PathBuf>,
-    /// List the rows and stop.
+    /// Print the names of the rows and measure nothing.
     #[arg(long)]
     list: bool,
 }
 
-/// An error that ends the command, in one line.
+/// An error that ends the command, with a one-line message.
 #[derive(Debug)]
 pub enum Fault {
     /// The arguments are wrong.
     Usage(String),
-    /// A system call failed, or no library could be measured.
+    /// A system call failed, or typepack cannot be measured.
     Failed(String),
 }
 
-/// Runs the command and returns the text for the terminal. Calls `progress` with the number of the row
-/// and the number of rows.
+/// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
+/// row and the total number of rows.
 ///
 /// # Errors
 ///
 /// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
-/// text says so.
+/// function returns no error; the text states the fault.
 pub fn run(
     subject: Subject,
     arguments: &MessageArguments,
@@ -154,7 +155,7 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job with `ranks` ranks for every library.
+/// Starts a job of `ranks` ranks for every library. Returns the jobs that have started.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
@@ -179,8 +180,9 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares each row, beginning with row `first`, with the same row of the other builds. If this build is
-/// slower in a row, new jobs measure the row again until it has [`builds::RUNS`] ratios.
+/// Compares the rows of `work`, which are the rows of the run from `first` on, with the same rows of the
+/// other builds. If this build is slower in a row, new jobs measure the row again until it has
+/// [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,
     first: usize,
@@ -223,8 +225,8 @@ fn compare(
     Ok(())
 }
 
-/// Adds the fault of a peer to the run. If typepack itself fails, there is nothing to measure, so this
-/// function returns the fault as an error.
+/// Handles the fault of a library. Adds the fault of a peer to the run. Returns the fault of typepack as
+/// an error, because without typepack there is nothing to compare.
 fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     let line = format!("{}: {line}", library.name);
     if library.is_peer() {
@@ -261,7 +263,7 @@ fn chosen(
             return Err(Fault::Usage(line));
         }
     }
-    // A row that --only names is measured, whether quick runs contain it or not.
+    // `--only` also selects rows that do not belong to a quick run.
     let rows = definitions.rows.iter().filter(|row| match only.is_empty() {
         true => row.quick || !arguments.quick,
         false => only.iter().any(|pattern| row.is_named(pattern)),
@@ -272,7 +274,7 @@ fn chosen(
     Ok((rows.cloned().collect(), jobs.copied().collect()))
 }
 
-/// Returns typepack's prefixes and then the peers.
+/// Returns the libraries that take part: first typepack's prefixes, and then the peers.
 fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
@@ -318,7 +320,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         }
     }
     if !arguments.library.is_empty() {
-        // Keeps typepack in any case, because every ratio compares a library with typepack.
+        // `--library` never removes typepack, because every ratio compares a library with typepack.
         list.retain(|library| !library.is_peer() || arguments.library.contains(&library.name));
     }
     Ok(list)
