@@ -1,14 +1,16 @@
-//! Keeps all competitors on one CPU.
+//! Binds all competitors to one CPU.
 //!
-//! The command calls [`pin`] before it starts the peers of `peer/`, so that they inherit the binding. On
-//! a busy virtual machine, one run had all figures of the engine for a layout 1.7x lower than the runs
-//! around it, while the rounds agreed and the peers' figures were as usual. The likely reason, which is
-//! not proven, is that the processes ran on different CPUs. The caches of another CPU may also hold the
-//! lines that were used last.
+//! The command calls [`pin`] before it starts the peers of `peer/`, so that they inherit the binding. The
+//! reason is an observation on a busy virtual machine. In one run, all bandwidths of the engine for one
+//! layout were lower by a factor of 1.7 than in the runs before and after it, although the rounds of this
+//! run agreed and the bandwidths of the peers were as usual. The likely cause, which is not proven, is
+//! that the processes ran on different CPUs. Another disadvantage of different CPUs is that the lines that
+//! were used last may be in the cache of the other CPU.
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
-/// Binds this process, and the processes that it starts, to the CPU that it runs on.
+/// Binds the calling thread, and the threads and processes that it starts from now on, to the CPU on which
+/// it runs. Returns the number of this CPU.
 ///
 /// # Errors
 ///
@@ -25,7 +27,7 @@ pub fn pin() -> Result<usize, String> {
 mod tests {
     #[test]
     fn a_thread_stays_where_it_is() {
-        // The test binds a thread of its own, so that other tests can use all CPUs.
+        // The test starts a thread and binds only this thread, so that other tests can use all CPUs.
         let thread = std::thread::spawn(|| {
             let cpu = super::pin().expect("a CPU");
             (0..100).all(|_| rustix::thread::sched_getcpu() == cpu)

@@ -1,39 +1,40 @@
-//! Reads the rows and bars of messages and collectives: `definitions/message.toml`,
+//! Reads the definitions of the rows and bars of messages and collectives: `definitions/message.toml`,
 //! `definitions/collective.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
-//! interprets the words of a row (`message/layout.c`, `message/halo.c`, `message/collective.c`).
+//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. The words of a row,
+//! such as `blocks 8 64 100`, are checked only by the C program (`message/layout.c`, `message/halo.c`,
+//! `message/collective.c`).
 
 use crate::definition::line_of;
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
-/// The largest number of ranks of a row. The C program has the same limit.
+/// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
-/// The most packed bytes of a message.
+/// The largest size of a row, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Rows and bars.
+/// The rows and bars of a definitions file.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// The rows in the order of the file. The rows of one definition follow each other in the order of
-    /// their sizes.
+    /// The rows in the order of the file. If one entry of the file has several sizes, its rows follow each
+    /// other in the order of these sizes.
     pub rows: Vec<Row>,
     /// The bars.
     pub bars: Vec<Bar>,
 }
 
-/// One row. It can be measured from either kind of memory.
+/// One row to measure. Its buffers can be in either kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The name with the size: `d1s8-64K`.
+    /// The name of the row, which contains the size: `d1s8-64K`.
     pub name: String,
-    /// The class of the bars that judge the row; may be empty.
+    /// The class of the row. The bars of this class judge the row. May be empty.
     pub class: String,
     /// A description for people.
     pub text: String,
-    /// Is the row part of a quick run?
+    /// True if the row is part of a quick run.
     pub quick: bool,
     /// The number of ranks.
     pub ranks: usize,
@@ -47,17 +48,17 @@ enum What {
     Collective { operation: String, bytes: u64 },
 }
 
-/// The memory of the buffers.
+/// The kind of memory of the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Memory {
-    /// Memory of `malloc`.
+    /// User memory: memory that the program has mapped itself.
     User,
-    /// Memory of `MPI_Alloc_mem`.
+    /// Memory that `MPI_Alloc_mem` returns.
     Alloc,
 }
 
 impl Memory {
-    /// Returns the name in rows and for the C program.
+    /// Returns the name of this kind of memory in rows and in the lines for the C program.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -70,11 +71,11 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Value {
-    /// The geometric mean of the ratios to the best peers.
+    /// The geometric mean of the ratios; each row has the ratio to its best peer.
     Mean,
-    /// The least ratio to the best peer.
+    /// The least ratio of a row to its best peer.
     Least,
-    /// The greatest ratio of the message's time to the time of a single `MPI_Pack`.
+    /// The greatest ratio of a message's time to the time of a single `MPI_Pack` of the message.
     Pack,
 }
 
@@ -82,17 +83,17 @@ pub enum Value {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// The class of the rows.
+    /// The class of the rows that the bar judges.
     pub class: String,
     /// A description for people.
     pub text: String,
     /// How the rows become one value.
     pub value: Value,
-    /// The limits for user memory and for `MPI_Alloc_mem`.
+    /// The limits that the project requires: for user memory and for `MPI_Alloc_mem`.
     pub bar: [f64; 2],
-    /// The goals for user memory and for `MPI_Alloc_mem`.
+    /// The limits that the project would like to reach: for user memory and for `MPI_Alloc_mem`.
     pub goal: [f64; 2],
-    /// Do only rows whose CPUs are near each other decide whether the bar passes?
+    /// True if only rows whose CPUs are near each other decide whether the bar passes.
     #[serde(default)]
     pub near: bool,
 }
@@ -144,29 +145,30 @@ impl RowDefinition {
 }
 
 impl Definitions {
-    /// Returns the rows and bars of `definitions/message.toml`.
+    /// Returns the built-in rows and bars of messages: those of `definitions/message.toml`.
     ///
     /// # Panics
     ///
-    /// Panics if the built-in file has faults; a test reads it.
+    /// Panics if `definitions/message.toml` has faults. A test reads the file.
     pub fn messages() -> Self {
         Self::parse(MESSAGES).expect("the built-in definitions are not valid")
     }
 
-    /// Returns the rows and bars of `definitions/collective.toml`.
+    /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
     ///
     /// # Panics
     ///
-    /// Panics if the built-in file has faults; a test reads it.
+    /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
         Self::parse(COLLECTIVES).expect("the built-in definitions are not valid")
     }
 
-    /// Reads `text`.
+    /// Reads the text of a definitions file.
     ///
     /// # Errors
     ///
-    /// Returns one line that names the row and says what is wrong with it.
+    /// Returns a one-line message if the text is not valid TOML or if an entry has a fault. The message
+    /// names the line, the row or the bar.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
@@ -248,8 +250,8 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     }
 }
 
-/// Makes a row for each size and each number of ranks. The name and the class of a row contain its number
-/// of ranks.
+/// Makes a row for each combination of a size and a number of ranks. The name and the class of each row
+/// contain the number of ranks.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
     if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
         return Err("the collective has a layout, a halo or pack; none is allowed".to_owned());
@@ -289,7 +291,8 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Checks that `text` is one line, because the program sends it to the C program as a line.
+/// Returns the words of an entry. Checks that they are one line, because `session.rs` sends them to the C
+/// program as a part of a line.
 fn words(text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
     if sound {
@@ -299,7 +302,7 @@ fn words(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a size such as `8B`, `64K` or `1M`.
+/// Returns the number of bytes of a size such as `8B`, `64K` or `1M`.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let factor = match &text[digits..] {
@@ -316,7 +319,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl Row {
-    /// Returns the line that the C program gets.
+    /// Returns the line that tells the C program to prepare this row.
     pub fn command(&self, memory: Memory) -> String {
         match &self.what {
             What::Message { layout, pack } => {
@@ -330,13 +333,14 @@ impl Row {
         }
     }
 
-    /// Does `pattern` name this row: the whole name, or some consecutive parts between its dashes?
+    /// Returns true if `pattern` is the name of this row, or some consecutive parts of it. Dashes separate
+    /// the parts.
     pub fn is_named(&self, pattern: &str) -> bool {
         matches(&self.name, pattern)
     }
 }
 
-/// Is `pattern` the name, or some consecutive parts between its dashes?
+/// Returns true if `pattern` is `name`, or some consecutive parts of it. Dashes separate the parts.
 pub(super) fn matches(name: &str, pattern: &str) -> bool {
     !pattern.is_empty() && format!("-{name}-").contains(&format!("-{pattern}-"))
 }
@@ -357,7 +361,8 @@ mod tests {
         assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
         assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
         assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
-        // Every class that has a bar has a row in a quick run, except the class of the cells.
+        // A quick run judges every bar except that of the class `cells`: every other class has a row in a
+        // quick run.
         for bar in &all.bars {
             let quick = all.rows.iter().any(|r| r.class == bar.class && r.quick);
             assert!(quick || bar.class == "cells", "{}", bar.text);

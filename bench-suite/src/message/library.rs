@@ -1,14 +1,15 @@
 //! Finds the MPI libraries that take part, and compiles the C program for each of them.
 //!
-//! `session.rs` and `whole.rs` start the compiled programs. Each library compiles with the mpicc of its
-//! own prefix. Intel's package for Python has no mpicc, but it has the library of the standard ABI, for
-//! which typepack's mpicc compiles.
+//! `session.rs` and `whole.rs` start the compiled programs. For each library, the mpicc in the library's
+//! own prefix compiles the program. Intel's package for Python has no mpicc, but its library has the
+//! standard ABI. For this library, typepack's mpicc compiles the program, because typepack has the same
+//! ABI.
 
 use super::apart;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The files of the C program.
+/// The names and texts of the files of the C program.
 const SOURCES: [(&str, &str); 9] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
@@ -25,7 +26,8 @@ const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
 /// The name of typepack in rows.
 pub const TYPEPACK: &str = "typepack";
 
-/// The kinds of libraries, which differ in launcher and variables.
+/// The kinds of libraries. They differ in the options of the launcher and in the environment variables
+/// that they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// typepack.
@@ -47,17 +49,17 @@ pub struct Library {
     pub prefix: PathBuf,
     /// The kind of the library.
     pub kind: Kind,
-    /// Are the library's jobs started so that they ignore the cores that other jobs have reserved
-    /// (`apart.rs`)?
+    /// True if each job of the library starts in a network namespace of its own (`apart.rs`), so that it
+    /// ignores the cores that other jobs have reserved.
     pub apart: bool,
 }
 
 impl Library {
-    /// Looks at the MPI under `prefix`.
+    /// Finds out which kind of MPI is installed in `prefix`.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the prefix has no mpiexec.
+    /// Returns a one-line message if `prefix` has no `bin/mpiexec`.
     pub fn at(name: &str, prefix: &Path) -> Result<Self, String> {
         let shown = prefix.display();
         let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;
@@ -74,7 +76,7 @@ impl Library {
         Ok(Self { name: name.to_owned(), prefix, kind, apart: false })
     }
 
-    /// Is this a library that typepack is compared with?
+    /// Returns true if this is a library with which typepack is compared.
     pub fn is_peer(&self) -> bool {
         self.kind != Kind::Typepack
     }
@@ -93,12 +95,12 @@ impl Library {
         peers
     }
 
-    /// Returns the compiler for this library: its own mpicc, or else the mpicc of `other` if this
-    /// library has the standard ABI.
+    /// Returns the path of the compiler for this library: its own mpicc, or else the mpicc of `other` if
+    /// this library has the standard ABI.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no such mpicc.
+    /// Returns a one-line message if neither mpicc can be used.
     pub fn compiler(&self, other: Option<&Self>) -> Result<PathBuf, String> {
         let own = self.prefix.join("bin/mpicc");
         if own.exists() {
@@ -112,11 +114,12 @@ impl Library {
         }
     }
 
-    /// Compiles the C program in `folder` and returns its path.
+    /// Compiles the C program for this library in `folder`, and returns the path of the compiled program.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no compiler, or a line of the compiler's output.
+    /// Returns a one-line message if there is no compiler or if the compiler fails. In the second case,
+    /// the message has a line of the compiler's output.
     pub fn compile(&self, other: Option<&Self>, folder: &Path) -> Result<PathBuf, String> {
         let compiler = self.compiler(other)?;
         let program = folder.join(format!("bench-{}", self.name));
@@ -140,8 +143,8 @@ impl Library {
         Ok(program)
     }
 
-    /// Returns the library's launcher with the arguments for a job of `ranks` ranks. The caller appends
-    /// the program. With `bound`, each rank gets a core of its own.
+    /// Returns a command that starts the library's launcher for a job of `ranks` ranks. The caller appends
+    /// the program and its arguments. If `bound` is true, the launcher gives each rank a core of its own.
     pub fn launcher(&self, ranks: usize, bound: bool) -> Command {
         let mut command = Command::new(self.prefix.join("bin/mpiexec"));
         self.surround(&mut command);
@@ -168,8 +171,8 @@ impl Library {
         command
     }
 
-    /// Sets the variables by which a library finds its parts if it is not installed in the folder for
-    /// which it was built.
+    /// Sets the environment variables with which the library finds its files, even if it is not installed
+    /// in the folder for which it was built.
     fn surround(&self, command: &mut Command) {
         match self.kind {
             Kind::Typepack | Kind::Mpich => {}
@@ -195,9 +198,10 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the system refuses the folder.
+    /// Returns a one-line message if the folder cannot be made.
     pub fn new() -> Result<Self, String> {
-        // The name is unique among processes and, for tests, among threads.
+        // The name contains the process id and the thread id, because processes and, in tests, threads
+        // make such folders at the same time.
         let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
         let id: String = id.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect();
         let path = std::env::temp_dir().join(format!("typepack-message-{id}"));
@@ -213,7 +217,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that stays behind among the temporary files does no harm.
+        // The result is ignored: a folder that stays behind in the system's temporary folder does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -243,7 +247,8 @@ mod tests {
         assert!(at("e", &["lib/libmpi_abi.so.1"]).expect_err("no mpiexec").contains("mpiexec"));
         let found = Library::peers(scratch.path());
         assert_eq!(found.len(), 4);
-        // A library without an mpicc and without the standard ABI has no program.
+        // The library in folder `c` has no mpicc and no library of the standard ABI, so that not even the
+        // mpicc of `own` can compile for it.
         let own = &found[3];
         assert!(found[2].compiler(Some(own)).is_err() && found[2].compiler(None).is_err());
         assert!(own.compiler(None).expect("its own").ends_with("d/bin/mpicc"));

@@ -1,4 +1,4 @@
-//! Writes the measured rows as a table and as CSV.
+//! Turns the measured rows into a table and into CSV.
 //!
 //! `summary.rs` compares the rows with the bars.
 
@@ -16,10 +16,10 @@ pub const COLLECTIVES: &str = "collectives";
 /// The name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
-/// What a run measures.
+/// The subject of a run: which rows it measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
-    /// Messages and halos of two ranks, and whole jobs.
+    /// Messages and halos between two ranks, and whole jobs.
     #[default]
     Messages,
     /// Collective calls.
@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Says what the bars of this subject are for.
+    /// Returns words for what the bars of this subject judge.
     pub fn bars(self) -> &'static str {
         match self {
             Self::Messages => "messages, halos and jobs",
@@ -35,7 +35,7 @@ impl Subject {
         }
     }
 
-    /// Returns the name of the table of this subject in records.
+    /// Returns the name that the table of this subject has in records.
     pub fn table(self) -> &'static str {
         match self {
             Self::Messages => MESSAGES,
@@ -43,7 +43,7 @@ impl Subject {
         }
     }
 
-    /// Names the rows of this subject.
+    /// Returns the word for the rows of this subject.
     pub(crate) fn rows(self) -> &'static str {
         match self {
             Self::Messages => "messages",
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Says what the times of the rows are.
+    /// Returns words for what the times of the rows mean.
     pub(crate) fn times(self) -> &'static str {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",
@@ -60,35 +60,36 @@ impl Subject {
     }
 }
 
-/// Everything that one run has measured.
+/// The results of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What the run has measured.
+    /// The subject of the run.
     pub subject: Subject,
-    /// The names of all libraries; typepack's is the first.
+    /// The names of all libraries. The first one is typepack, whose ratios the tables show.
     pub libraries: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
-    /// The versions that the libraries state, and other remarks, one line each.
+    /// The versions that the libraries state, and remarks about the run, one line each.
     pub versions: Vec<String>,
-    /// Rows of two ranks.
+    /// The rows of messages and halos, or of collectives.
     pub rows: Vec<Measured>,
-    /// Rows of whole jobs.
+    /// The rows of whole jobs.
     pub jobs: Vec<Whole>,
-    /// The names of other builds of typepack, each with the rows that both builds have.
+    /// The names of the other builds of typepack, each with the rows that have been measured for this
+    /// build and for the other build.
     pub builds: Vec<(String, Vec<Compared>)>,
     /// The faults, one line each.
     pub faults: Vec<String>,
 }
 
 impl Run {
-    /// Returns the name of the library whose ratios the tables show.
+    /// Returns the name of the library whose ratios the tables show. It is a build of typepack.
     pub fn own(&self) -> &str {
         self.libraries.first().map_or("", String::as_str)
     }
 }
 
-/// Writes nanoseconds as microseconds.
+/// Returns the text of a time in microseconds. `ns` is the time in nanoseconds.
 pub(crate) fn us(ns: f64) -> String {
     match ns / 1000.0 {
         us if us < 10.0 => format!("{us:.3}"),
@@ -97,7 +98,7 @@ pub(crate) fn us(ns: f64) -> String {
     }
 }
 
-/// Writes the tables for people.
+/// Returns the tables for people.
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {
@@ -167,8 +168,9 @@ fn jobs(run: &Run) -> String {
     format!("\n{table}\n")
 }
 
-/// Writes a header and one line per row and library, for messages and then, after a line with the name
-/// of the table, for jobs.
+/// Returns the rows as CSV: a header line and one line per row and library. If there are rows of whole
+/// jobs, a second table follows: a comment line with the name of the table, a header line, and one line
+/// per row and library.
 pub fn csv(run: &Run) -> String {
     let mut text = String::from(
         "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",

@@ -1,8 +1,8 @@
-//! Keeps one job of a library alive through the whole run and sends it the rows to measure.
+//! Runs one job of a library, which exists for the whole run, and sends it the rows to measure.
 //!
-//! `suite.rs` sends lines, and `message/main.c` answers. Every rank has a socket of its own and answers
-//! each line with one line. If a job crashes, hangs or does not start, the current row gets an error of
-//! one line, and the next row gets a new job.
+//! `suite.rs` uses the sessions, and `message/main.c` is the other end. Every rank has a socket of its own
+//! and answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
+//! one-line error, and a new job starts for the next row.
 
 use super::library::Library;
 use crate::buffer::{Buffer, PAGE};
@@ -20,21 +20,21 @@ use std::time::{Duration, Instant};
 
 /// If an answer takes longer than this, the job counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many crashes of its jobs, the run stops measuring a library.
+/// After this many jobs of a library have crashed, the run stops measuring the library.
 const LIVES: usize = 5;
-/// The time that a job may take to end after a request to end.
+/// The time within which a job must end after a request to end.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes of user memory per rank. The system provides only the pages that a rank touches.
+/// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
-/// The number of voluntary context switches that a sleeping rank may make between its last answer and
-/// the next line: one in `read`, and one more if the line arrived before the `read`.
+/// The number of voluntary context switches that a rank may make between its last answer and the next
+/// line. There is one when the rank sleeps in `read`, and one more if the line arrived before the rank
+/// called `read`.
 const NAPS: u64 = 2;
-/// The interval at which a wait for an answer checks whether the job's process is still alive.
+/// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// The pages that the ranks of all libraries use as their buffers, one library after the other. All
-/// libraries use the same pages because the placement of pages changes times as much as the choice of
-/// the library does.
+/// The user memory of the ranks: one buffer for each rank number. The jobs of all libraries use the same
+/// pages in turn, because the placement of pages changes times as much as the choice of the library does.
 pub struct UserMemory(Vec<Buffer>);
 
 impl UserMemory {
@@ -42,14 +42,14 @@ impl UserMemory {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the system has not enough memory.
+    /// Returns a one-line message if the system does not have enough memory.
     pub fn new(ranks: usize) -> Result<Rc<Self>, String> {
         let buffers: Result<Vec<Buffer>, String> =
             (0..ranks).map(|_| Buffer::new(MEMORY)).collect();
         buffers.map(|buffers| Rc::new(Self(buffers)))
     }
 
-    /// Returns the number of ranks.
+    /// Returns the number of ranks that have user memory.
     pub fn ranks(&self) -> usize {
         self.0.len()
     }
@@ -58,13 +58,13 @@ impl UserMemory {
 /// The sizes of a row, as the C program states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Packed bytes of one message, or of all faces of one rank.
+    /// Number of packed bytes of one message, of all faces of one rank, or of one block of a collective.
     pub payload: u64,
-    /// Bytes of the cache lines that one rank sends from and receives into.
+    /// Number of bytes of all cache lines that one rank sends from and receives into.
     pub touched: u64,
 }
 
-/// The job of a library, which measures many rows one after the other.
+/// The job of a library. The job measures many rows, one after the other.
 pub struct Session {
     library: Library,
     program: PathBuf,
@@ -82,35 +82,40 @@ struct Running {
     child: Child,
     ranks: Vec<Rank>,
     output: PathBuf,
-    /// The page that the ranks share. The page must exist as long as the ranks run.
+    /// The page that all ranks map (`message/shared.c`). This field keeps the page as long as the ranks
+    /// run.
     _page: Buffer,
 }
 
 struct Rank {
     from: BufReader<UnixStream>,
     process: Option<Pid>,
-    /// The rank's number of voluntary context switches at its last answer.
+    /// The number of voluntary context switches that the rank had made when it sent its last answer.
     naps: Option<u64>,
 }
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
-    /// The time of the row.
+    /// The time of the row in nanoseconds.
     pub ns: f64,
-    /// The time of a single `MPI_Pack` of the message; 0 if the row does not ask for it.
+    /// The time of a single `MPI_Pack` of the message in nanoseconds; 0 if the row does not measure this.
     pub pack: f64,
-    /// Nanoseconds of a cache line one way, before the turn and after it.
+    /// The nanoseconds that a cache line takes from one rank's CPU to another's, before the turn and after
+    /// it.
     pub probes: [f64; 2],
 }
 
 impl Session {
-    /// Starts the job of `program` in `folder`, with one rank for each rank of `memory` on the CPUs
-    /// `cpus` (such as `0,1`). The ranks are bound if there are as many CPUs as ranks.
+    /// Starts a job of `program`, with as many ranks as `memory` has. The sockets and the output of the
+    /// job are in `folder`. The ranks run on the CPUs `cpus` (such as `0,1`). If `cpus` has an entry for
+    /// each rank, each rank is bound to its CPU. If an answer takes longer than `patience`, the job counts
+    /// as hanging.
     ///
     /// # Errors
     ///
-    /// Returns one line with the error of the launcher or of the program.
+    /// Returns a one-line message if the job does not start. The message states the fault and, if there is
+    /// one, an error line from the job's output.
     pub fn start(
         library: Library,
         program: PathBuf,
@@ -145,13 +150,14 @@ impl Session {
         &self.version
     }
 
-    /// Returns how many times the ranks have woken up while others were measured. 0 is right: rows of
-    /// two libraries are comparable only if the ranks of the waiting library sleep.
+    /// Returns how many times ranks of this job have woken up while other jobs were measured. The number
+    /// should be 0, because the rows of two libraries are comparable only if the ranks of the waiting
+    /// library sleep.
     pub fn woken(&self) -> u64 {
         self.woken
     }
 
-    /// Ends the job and starts a new one.
+    /// Ends the job, if it still runs, and starts a new one.
     ///
     /// # Errors
     ///
@@ -179,8 +185,8 @@ impl Session {
         let child = child.map_err(|e| format!("mpiexec: {e}"))?;
         self.running = Some(Running { child, ranks: Vec::new(), output, _page: page });
         let met = self.meet(&listener);
-        // All ranks have connected. If the removal fails, the socket's name is removed together with the
-        // folder.
+        // The socket's name is no longer needed, whether the ranks have connected or not. If its removal
+        // fails, it is removed together with the folder.
         let _ = std::fs::remove_file(&socket);
         match met {
             Ok(version) => {
@@ -191,7 +197,8 @@ impl Session {
         }
     }
 
-    /// Accepts the connections of all ranks; each rank sends one line about itself.
+    /// Accepts the connections of all ranks and reads the first line of each, which states its rank, its
+    /// process id and its version. Returns the version.
     fn meet(&mut self, listener: &UnixListener) -> Result<String, Fault> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err(Fault::Ended) };
@@ -229,7 +236,8 @@ impl Session {
         Ok(version)
     }
 
-    /// Ends the job, and returns a line about its end for the row.
+    /// Ends the job and counts its death. Returns a one-line message that states the fault, with an error
+    /// line from the job's output if there is one.
     fn dead(&mut self, fault: Fault) -> String {
         self.deaths += 1;
         let Some(mut running) = self.running.take() else { return "is not running".to_owned() };
@@ -243,8 +251,8 @@ impl Session {
         };
         let said = std::fs::read(&running.output).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        // Launchers end their output with general advice. The line that states the reason comes early in
-        // the output.
+        // The first line that looks like an error is used. It comes early in the output; the last lines of
+        // launchers are general advice.
         let reason = said.lines().find(|l| {
             let l = l.to_ascii_lowercase();
             ["error", "bench:", "fatal", "fail", "signal", "bug"].iter().any(|w| l.contains(w))
@@ -255,7 +263,8 @@ impl Session {
         }
     }
 
-    /// Sends a line to all ranks and returns their answers.
+    /// Sends a line to all ranks and returns their answers. Before that, counts how often the ranks have
+    /// woken up since their last answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
@@ -266,7 +275,7 @@ impl Session {
             }
         }
         for rank in &mut running.ranks {
-            // If a rank has ended, its answer is missing, which `Rank::line` reports.
+            // The result is ignored: if a rank has ended, `Rank::line` reports that its answer is missing.
             let _ = writeln!(rank.from.get_mut(), "{line}");
         }
         let Running { child, ranks, .. } = running;
@@ -282,12 +291,12 @@ impl Session {
         }
     }
 
-    /// Prepares a row.
+    /// Sends the line `command`, which prepares a row. If no job is running, starts a new one first.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the job crashes or does not answer in time, or if the library was
-    /// given up.
+    /// Returns a one-line message if the job crashes, does not answer in time or does not start, or if the
+    /// library was given up after too many crashes.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
@@ -299,20 +308,20 @@ impl Session {
         extent(&answers[0]).ok_or(format!("answered {}", answers[0]))
     }
 
-    /// Measures the row for about `milliseconds`.
+    /// Measures the prepared row once, for about `milliseconds`.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Session::row`], and one line if a byte of the result is wrong.
+    /// Returns the errors of [`Session::row`], and a one-line message if a received byte is wrong.
     pub fn turn(&mut self, milliseconds: f64) -> Result<Turn, String> {
         let answers = self.ask(&format!("turn {milliseconds}"))?;
         parse(&answers[0]).ok_or(format!("answered {}", answers[0]))
     }
 
-    /// Frees the buffers of the row.
+    /// Makes the ranks free the buffers of the prepared row.
     pub fn end(&mut self) {
         if self.running.is_some() {
-            // If the job dies here, the next row starts a new one.
+            // The result is ignored: if the job dies here, a new one starts for the next row.
             let _ = self.ask("end");
         }
     }
@@ -379,13 +388,13 @@ impl Rank {
 }
 
 impl Running {
-    /// Waits for the launcher to end. Returns `None` if that takes longer than `time`.
+    /// Waits until the launcher ends. Returns `None` if that takes longer than `time`.
     fn wait(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
         wait(&mut self.child, time)
     }
 }
 
-/// Waits for a child to end. Returns `None` if that takes longer than `time`.
+/// Waits until the process `child` ends. Returns `None` if that takes longer than `time`.
 pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::ExitStatus> {
     let deadline = Instant::now() + time;
     loop {
@@ -399,18 +408,20 @@ pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::Ex
     }
 }
 
-/// Ends the job of a launcher: sends SIGTERM, and SIGKILL after [`GRACE`].
+/// Ends the launcher `child` and with it its job. Sends SIGTERM, and after [`GRACE`] also SIGKILL. Does
+/// nothing if the launcher has already ended.
 pub(super) fn finish(child: &mut Child) {
     if !child.try_wait().is_ok_and(|status| status.is_none()) {
-        // The launcher has ended, and another process may now have its process id.
+        // A signal could reach another process: the system may have reused the process id of the launcher.
         return;
     }
     if let Some(launcher) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // The signal fails only if the process has ended.
+        // The result is ignored: `kill_process` fails only if the process has ended, which is what it
+        // should do.
         let _ = kill_process(launcher, Signal::TERM);
     }
     if wait(child, GRACE).is_none() {
-        // This fails only if the process has ended.
+        // The results are ignored: both calls fail only if the process has already ended.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -419,13 +430,13 @@ pub(super) fn finish(child: &mut Child) {
 impl Drop for Running {
     fn drop(&mut self) {
         let processes: Vec<Pid> = self.ranks.iter().filter_map(|rank| rank.process).collect();
-        // A rank ends when its input ends.
+        // Closes the sockets. A rank ends when its socket is closed.
         self.ranks.clear();
         if self.wait(GRACE).is_some() {
             return;
         }
-        // The launcher is alive and has not reaped its ranks, so the process ids still belong to the
-        // ranks.
+        // The ranks hang. The launcher is alive and has not reaped them, so their process ids cannot
+        // belong to other processes yet.
         for process in processes {
             let _ = kill_process(process, Signal::KILL);
         }
@@ -433,7 +444,8 @@ impl Drop for Running {
     }
 }
 
-/// Returns the kernel's count of voluntary context switches of all threads of a process.
+/// Returns the number of voluntary context switches that all threads of a process have made, as the kernel
+/// counts them.
 fn naps(process: Pid) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).ok()?;
     let of_thread = |path: PathBuf| {
@@ -444,24 +456,25 @@ fn naps(process: Pid) -> Option<u64> {
     Some(threads.flatten().filter_map(|thread| of_thread(thread.path())).sum())
 }
 
-/// Restricts a launcher and its ranks to the CPUs `cpus`.
+/// Makes `command` start the launcher on the CPUs `cpus` only. The ranks inherit this.
 fn stay_on(command: &mut Command, cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu));
     let bind = move || sched_setaffinity(None, &set).map_err(std::io::Error::from);
-    // SAFETY: the closure runs between `fork` and `exec`, where only async-signal-safe calls are
-    // allowed. It makes one system call on `set`, which it owns, and allocates nothing.
+    // SAFETY: `bind` runs between `fork` and `exec`, where only async-signal-safe calls are allowed. It
+    // makes one system call with `set`, which it owns, and allocates nothing.
     unsafe { command.pre_exec(bind) };
 }
 
-/// Reads the numbers of a list such as `0,1`.
+/// Returns the numbers in a list such as `0,1`, without consecutive repetitions.
 fn cpu_list(text: &str) -> Vec<usize> {
     let mut list: Vec<usize> = split::commas(text).filter_map(|cpu| cpu.parse().ok()).collect();
     list.dedup();
     list
 }
 
-/// Returns the CPUs of two ranks: the first two that this process may use.
+/// Returns a list of the CPUs for two ranks: the first two CPUs that this process may use. If there is
+/// only one, the list has it twice.
 pub fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
     let list: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)

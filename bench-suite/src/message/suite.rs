@@ -1,8 +1,8 @@
-//! Measures rows in rounds: in each round the job of every library takes its turn.
+//! Measures rows in rounds. In each round, the job of every library takes its turn.
 //!
 //! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over
-//! the rounds. Every turn probes a cache line before and after, and the row states how far apart its
-//! CPUs were.
+//! the rounds. Every turn measures, before and after its row, how long a cache line takes from one CPU to
+//! the other. From these times, the row states how far apart its CPUs were.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
@@ -11,25 +11,26 @@ use crate::measure::{STEADY, median};
 use crate::summary::{FAR_TIE, IN_CACHE, TIE};
 use serde::Serialize;
 
-/// How far apart the two CPUs were.
+/// How far apart the CPUs of the first two ranks were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distance {
-    /// A cache line takes less than `NEAR` nanoseconds.
+    /// A cache line took less than `NEAR` nanoseconds from one CPU to the other.
     Near,
-    /// Between `NEAR` and `FAR`.
+    /// A cache line took between `NEAR` and `FAR` nanoseconds.
     Between,
-    /// A cache line takes more than `FAR` nanoseconds.
+    /// A cache line took more than `FAR` nanoseconds.
     Far,
 }
 
-/// CPUs are near if a cache line takes fewer nanoseconds than this; about 60 is usual.
+/// CPUs are near if a cache line takes fewer nanoseconds than this from one to the other; about 60 is
+/// usual.
 const NEAR: f64 = 110.0;
-/// CPUs are far if a cache line takes more nanoseconds than this.
+/// CPUs are far if a cache line takes more nanoseconds than this from one to the other.
 const FAR: f64 = 170.0;
 
 impl Distance {
-    /// Returns the distance for the nanoseconds of a probe.
+    /// Returns the distance of two CPUs if a cache line takes `ns` nanoseconds from one to the other.
     pub fn of(ns: f64) -> Self {
         match ns {
             ns if ns < NEAR => Self::Near,
@@ -38,7 +39,7 @@ impl Distance {
         }
     }
 
-    /// Returns the name in rows.
+    /// Returns the name that this distance has in rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -48,42 +49,43 @@ impl Distance {
     }
 }
 
-/// The figure of one library in one row.
+/// The result of one library in one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The name of the library.
     pub library: String,
-    /// The time: median over the rounds.
+    /// The time of the row in nanoseconds: the median over the rounds.
     pub ns: f64,
     /// The time of the slowest round divided by the time of the fastest round.
     pub spread: f64,
-    /// The time of a single `MPI_Pack`: median over the rounds, if the row asks for it.
+    /// The time of a single `MPI_Pack` of the message in nanoseconds: the median over the rounds. `None`
+    /// if the row does not measure this.
     pub pack: Option<f64>,
 }
 
 /// A measured row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// The row's name.
+    /// The name of the row.
     pub name: String,
-    /// The class, which determines the bars that judge the row.
+    /// The class of the row. The bars of this class judge the row.
     pub class: String,
-    /// The memory of the buffers.
+    /// The kind of memory of the buffers.
     pub memory: &'static str,
-    /// Packed bytes.
+    /// Number of packed bytes of one message, of all faces of one rank, or of one block of a collective.
     pub bytes: u64,
-    /// Bytes of the cache lines that a rank sends from and receives into.
+    /// Number of bytes of all cache lines that a rank sends from and receives into.
     pub touched: u64,
-    /// Nanoseconds of a cache line one way: the median of all probes.
+    /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes.
     pub probe: f64,
-    /// The largest probe divided by the smallest one.
+    /// The longest time of a probe divided by the shortest one.
     pub probe_spread: f64,
     /// The figures of the libraries that did not fail.
     pub figures: Vec<Figure>,
 }
 
 impl Measured {
-    /// Returns how far apart the CPUs were.
+    /// Returns how far apart the CPUs of the first two ranks were.
     pub fn distance(&self) -> Distance {
         Distance::of(self.probe)
     }
@@ -93,31 +95,32 @@ impl Measured {
         if self.touched > IN_CACHE { FAR_TIE } else { TIE }
     }
 
-    /// Returns the figure of a library.
+    /// Returns the figure of the library with the name `library`.
     pub fn figure(&self, library: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.library == library)
     }
 
-    /// Returns the figure of the fastest one of `peers`.
+    /// Returns the figure of the fastest of `peers`.
     pub fn best(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.figures.iter().filter(|f| peers.contains(&f.library));
         figures.min_by(|a, b| a.ns.total_cmp(&b.ns))
     }
 
-    /// Returns the best peer's time divided by that of `own`, and whether both figures are steady.
+    /// Returns the best peer's time divided by the time of `own`, and whether both figures are steady.
     pub fn against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
         let (own, best) = (self.figure(own)?, self.best(peers)?);
         Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
     }
 
-    /// Returns the time of the build `base` divided by that of `own`, and whether both figures are
-    /// steady.
+    /// Returns the time of the build `base` divided by the time of the build `own`, and whether both
+    /// figures are steady.
     pub fn against_build(&self, own: &str, base: &str) -> Option<(f64, bool)> {
         let (own, base) = (self.figure(own)?, self.figure(base)?);
         Some((base.ns / own.ns, own.spread <= STEADY && base.spread <= STEADY))
     }
 
-    /// Returns this row for a comparison of two builds, with its first ratio.
+    /// Returns this row as the first run of a comparison of two builds. `ratio` is the result of
+    /// [`Measured::against_build`].
     pub fn compared(&self, ratio: (f64, bool)) -> Compared {
         let class = if self.class.is_empty() { "others" } else { &self.class };
         Compared {
@@ -127,24 +130,25 @@ impl Measured {
         }
     }
 
-    /// Returns the time of `own` divided by that of its single pack, and whether the figure is steady.
+    /// Returns the time of `own` for the message divided by its time for a single `MPI_Pack`, and whether
+    /// the time for the message is steady.
     pub fn over_pack(&self, own: &str) -> Option<(f64, bool)> {
         let own = self.figure(own)?;
         Some((own.ns / own.pack?, own.spread <= STEADY))
     }
 }
 
-/// How much is measured.
+/// How long a run measures each row.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Rounds in which the libraries take turns.
     pub rounds: usize,
-    /// The time that a turn measures for, about.
+    /// The approximate time that each turn measures, in milliseconds.
     pub milliseconds: f64,
 }
 
-/// Measures a row with the buffers of `memory`. Adds a line with the names of row and library to
-/// `faults` for each library that fails.
+/// Measures `row` with buffers in the kind of memory `memory`. For each library that fails, adds a line
+/// with the names of row and library to `faults`.
 pub fn measure(
     row: &Row,
     memory: Memory,

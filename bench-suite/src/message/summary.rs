@@ -1,8 +1,8 @@
 //! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
-//! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes; the text
-//! counts unsteady rows and also shows the value of all rows. If a bar is for near CPUs, only rows with
-//! near CPUs decide whether it passes.
+//! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes. If a bar is
+//! for near CPUs, only steady rows with near CPUs decide. The text also states how many rows do not
+//! decide, and the value of all rows.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
@@ -10,23 +10,23 @@ use super::suite::{Distance, Measured};
 use crate::builds::{self, mean};
 use std::fmt::Write;
 
-/// A bar with its verdict, for one kind of memory.
+/// The verdict on one bar for one kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The value of the rows that decide.
+    /// The value of the rows that decide whether the bar passes.
     pub value: Option<f64>,
-    /// The value of all rows.
+    /// The value of all rows of the bar's class.
     pub all: Option<f64>,
-    /// Do the rows that decide reach the bar? `None` if no row decides.
+    /// True if the rows that decide reach the bar. `None` if no row decides.
     pub passes: Option<bool>,
-    /// The number of rows that decide, and the number of rows that are unsteady or have CPUs at another
-    /// distance.
+    /// The number of rows that decide, and the number of rows that do not decide, because they are
+    /// unsteady or their CPUs were not near.
     pub rows: [usize; 2],
-    /// The names of the deciding rows that fall short, with their values.
+    /// The names and values of those deciding rows that miss the limit of the bar by themselves.
     pub short: Vec<(String, f64)>,
 }
 
-/// Compares the rows from `memory` with `bar`.
+/// Compares the rows with buffers in `memory` with `bar`.
 pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     let rows = run.rows.iter().filter(|r| r.class == bar.class && r.memory == memory.name());
     let of = |row: &Measured| match bar.value {
@@ -62,8 +62,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     });
     let passes = match bar.value {
         Value::Mean => value.map(|value| passes(value, 1.0)),
-        // Judges each row separately. The tie limit differs from row to row, so the row with the least
-        // ratio may still count as a tie.
+        // These bars pass if every row passes. The row with the least ratio may pass although another row
+        // misses, because the limit for a tie differs from row to row.
         Value::Least | Value::Pack => value.map(|_| short.is_empty()),
     };
     let others = all.len() - values.len();
@@ -71,7 +71,7 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     Verdict { value, all, passes, rows: [values.len(), others], short }
 }
 
-/// Returns the value of all rows together.
+/// Turns the values of several rows into one value.
 fn whole(how: Value, values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     match how {
         Value::Mean => mean(values),
@@ -92,7 +92,8 @@ fn word(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Writes the bars with their verdicts, every row that falls short, and the faults.
+/// Returns the text for people: the bars with their verdicts, every row that falls short of a missed bar,
+/// and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
     let mut out = format!(
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \

@@ -1,7 +1,8 @@
 //! Measures whole jobs: how long a job takes to start, to wait, to end, and to die.
 //!
-//! `command.rs` calls this file. `message/job.c` implements the modes of the program. Every library takes
-//! its turn in every round. A job has a time limit; a job that fails adds a line to the faults.
+//! `command.rs` calls this file. `message/job.c` is the program of the jobs. Every library takes its turn
+//! in every round. Each job has a time limit. If a job fails, the faults of the run get a line, and the
+//! library has no value in the row.
 
 use super::library::Library;
 use super::session::{finish, wait};
@@ -16,43 +17,43 @@ use std::time::{Duration, Instant};
 
 /// The time limit of a job.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time limit for the end of a job with a killed rank; the bar is far below it.
+/// The time within which a job must end after one of its ranks is killed. The bar is far below this limit.
 const DEATH: Duration = Duration::from_secs(20);
-/// The time between the start of a job and the death of its rank.
+/// The time from the moment when all ranks run to the moment when one of them is killed.
 const LIFE: Duration = Duration::from_millis(20);
 
-/// A row with its bar.
+/// A row about whole jobs, with its bar.
 #[derive(Clone, Copy, Debug)]
 pub struct What {
-    /// The short name.
+    /// The short name of the row.
     pub name: &'static str,
     /// A description for people.
     pub text: &'static str,
-    /// The unit of value, bar and goal.
+    /// The unit of the value, the bar and the goal.
     pub unit: &'static str,
     /// The largest allowed value.
     pub bar: f64,
     /// The value that the project would like to reach.
     pub goal: f64,
     how: How,
-    /// The number of repetitions: of typepack, of a peer, and of each library in a quick run.
+    /// How often the row is measured: for typepack, for a peer, and for any library in a quick run.
     times: [usize; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// The time of `MPI_Init` without a launcher, in nanoseconds. The program prints the number.
+    /// The time of `MPI_Init` in a process without a launcher. The process prints the time in nanoseconds.
     Singleton,
-    /// The time from the launcher's start to its end, for a number of ranks and a mode of the program.
+    /// The time from the start to the end of the launcher, for a job with this number of ranks in this
+    /// mode of the program.
     Wall(usize, &'static str),
-    /// The share of one CPU that a waiting rank uses, in per cent of that CPU. The program prints the
-    /// number.
+    /// How many per cent of a CPU a waiting rank uses. The rank prints the number.
     Idle,
-    /// The time from SIGKILL of a rank to the launcher's end.
+    /// The time from the SIGKILL of a rank to the end of the launcher.
     Kill,
 }
 
-/// All rows.
+/// All rows about whole jobs.
 pub const ROWS: [What; 5] = [
     What {
         name: "job-idle",
@@ -101,27 +102,27 @@ pub const ROWS: [What; 5] = [
     },
 ];
 
-/// A measured row.
+/// A measured row about whole jobs.
 #[derive(Clone, Debug)]
 pub struct Whole {
     /// The row.
     pub what: What,
-    /// The values of the libraries that did not fail.
+    /// The names of the libraries that did not fail, each with its value.
     pub values: Vec<(String, f64)>,
 }
 
 impl Whole {
-    /// Returns the value of a library.
+    /// Returns the value of the library with the name `library`.
     pub fn value(&self, library: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == library).map(|(_, value)| *value)
     }
 }
 
-/// A library with its program.
+/// A library and the path of the program that was compiled for it.
 pub type Program<'a> = (&'a Library, &'a PathBuf);
 
-/// Measures one row. Adds a line with the names of row and library to `faults` for each library that
-/// fails.
+/// Measures the row `what` for all libraries. For each library that fails, adds a line with the names of
+/// row and library to `faults`.
 pub fn measure(
     what: What,
     programs: &[Program<'_>],
@@ -161,7 +162,8 @@ pub fn measure(
     Whole { what, values: values.collect() }
 }
 
-/// Returns the least value such that the share `part` of all values does not exceed it.
+/// Sorts `values`. Returns the least of them that at least the share `part` of the values does not exceed.
+/// With a `part` of 0.99, this is the 99th percentile.
 fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (part * values.len() as f64).ceil() as usize;
@@ -192,7 +194,7 @@ fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
     }
 }
 
-/// Runs a program and returns the number that it prints after an `@`.
+/// Runs `command` until it ends. Returns the number in the line with the mark `@` that its program prints.
 fn said(command: Command) -> Result<f64, String> {
     let mut job = Job::start(command)?;
     let line = job.line(PATIENCE)?;
@@ -200,7 +202,8 @@ fn said(command: Command) -> Result<f64, String> {
     line.parse::<f64>().map_err(|_| format!("said {line}"))
 }
 
-/// Returns the milliseconds from the death of rank 1 to the end of the launcher.
+/// Starts a job of 2 ranks and kills rank 1. Returns the milliseconds from the SIGKILL to the end of the
+/// launcher.
 fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     let mut command = library.launcher(2, true);
     command.arg(program).arg("victim");
@@ -224,7 +227,7 @@ fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     }
 }
 
-/// A launcher with its job; dropping it ends the job.
+/// A launcher with its job. When this value is dropped, the job ends.
 struct Job {
     child: Child,
     lines: Receiver<String>,
@@ -239,8 +242,8 @@ impl Job {
             std::thread::spawn(move || {
                 let mut out = BufReader::new(out);
                 let mut line = String::new();
-                // The MPI libraries print too. Only lines that begin with the mark belong to the
-                // benchmark.
+                // The MPI libraries print lines of their own. The lines of our program begin with the mark
+                // `@`.
                 while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                     let ours = line.trim_end().strip_prefix('@');
                     if ours.is_some_and(|ours| sender.send(ours.to_owned()).is_err()) {
@@ -248,7 +251,8 @@ impl Job {
                     }
                     line.clear();
                 }
-                // Reads the rest, so that the program never waits for a reader.
+                // Reads the rest of the output, so that the program never blocks in a write to a full
+                // pipe.
                 let _ = out.read_to_end(&mut Vec::new());
             });
         }

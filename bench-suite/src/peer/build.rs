@@ -1,8 +1,8 @@
-//! Makes a copy of an engine datatype with another MPI, by making the calls of its recipe one after the
-//! other.
+//! Makes a copy of an engine datatype with another MPI. For this, it makes the constructor calls of the
+//! type's recipe one after the other.
 //!
-//! `library.rs` resolves the functions, and `competitor.rs` packs with the datatype. The recipe comes
-//! from `../recipe.rs`, which decodes the type as an MPI program does.
+//! `library.rs` finds the functions of the MPI, and `competitor.rs` packs with the datatype.
+//! `../recipe.rs` makes the recipe: it decodes the type as an MPI program does.
 
 use super::library::{Dialect, Handle, Mpi, ok};
 use crate::recipe::{Part, Recipe};
@@ -14,16 +14,16 @@ use typepack_engine::{Combiner, Contents};
 /// `MPI_Aint`
 type Aint = isize;
 
-/// An old type of a call.
+/// An old type: an argument of a constructor call.
 #[derive(Clone, Copy)]
 enum Old {
     /// A predefined handle.
     Named(Handle),
-    /// The type that the call at this index has made.
+    /// The type that the call with this index in the recipe has made.
     Made(usize),
 }
 
-/// A recipe with the handles of this MPI.
+/// A recipe whose named types are handles of this MPI.
 pub(super) struct Maker {
     mpi: &'static Mpi,
     recipe: Recipe,
@@ -33,11 +33,11 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// Looks up the named types.
+    /// Looks up the handles of all named types in the recipe.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the MPI has no such type.
+    /// Returns a one-line message if the MPI lacks one of the named types.
     pub(super) fn new(mpi: &'static Mpi, recipe: Recipe) -> Result<Self, String> {
         let old = |part: &Part| match part {
             Part::Named(named) => mpi.named(*named).map(Old::Named),
@@ -48,11 +48,12 @@ impl Maker {
         Ok(Self { mpi, whole: old(&recipe.whole)?, old: all, recipe })
     }
 
-    /// Makes the type and commits it.
+    /// Makes the type with the calls of the recipe and commits it. Frees the types that only served as old
+    /// types.
     ///
     /// # Errors
     ///
-    /// Returns one line with the call that failed.
+    /// Returns a one-line message that names the call if a call fails or is not supported.
     pub(super) fn make(&self) -> Result<Handle, String> {
         let mpi = self.mpi;
         let mut made: Vec<Handle> = Vec::with_capacity(self.old.len());
@@ -71,16 +72,16 @@ impl Maker {
         static COMMIT: OnceLock<Commit> = OnceLock::new();
         let commit = resolved(mpi, &COMMIT, "MPI_Type_commit")?;
         // SAFETY: `whole` is a handle of a datatype of this library, either predefined or made by the
-        // calls above, and the pointer to it is valid for the call.
+        // calls above. The pointer to `whole` is valid until the call returns.
         ok("MPI_Type_commit", unsafe { commit(&raw mut whole) })?;
         Ok(whole)
     }
 
-    /// Frees a type that [`Maker::make`] has returned.
+    /// Frees a type that [`Maker::make`] has returned, unless it is predefined.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the call fails.
+    /// Returns a one-line message if `MPI_Type_free` fails.
     pub(super) fn free(&self, handle: Handle) -> Result<(), String> {
         match self.recipe.steps.last() {
             Some(step) if is_derived(step.combiner) => free(self.mpi, handle),
@@ -96,8 +97,8 @@ fn pick(old: Old, made: &[Handle]) -> Handle {
     }
 }
 
-/// Is the type derived? Fortran 90 kinds and value-index pairs are predefined types, which must not be
-/// freed.
+/// Returns true if a call of this constructor makes a derived type. False for Fortran 90 kinds and
+/// value-index pairs: they are predefined types, which must not be freed.
 fn is_derived(combiner: Combiner) -> bool {
     !matches!(
         combiner,
@@ -105,7 +106,8 @@ fn is_derived(combiner: Combiner) -> bool {
     )
 }
 
-/// Returns the function `name`. Looks it up once, because a process has one MPI.
+/// Returns the function `name`. Looks it up only at the first call and keeps it in `cell`. This is
+/// possible because a process has only one MPI.
 fn resolved<F: Copy>(mpi: &Mpi, cell: &OnceLock<F>, name: &str) -> Result<F, String> {
     match cell.get() {
         Some(function) => Ok(*function),
@@ -118,29 +120,30 @@ fn free(mpi: &Mpi, mut handle: Handle) -> Result<(), String> {
     type Free = unsafe extern "C" fn(*mut Handle) -> c_int;
     static FREE: OnceLock<Free> = OnceLock::new();
     let free = resolved(mpi, &FREE, "MPI_Type_free")?;
-    // SAFETY: `handle` is a derived datatype of this library (the callers check this with
-    // `is_derived`). Each caller frees a handle once, and the pointer to it is valid for the call.
+    // SAFETY: `handle` is a derived datatype of this library, because the callers have checked
+    // `is_derived`. The callers free each handle only once. The pointer to `handle` is valid until the
+    // call returns.
     ok("MPI_Type_free", unsafe { free(&raw mut handle) })
 }
 
-/// The arguments of one constructor call, in the order of `contents`.
+/// The arguments of one constructor call, in the order in which `MPI_Type_get_contents` returns them.
 struct Call<'a> {
     mpi: &'a Mpi,
     contents: &'a Contents,
     old: &'a [Handle],
 }
 
-/// Calls the function `$name`, which has the standard's signature, with the `$argument`s and the address
-/// for the new type.
+/// Calls the constructor `$name` with the arguments `$argument`, whose types `$type` are those of the
+/// standard, and with the address at which the constructor stores the new type. Returns the new type.
 macro_rules! construct {
     ($call:expr, $name:literal, ($($type:ty),*), ($($argument:expr),*)) => {{
         type F = unsafe extern "C" fn($($type,)* *mut Handle) -> c_int;
         static FUNCTION: OnceLock<F> = OnceLock::new();
         let function = resolved($call.mpi, &FUNCTION, $name)?;
         let mut new: Handle = null_mut();
-        // SAFETY: the signature is the standard's for this name. Each list is as long as its count,
-        // because both come from one decoding by the engine. Old types are datatypes of this library.
-        // `new` is writable.
+        // SAFETY: `F` is the signature that the standard gives the function `$name`. Each list has as many
+        // entries as its count says, because the engine has decoded both from the same type. The old types
+        // are datatypes of this library. `new` is writable.
         ok($name, unsafe { function($($argument,)* &raw mut new) })?;
         Ok(new)
     }};
@@ -169,7 +172,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns a pointer to the integers from `first` on.
+    /// Returns a pointer to the entry `first` of the integer arguments.
     fn ints(&self, first: usize) -> *const c_int {
         self.contents.integers[first..].as_ptr()
     }
@@ -178,7 +181,8 @@ impl Call<'_> {
         self.contents.integers[index]
     }
 
-    /// Returns a pointer to the addresses, which have 64 bits on every platform with these ABIs.
+    /// Returns a pointer to the address arguments. `MPI_Aint` has 64 bits, as the entries have, on every
+    /// platform with these ABIs.
     fn addresses(&self) -> *const Aint {
         self.contents.addresses.as_ptr().cast()
     }
@@ -255,7 +259,8 @@ impl Call<'_> {
         )
     }
 
-    /// Returns the value of an order, which is 12 or 15 in the standard ABI and 0 or 1 in Open MPI.
+    /// Returns the value of an array order in the ABI of this MPI. C order and Fortran order are constants
+    /// of the standard ABI; in Open MPI they are 0 and 1.
     fn order(&self, standard: c_int) -> c_int {
         match self.mpi.dialect {
             Dialect::Standard => standard,

@@ -1,4 +1,4 @@
-//! The side of the child process: opens one MPI and answers the lines of `session.rs`.
+//! The child process of a peer: opens one MPI and answers the lines of `session.rs`.
 //!
 //! | line read | answer |
 //! |---|---|
@@ -7,10 +7,10 @@
 //! | `storm ...`, as `layout` | the same; calls are then those of a storm (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
-//! Answers begin with `@` because an MPI may print on standard output too. The layout comes as text.
-//! The engine and the MPI both build its datatype, and the engine's oracle judges the MPI's answer
-//! here. MEMORY and PACKED are the paths of the other side's buffers, so that all processes work on the
-//! same pages.
+//! Answers begin with `@` because the MPI may also print lines on standard output. COUNT and TYPE describe
+//! the layout, TYPE in the engine's text form. The engine and the MPI both make this type, and this
+//! process compares the MPI's packed bytes with the engine's oracle. MEMORY and PACKED are the paths of
+//! the buffers of the parent process, so that all processes work on the same pages.
 
 use super::competitor::{Packer, Storm};
 use super::library::Mpi;
@@ -25,24 +25,25 @@ use std::path::Path;
 use typepack_engine::Datatype;
 use typepack_engine::kernel::Direction;
 
-/// A layout that is ready for turns.
+/// A layout that has been verified and can be measured.
 struct Ready {
     bench: Bench,
-    /// The number of calls per sample for each direction, once it has been calibrated.
+    /// The number of calls per sample for packing and for unpacking; `None` before the first turn.
     calls: [Option<usize>; 2],
 }
 
-/// Serves standard input until it ends. Afterwards the process must end without the exit handlers of
-/// the MPI library, because it is not a rank of a job that it could leave.
+/// Answers the lines on standard input until the input ends. After this function, the process must end
+/// without running the exit handlers of the MPI library: the process is not a rank of a job, so the
+/// handlers could fail.
 ///
 /// # Errors
 ///
-/// Returns a one-line message if standard input or output fails.
+/// Returns a one-line message if standard input cannot be read or standard output cannot be written.
 pub fn serve(library: &Path) -> Result<(), String> {
     let mpi = match Mpi::open(library).and_then(|mpi| Ok((mpi.version()?, mpi))) {
         Ok((version, mpi)) => {
             answer(&format!("ready {version}"))?;
-            // The library stays loaded until the process ends, so this value may live as long.
+            // The library stays loaded until the process ends, so `mpi` may also live that long.
             &*Box::leak(Box::new(mpi))
         }
         Err(line) => return answer(&format!("error {line}")),
@@ -52,8 +53,8 @@ pub fn serve(library: &Path) -> Result<(), String> {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
-                // Frees the old buffers first, because the buffers of two large layouts would not fit
-                // into memory.
+                // Frees the buffers of the previous layout first, because the buffers of two large layouts
+                // would not fit into memory together.
                 ready = None;
                 open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);

@@ -1,6 +1,7 @@
-//! A peer as a competitor: `prepare.rs` verifies it and `measure.rs` times it like all others.
+//! Makes a peer a competitor, which `prepare.rs` verifies and `measure.rs` times like all others.
 //!
-//! This code runs in the child process. `build.rs` makes the datatype.
+//! The code runs in the child process of the peer, and for typepack's own C library in this process
+//! (`face.rs`). `build.rs` makes the datatype.
 
 use super::build::Maker;
 use super::library::{Handle, Mpi};
@@ -11,22 +12,23 @@ use crate::storm::USES;
 use std::ffi::c_int;
 use typepack_engine::kernel::Direction;
 
-/// Calls `MPI_Pack` and `MPI_Unpack` for one layout.
+/// A competitor that calls `MPI_Pack` and `MPI_Unpack` for one layout.
 pub(super) struct Packer {
     mpi: &'static Mpi,
     maker: Maker,
     handle: Handle,
     count: c_int,
-    /// The outsize of `MPI_Pack`. Each MPI here writes as many bytes as the layout's payload.
+    /// The number of packed bytes of the layout. It is also the argument `outsize` of `MPI_Pack`, because
+    /// the MPIs here pack exactly as many bytes.
     payload: c_int,
 }
 
 impl Packer {
-    /// Makes the layout's datatype.
+    /// Makes the datatype of `layout` with the library `mpi`.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if a call fails, or if `int` cannot hold a number of the layout.
+    /// Returns a one-line message if a call fails, or if a number of the layout does not fit in an `int`.
     pub(super) fn new(mpi: &'static Mpi, layout: &Layout) -> Result<Self, String> {
         let int = |value: u64| {
             c_int::try_from(value).map_err(|_| format!("{value} does not fit the calls with int"))
@@ -45,9 +47,9 @@ impl Packer {
         let (room, least) = (packed.len(), self.payload as usize);
         assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
         let mut position = 0;
-        // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. The datatype is committed and belongs to
-        // this library. `prepare.rs` allocates `memory` for `count` elements of it and `packed` for the
-        // payload.
+        // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. `handle` is a committed datatype of this
+        // library. `prepare.rs` has allocated `memory` for `count` elements of the datatype. `packed` has
+        // at least `payload` bytes (the assertion above).
         let code = unsafe {
             (self.mpi.pack)(
                 memory.as_ptr().cast(),
@@ -70,9 +72,9 @@ impl Packer {
         let (room, least) = (packed.len(), self.payload as usize);
         assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
         let mut position = 0;
-        // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. The datatype is committed and belongs
-        // to this library. `prepare.rs` allocates `packed` for the payload and `memory`, which is
-        // borrowed mutably, for `count` elements.
+        // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. `handle` is a committed datatype of this
+        // library. `packed` has at least `payload` bytes (the assertion above). `prepare.rs` has allocated
+        // `memory`, which is borrowed mutably, for `count` elements of the datatype.
         let code = unsafe {
             (self.mpi.unpack)(
                 packed.as_ptr().cast(),
@@ -94,8 +96,8 @@ impl Packer {
 
 impl Drop for Packer {
     fn drop(&mut self) {
-        // If this call fails, the child process of a benchmark leaks a type. `drop` has no caller that
-        // could handle the error.
+        // The result is ignored because `drop` cannot report an error. If the call fails, the child
+        // process of a benchmark leaks a type.
         let _ = self.maker.free(self.handle);
     }
 }
@@ -121,7 +123,7 @@ impl Competitor for Packer {
     }
 }
 
-/// A peer in a storm (`../storm.rs`): makes the type, uses it ten times, and frees it.
+/// A peer in a storm (`../storm.rs`): each call makes the type, uses it [`USES`] times, and frees it.
 pub(super) struct Storm(pub(super) Packer);
 
 impl Competitor for Storm {

@@ -1,9 +1,9 @@
-//! typepack's own C face as a competitor in this process: `MPI_Pack` and `MPI_Unpack` of its
-//! library, loaded at run time.
+//! Makes typepack's own C functions a competitor in this process: `MPI_Pack` and `MPI_Unpack` of its
+//! library, which is loaded at run time.
 //!
-//! `child.rs` does the same for peers in a process of their own. The C functions cost only a few
-//! nanoseconds more than the Rust calls; this difference can be measured only if both run in one process.
-//! `../face.rs` uses this file.
+//! Each peer runs in a process of its own (`child.rs`). The C functions of typepack run in this process,
+//! because their calls take only a few nanoseconds longer than the Rust calls. Such a small difference can
+//! be measured only within one process. `../face.rs` uses this file.
 
 use super::competitor::Packer;
 use super::library::Mpi;
@@ -12,21 +12,21 @@ use crate::layout::Layout;
 use std::path::Path;
 use typepack_engine::kernel::Direction;
 
-/// The name of the C functions in rows.
+/// The name of this competitor in rows.
 pub const C: &str = "c";
 
-/// The loaded and initialised library, which stays for the rest of the process.
+/// typepack's C library, loaded and initialised. It stays loaded for the rest of the process.
 #[derive(Clone, Copy)]
 pub struct Face(&'static Mpi);
 
 impl Face {
-    /// Loads `libmpi_abi.so.1` from `path`. Only typepack's library is accepted, because two MPIs
+    /// Loads `libmpi_abi.so.1` from `path`. Accepts only typepack's library, because two different MPIs
     /// cannot share a process.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the library is missing, is not typepack's, or a call returns an error
-    /// code.
+    /// Returns a one-line message if the library is missing, if it is not typepack's, or if a call returns
+    /// an error code.
     pub fn open(path: &Path) -> Result<Self, String> {
         let mpi = Mpi::open(path)?;
         let version = mpi.version()?;
@@ -40,7 +40,7 @@ impl Face {
     ///
     /// # Errors
     ///
-    /// Returns one line with the call that failed.
+    /// Returns a one-line message if a call fails, or if a number of the layout does not fit in an `int`.
     pub fn competitor(self, layout: &Layout) -> Result<Box<dyn Competitor>, String> {
         Ok(Box::new(Caller(Packer::new(self.0, layout)?)))
     }

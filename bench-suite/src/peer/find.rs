@@ -1,7 +1,7 @@
 //! Finds the peers: paths that the user has given, or the libraries that `scripts/bench peers` has
 //! fetched.
 //!
-//! `session.rs` starts the peers. This file opens nothing.
+//! `session.rs` starts the peers. This file only looks for the libraries and opens none of them.
 
 use crate::split;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,18 @@ pub struct Peer {
     pub library: PathBuf,
 }
 
-/// The file names of a peer's library in its folder `lib`, the one of the standard ABI first.
+/// The possible file names of a peer's library in its folder `lib`. The library of the standard ABI is
+/// preferred.
 const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libmpi.so.40"];
 
 impl Peer {
-    /// Reads `path` or `name=path`. Without a name, the peer gets the name of the folder above `lib`.
+    /// Reads a peer from `path` or `name=path`. Without a name, the peer gets the name of the folder that
+    /// contains `lib`.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if name or path is empty, or if the name holds a comma, a quote or a
-    /// line break.
+    /// Returns a one-line message if the name or the path is empty, or if the name contains a comma, a
+    /// quote or a line break.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
@@ -44,8 +46,8 @@ impl Peer {
     }
 }
 
-/// Returns the peers under `directory`, sorted by name: one for each subfolder that has a library in
-/// `lib`.
+/// Returns the peers in `directory`, sorted by name: one for each subfolder that has a library in its
+/// folder `lib`.
 pub fn found(directory: &Path) -> Vec<Peer> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut peers: Vec<Peer> = entries

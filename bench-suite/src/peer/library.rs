@@ -1,11 +1,11 @@
 //! Opens an MPI library at run time: one with the MPI 5 standard ABI, or Open MPI 5 with its own ABI.
 //!
 //! `build.rs` makes datatypes with the library, and `competitor.rs` packs. In both ABIs a handle has the
-//! size of a pointer, counts are `int`, and `MPI_Aint` has 64 bits, so that one set of signatures serves
-//! both. The values of handles and constants differ. The values of the standard ABI are from the ABI
-//! appendix of the MPI 5.0 specification (`mpi_abi.h` of MPICH 5.0.2); [`Named::abi_value`] returns those
-//! of datatypes. Open MPI's handles are the addresses of exported objects (`ompi_mpi_double`), and its
-//! constants are those of the `mpi.h` of 5.0.11.
+//! size of a pointer, counts are `int`, and `MPI_Aint` has 64 bits, so that the same signatures serve both
+//! ABIs. The values of handles and constants differ. Those of the standard ABI come from the ABI appendix
+//! of the MPI 5.0 specification (`mpi_abi.h` of MPICH 5.0.2); [`Named::abi_value`] returns the values of
+//! datatypes. In Open MPI, handles are the addresses of exported objects (`ompi_mpi_double`), and the
+//! constants come from `mpi.h` of version 5.0.11.
 
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use typepack_engine::Named;
 
-/// An MPI handle. It has the size of a pointer in both ABIs and is never dereferenced here.
+/// An MPI handle. In both ABIs, it has the size of a pointer. This program never dereferences it.
 pub(super) type Handle = *mut c_void;
 
 /// `MPI_SUCCESS`
@@ -22,7 +22,8 @@ const SUCCESS: c_int = 0;
 const COMM_WORLD: usize = 0x101;
 /// `MPI_ERRORS_RETURN` of the standard ABI.
 const ERRORS_RETURN: usize = 0x143;
-/// Bytes of the text of a library's version: more than any `MPI_MAX_LIBRARY_VERSION_STRING`.
+/// The size of the buffer for the text of a library's version, in bytes. It is larger than any
+/// `MPI_MAX_LIBRARY_VERSION_STRING`.
 const VERSION_BYTES: usize = 16384;
 
 /// `MPI_Pack`
@@ -47,16 +48,16 @@ pub(super) type UnpackCall = unsafe extern "C" fn(
     Handle,
 ) -> c_int;
 
-/// The ABI of a library, which determines the values of its handles and constants.
+/// The ABI of a library. It determines the values of the library's handles and constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The MPI 5 standard ABI.
     Standard,
-    /// Open MPI.
+    /// The ABI of Open MPI.
     OpenMpi,
 }
 
-/// An initialised MPI, which stays loaded until the process ends.
+/// An initialised MPI library, which stays loaded until the process ends.
 pub(super) struct Mpi {
     library: &'static Library,
     pub(super) dialect: Dialect,
@@ -66,20 +67,21 @@ pub(super) struct Mpi {
 }
 
 impl Mpi {
-    /// Opens and initialises the MPI at `path`.
+    /// Opens the MPI library at `path` and initialises it.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no library, if it has neither ABI, or if a call returns an
-    /// error code.
+    /// Returns a one-line message if there is no library at `path`, if the library has neither ABI, or if
+    /// a call returns an error code.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        // SAFETY: loading runs the library's initialisers. The user has chosen the file, and this process
-        // has loaded no other MPI whose symbols could collide with the library's.
+        // SAFETY: loading a library runs its initialisers. The user has chosen this library, so the
+        // program trusts them. The process has loaded no other MPI whose symbols could collide with those
+        // of this one.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
-        // MPI libraries start threads and register exit handlers, so the library must stay loaded.
+        // The library must stay loaded, because MPI libraries start threads and register exit handlers.
         let library: &'static Library = Box::leak(Box::new(library));
-        // SAFETY: the symbol is only looked up; nothing is read or called through it.
+        // SAFETY: `get` only looks up the symbol. Nothing is read or called through the result.
         let has = |name: &[u8]| unsafe { library.get::<*const c_void>(name) }.is_ok();
         let dialect = if has(b"MPI_Abi_get_version\0") {
             Dialect::Standard
@@ -101,57 +103,58 @@ impl Mpi {
 
         type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
         let init = mpi.call::<Init>("MPI_Init")?;
-        // SAFETY: `Init` is the signature of `MPI_Init`, which accepts null pointers for both
-        // arguments.
+        // SAFETY: `Init` is the signature of `MPI_Init` in both ABIs. `MPI_Init` accepts null pointers for
+        // both arguments.
         ok("MPI_Init", unsafe { init(null_mut(), null_mut()) })?;
         mpi.world = mpi.object("ompi_mpi_comm_world", COMM_WORLD)?;
-        // With this error handler, a failing MPI function returns an error code, which `ok` turns into
-        // one line. With the default handler, the process would end.
+        // The default error handler would end the process if an MPI function fails. With
+        // `MPI_ERRORS_RETURN`, the function returns an error code, which `ok` turns into a one-line
+        // message.
         type Set = unsafe extern "C" fn(Handle, Handle) -> c_int;
         let set = mpi.call::<Set>("MPI_Comm_set_errhandler")?;
         let handler = mpi.object("ompi_mpi_errors_return", ERRORS_RETURN)?;
-        // SAFETY: `Set` is the signature of the function; `mpi.world` and `handler` are predefined
-        // handles of this library.
+        // SAFETY: `Set` is the signature of `MPI_Comm_set_errhandler` in both ABIs. `mpi.world` and
+        // `handler` are predefined handles of this library.
         ok("MPI_Comm_set_errhandler", unsafe { set(mpi.world, handler) })?;
         Ok(mpi)
     }
 
-    /// Returns the function `name` with the signature `F`, which must be the function's own.
+    /// Returns the function `name`. `F` must be the signature of this function.
     pub(super) fn call<F: Copy>(&self, name: &str) -> Result<F, String> {
-        // SAFETY: the callers use the standard's signature of `name` for `F`. The library is never
-        // unloaded, so that the copied address stays valid.
+        // SAFETY: the callers pass for `F` the signature that the standard gives `name`. The copied
+        // address stays valid, because the library is never unloaded.
         let symbol: Result<Symbol<'_, F>, _> = unsafe { self.library.get(name.as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|_| format!("no function {name}"))
     }
 
-    /// Returns a predefined handle: the address of an exported object of Open MPI, or a value of the
-    /// standard ABI.
+    /// Returns a predefined handle. In Open MPI, this is the address of the exported object `symbol`; in
+    /// the standard ABI, it is `value`.
     fn object(&self, symbol: &str, value: usize) -> Result<Handle, String> {
         match self.dialect {
             Dialect::Standard => Ok(std::ptr::without_provenance_mut(value)),
-            // The address of the symbol is the handle.
+            // The result of the lookup, the address of the symbol, is the handle.
             Dialect::OpenMpi => self.call::<Handle>(symbol).map_err(|_| format!("no {symbol}")),
         }
     }
 
-    /// Returns the handle of a named type.
+    /// Returns the handle of a predefined type.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if Open MPI has no such type.
+    /// Returns a one-line message if the library is Open MPI and does not have the type.
     pub(super) fn named(&self, named: Named) -> Result<Handle, String> {
         let lower = named.name().trim_start_matches("MPI_").to_ascii_lowercase();
         self.object(&format!("ompi_mpi_{lower}"), named.abi_value() as usize)
     }
 
-    /// Returns the first line of the library's version.
+    /// Returns the first line of the text that `MPI_Get_library_version` returns.
     pub(super) fn version(&self) -> Result<String, String> {
         type Get = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
         let get = self.call::<Get>("MPI_Get_library_version")?;
         let mut text = vec![0u8; VERSION_BYTES];
         let mut length = 0;
-        // SAFETY: `Get` is the signature of the function. `text` has room for the longest version text
-        // of any implementation, and `length` is writable.
+        // SAFETY: `Get` is the signature of `MPI_Get_library_version` in both ABIs. `text` has room for
+        // the longest version text of any implementation, and `length` is writable.
         ok("MPI_Get_library_version", unsafe { get(text.as_mut_ptr().cast(), &raw mut length) })?;
         text.truncate(length.max(0) as usize);
         let text = String::from_utf8_lossy(&text);
@@ -160,7 +163,8 @@ impl Mpi {
     }
 }
 
-/// Turns a return code other than `MPI_SUCCESS` into one line.
+/// Checks the return code of the function `name`. If the code is not `MPI_SUCCESS`, returns a one-line
+/// message.
 pub(super) fn ok(name: &str, code: c_int) -> Result<(), String> {
     if code == SUCCESS { Ok(()) } else { Err(format!("{name} returned {code}")) }
 }

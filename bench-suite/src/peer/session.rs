@@ -1,7 +1,8 @@
-//! This process's side of a peer: starts the child process, sends layouts, and asks for turns.
+//! Controls a peer: starts its child process, sends layouts, and asks for turns.
 //!
-//! `child.rs` answers. If a child crashes, hangs or gives a wrong answer, the current layout gets an
-//! error of one line, and the next layout gets a new child.
+//! `child.rs` runs in the child process and answers. If a child crashes, hangs or gives a wrong answer,
+//! the current layout gets a one-line error. If the child has crashed or hangs, a new child starts for the
+//! next layout.
 
 use super::Peer;
 use crate::measure::{Guest, direction_name};
@@ -14,12 +15,12 @@ use std::time::Duration;
 use typepack_engine::kernel::Direction;
 use typepack_engine::text;
 
-/// If an answer takes longer than this, the child counts as hanging.
+/// If an answer takes longer than this, the child counts as hanging and is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many deaths of its children, the run stops measuring a peer.
+/// The run stops measuring a peer after this many of the peer's child processes have died.
 const LIVES: usize = 5;
 
-/// A peer, which measures many layouts one after the other.
+/// A peer and its child process. The peer measures many layouts, one after the other.
 pub struct Session {
     peer: Peer,
     command: PathBuf,
@@ -37,24 +38,26 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Kills the child instead of asking it to end, because the child may hang. Both calls fail only
-        // if the child has already ended.
+        // Kills the child instead of asking it to end, because a child that hangs would not answer. The
+        // results are ignored: both calls fail only if the child has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Session {
-    /// Starts `peer` by running `command`, the path of this program.
+    /// Starts the child process of `peer`. `command` is the path of this program.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no such library, if it has no known ABI, or if it crashes.
+    /// Returns a one-line message if the library of `peer` does not exist or has no known ABI, or if the
+    /// child process crashes or hangs.
     pub fn start(peer: Peer, command: PathBuf) -> Result<Self, String> {
         Self::start_with(peer, command, PATIENCE)
     }
 
-    /// Starts a peer like [`Session::start`]. An answer may take `patience`.
+    /// Starts a peer like [`Session::start`]. If an answer takes longer than `patience`, the child counts
+    /// as hanging.
     ///
     /// # Errors
     ///
@@ -77,8 +80,8 @@ impl Session {
             .map_err(|e| format!("{}: {e}", self.peer.library.display()))?;
         let mut command = Command::new(&self.command);
         command.args(["peers", "--child"]).arg(&library);
-        // By these variables, a library finds its parts if it is not installed in the folder for which it
-        // was built.
+        // With these variables, a library finds its files even if it is not installed in the folder for
+        // which it was built.
         if let Some(prefix) = library.parent().and_then(|lib| lib.parent()) {
             command.env("OPAL_PREFIX", prefix).env("I_MPI_ROOT", prefix);
         }
@@ -103,12 +106,13 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the child. The next layout gets a new one.
+    /// Ends the child process. A new one starts for the next layout.
     pub fn end(&mut self) {
         self.running = None;
     }
 
-    /// Returns the next answer. If the child ends or hangs, the reason becomes the error.
+    /// Waits for the next answer and returns it. If the answer is an error, or if the child ends or hangs,
+    /// returns the reason as a one-line message.
     fn answer(&mut self) -> Result<String, String> {
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
         let fault = match running.from.recv_timeout(self.patience) {
@@ -119,7 +123,8 @@ impl Session {
             Err(RecvTimeoutError::Timeout) => {
                 format!("gave no answer in {} s", self.patience.as_secs())
             }
-            // The child has closed its end of the pipe: it is ending, so waiting for it does not hang.
+            // The child has closed its end of the pipe, so it is ending. Therefore `wait` does not block
+            // for long.
             Err(RecvTimeoutError::Disconnected) => match running.child.wait() {
                 Ok(status) => format!("crashed: {status}"),
                 Err(error) => format!("crashed: {error}"),
@@ -132,23 +137,25 @@ impl Session {
 
     fn ask(&mut self, line: &str) -> Result<String, String> {
         if let Some(running) = &mut self.running {
-            // If a child has ended, its answer is missing, which `answer` reports.
+            // The result is ignored: if the child has ended, `answer` reports that the answer is missing.
             let _ = writeln!(running.to, "{line}").and_then(|()| running.to.flush());
         }
         self.answer()
     }
 
-    /// Sends the layout of `bench`. The peer makes its datatype and verifies it on the buffers of
-    /// `bench`, whose contents change. All later turns work on these buffers.
+    /// Sends the layout of `bench`. The peer makes the datatype and verifies its answers on the buffers of
+    /// `bench`, whose contents change. All later turns use these buffers.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the peer refuses the layout, packs a wrong byte, or crashes.
+    /// Returns a one-line message if the peer refuses the layout, packs or unpacks a wrong byte, crashes,
+    /// or hangs.
     pub fn layout(&mut self, bench: &Bench) -> Result<(), String> {
         self.send("layout", bench)
     }
 
-    /// Sends a layout like [`Session::layout`]. The next turns are turns of a storm (`../storm.rs`).
+    /// Sends the layout of `bench` like [`Session::layout`]. In each call of the turns that follow, the
+    /// peer makes the type, uses it and frees it (`../storm.rs`).
     ///
     /// # Errors
     ///

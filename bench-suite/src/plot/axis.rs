@@ -1,14 +1,15 @@
-//! Draws the parts that all pictures share: a logarithmic axis, colours, and texts.
+//! Draws the parts that all pictures have: a logarithmic axis, colours, and texts.
 //!
-//! The other files of this folder use this file. They place everything by pixels, because the layout that
-//! a chart library chooses does not fit two or four panels with texts between them.
+//! The other files of this folder use this file. They compute the position of everything in pixels,
+//! because the layout that a chart library chooses does not suit pictures of two or four panels with texts
+//! between them.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// The whole picture.
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-/// The result of drawing.
+/// The result of a function that draws.
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 pub(super) const INK: RGBColor = RGBColor(45, 45, 45);
@@ -16,7 +17,8 @@ pub(super) const FAINT: RGBColor = RGBColor(215, 215, 215);
 pub(super) const WIN: RGBColor = RGBColor(38, 120, 178);
 pub(super) const LOSS: RGBColor = RGBColor(205, 50, 35);
 
-/// Returns the colour of a competitor and the width of its line. Peers are numbered.
+/// Returns the colour and the width of the line of the competitor `name`. If the competitor is a peer,
+/// `peer` is its number.
 pub(super) fn colour(name: &str, peer: Option<usize>) -> (RGBColor, u32) {
     const PEERS: [RGBColor; 4] = [
         RGBColor(148, 83, 165),
@@ -33,7 +35,7 @@ pub(super) fn colour(name: &str, peer: Option<usize>) -> (RGBColor, u32) {
     }
 }
 
-/// A logarithmic axis between two pixels.
+/// A logarithmic axis. The pixels are the positions of the two values.
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) values: [f64; 2],
@@ -41,7 +43,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Returns the pixel of `value`, limited to the axis.
+    /// Returns the pixel of `value`. If the value is beyond an end of the axis, returns the pixel of this
+    /// end.
     pub(super) fn at(&self, value: f64) -> i32 {
         let [low, high] = self.values;
         let share = (value.clamp(low, high) / low).ln() / (high / low).ln();
@@ -49,7 +52,7 @@ impl Log {
         from + (share * f64::from(to - from)).round() as i32
     }
 
-    /// Returns the powers of `base` on the axis.
+    /// Returns all powers of `base` that lie on the axis.
     pub(super) fn powers(&self, base: f64) -> Vec<f64> {
         let [low, high] = self.values;
         let first = (low.ln() / base.ln() - 1e-9).ceil() as i32;
@@ -58,7 +61,7 @@ impl Log {
     }
 }
 
-/// How a text is aligned to its position.
+/// The part of a text that is at the position of the text.
 #[derive(Clone, Copy)]
 pub(super) enum Stand {
     Left,
@@ -66,7 +69,7 @@ pub(super) enum Stand {
     Right,
 }
 
-/// Writes `text`; `y` is the height of its middle.
+/// Writes `text` horizontally. `y` is the vertical position of the middle of the text.
 pub(super) fn write(
     on: &Canvas<'_>,
     text: &str,
@@ -85,7 +88,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes `text` upwards; `place` is the position of its middle.
+/// Writes `text` vertically, from bottom to top. `place` is the position of the middle of the text.
 pub(super) fn write_up(on: &Canvas<'_>, text: &str, place: (i32, i32), size: u32) -> Drawn {
     let font = ("sans-serif", size).into_font().transform(FontTransform::Rotate270);
     let style = font.color(&INK).pos(Pos::new(HPos::Center, VPos::Center));
@@ -105,7 +108,8 @@ pub(super) fn line(
     Ok(())
 }
 
-/// Makes an empty white picture and passes it to `draw`.
+/// Makes an empty white picture of `size` pixels and passes it to `draw`. Returns the SVG text of the
+/// result.
 pub(super) fn picture(
     size: (u32, u32),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
@@ -127,7 +131,8 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Returns the text at the bottom of a picture: where and when the record was made.
+/// Returns the text at the bottom of a picture. It states where, when and from which commit the record was
+/// made.
 pub(super) fn origin(machine: &[String]) -> String {
     let fact = |name: &str| machine.iter().find_map(|line| line.strip_prefix(name));
     let parts = [fact("cpu: "), fact("date: "), fact("commit: ")];

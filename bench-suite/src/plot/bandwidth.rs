@@ -1,9 +1,9 @@
-//! Draws bandwidth against packed size, one panel per class of layouts.
+//! Draws bandwidth against packed size. There is one panel per class of layouts.
 //!
-//! A point is the geometric mean over the layouts of the panel. A panel holds those layouts of its class
-//! that were measured at the largest number of sizes. If each size had different layouts, a line would
-//! reflect the choice of layouts. A competitor without a figure for one of the panel's layouts has no
-//! line in the panel.
+//! A point of a line is the geometric mean over the layouts of the panel. From its class, a panel takes
+//! only the layouts that were measured at the largest number of sizes. If the points of a line stood for
+//! different layouts, the line would reflect the choice of layouts. If a competitor has no figure for one
+//! of the layouts in a panel, it has no line there.
 
 use super::axis::{
     Canvas, Drawn, FAINT, INK, Log, Stand, colour, line, mean, origin, picture, write, write_up,
@@ -20,10 +20,11 @@ const CLASSES: [(&str, &str); 4] = [
     ("bytes", "blocks of 1 and 2 bytes"),
     ("transpose", "columns one after the other"),
 ];
-/// The number of layouts that a panel names before it counts the rest.
+/// The number of layouts that the title of a panel names. The title states how many more there are.
 const NAMED: usize = 5;
 
-/// The layouts and sizes of one panel, and its lines: competitor, and bandwidth per size.
+/// One panel: its title, the packed sizes, and its lines. A line is the name of a competitor, and its
+/// bandwidth at each size.
 struct Panel {
     title: String,
     sizes: Vec<f64>,

@@ -1,10 +1,13 @@
-//! Draws the number of uses after which a type has repaid the cost of its creation.
+//! Draws after how many uses a type has repaid the cost of its creation.
 //!
-//! Reads the table `regret`: the total times of a commit and 1 to 1000 packs, with kernels that are never
-//! compiled and with kernels that are compiled at commit. The cost of a compilation is the difference of
-//! the totals of one use; its saving is the difference of the times per use. Against the best peer,
-//! typepack pays commit and compilation, and the peer's own commit is not counted. The peer's time per
-//! use comes from the table of `peers`.
+//! Reads the table `regret`. This table has the total times of a commit followed by 1 to 1000 packs: with
+//! kernels that are never compiled, and with kernels that are compiled at commit. The cost of a
+//! compilation is the difference of these two totals for one use; its saving is the difference of the
+//! times per use.
+//!
+//! In the comparison with the best peer, the cost is typepack's commit with or without the compilation,
+//! while the peer's commit counts as free. The saving is the difference of the times per use. The peer's
+//! time per use comes from the table of `peers`.
 
 use super::axis::{Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, origin, picture, write};
 use crate::record::{PEERS, Record, Table};
@@ -16,8 +19,8 @@ const ROW: i32 = 24;
 const TOP: i32 = 104;
 const ENDS: [f64; 2] = [1.0, 1e6];
 
-/// The numbers of uses after which one layout has repaid the compilation, the commit with compilation,
-/// and the commit without compilation. The last two are `None` without a peer. A number is infinite if
+/// For one layout, the numbers of uses that repay the compilation, the commit with compilation, and the
+/// commit without compilation. The last two are `None` if no peer was measured. A number is infinite if
 /// the cost is never repaid.
 struct Repaid {
     name: String,

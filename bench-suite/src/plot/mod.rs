@@ -1,10 +1,10 @@
 //! Draws a record as SVG pictures.
 //!
 //! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `speedup.rs` draws the
-//! ratios to the best peer and to the best hand loop, with every layout that loses. `break_even.rs` draws
-//! the number of uses that repay a compilation. `axis.rs` has the code that these files share. One record
-//! always gives the same bytes. The pictures have a white background of their own, so that they are
-//! readable on dark pages.
+//! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
+//! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same record
+//! always gives pictures with the same bytes. The pictures have a white background, so that they are
+//! readable on dark pages, too.
 
 mod axis;
 mod bandwidth;
@@ -15,20 +15,20 @@ use crate::record::{PEERS, Record};
 
 /// One picture.
 pub struct Picture {
-    /// The name of the file.
+    /// The file name of the picture.
     pub name: String,
     /// The SVG text.
     pub text: String,
 }
 
-/// The name of the table of DDTBench in records.
+/// The name that the table of DDTBench has in records.
 pub const DDTBENCH: &str = "peers --set ddtbench";
 
-/// Draws all pictures for which `record` has figures.
+/// Draws every picture for which `record` has the figures.
 ///
 /// # Errors
 ///
-/// Returns one line with the error of the drawing library.
+/// Returns a one-line message if the drawing library fails.
 pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
     let mut list = Vec::new();
     let mut add = |name: String, drawn: Result<Option<String>, String>| {
@@ -93,7 +93,8 @@ mod tests {
             assert!(one.text.starts_with("<svg") && one.text.len() < 150_000, "{}", one.name);
             assert_eq!(one.text, other.text, "{}", one.name);
         }
-        // The picture also states a loss as a number.
+        // The unpack or pack ratio to the hand loop is 20 / 25, which is a loss, so the picture states it
+        // as a number.
         assert!(list[1].text.contains("0.80"), "{}", list[1].text);
     }
 
@@ -104,7 +105,8 @@ mod tests {
             .to_owned();
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
         let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
-        // A single size makes no line, and without peers there is no ratio.
+        // There is no picture: one size is not enough for a line of bandwidths, and without peers and hand
+        // loops there is no ratio.
         assert!(names.is_empty(), "{names:?}");
     }
 }

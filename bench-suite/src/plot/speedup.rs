@@ -1,9 +1,10 @@
-//! Draws how much faster or slower typepack is for each layout, against the best peer of each row and
-//! against the best hand loop.
+//! Draws for each layout how much faster or slower typepack is than the best peer of each row, and than
+//! the best hand loop.
 //!
-//! A bar shows the geometric mean of the ratios over the sizes with steady figures. The bar goes from 1
-//! to the right if typepack is faster, and to the left if typepack is slower. A thin line goes from the
-//! least to the greatest ratio over the sizes. A ratio below a tie is red and has its value beside it.
+//! For each layout, a horizontal bar shows the geometric mean of the ratios at those sizes whose figures
+//! are steady. The bar goes from 1 to the right if typepack is faster, and to the left if typepack is
+//! slower. A thin line goes from the least to the greatest ratio. A ratio below [`TIE`] is red; the least
+//! one is also written beside the line.
 
 use super::DDTBENCH;
 use super::axis::{
@@ -17,10 +18,12 @@ use plotters::prelude::*;
 const WIDTH: u32 = 960;
 const ROW: i32 = 13;
 const TOP: i32 = 92;
-/// The ends of both axes. A ratio beyond an end is drawn at the end, with its value.
+/// The ratios at the ends of both axes. A ratio beyond an end is drawn at the end, with its value as a
+/// number.
 const ENDS: [f64; 2] = [0.25, 64.0];
 
-/// The least, mean and greatest speed ratio over all sizes of a layout.
+/// The least ratio, the mean and the greatest ratio over the sizes of a layout. `None` if no size has a
+/// steady ratio.
 type Ratios = Option<[f64; 3]>;
 
 pub(super) fn svg(
@@ -47,11 +50,12 @@ pub(super) fn svg(
     if bars.is_empty() {
         return Ok(None);
     }
-    // The sort is stable: equal layouts stay in the order of the record.
+    // Puts the layouts with the greatest ratios first. The sort is stable, so layouts with equal ratios
+    // stay in the order of the record.
     let key = |bar: &(&str, [Ratios; 2])| bar.1[0].or(bar.1[1]).map_or(0.0, |[_, mean, _]| mean);
     bars.sort_by(|a, b| key(b).total_cmp(&key(a)));
     let bottom = TOP + ROW * bars.len() as i32;
-    // The names stand before the first axis and take about 7 pixels per character.
+    // The names of the layouts are to the left of the first axis. A character is about 7 pixels wide.
     let longest = bars.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let margin = 20 + (7 * longest as i32).max(110);
     let width = (WIDTH as i32 - margin) / 2 - 50;
