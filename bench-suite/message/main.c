@@ -1,17 +1,18 @@
 /* Entry of the program: measures rows on demand, or runs one of the modes of job.c.
  *
- * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects and
- * then carries out the lines that it receives. All ranks get the same lines and answer each with one
- * line; the answer of rank 0 has the figures.
+ * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects
+ * and then carries out the lines that it receives. All ranks get the same lines and answer each with
+ * one line; the answer of rank 0 has the figures.
  *
  *   line                                    action                  answer of rank 0
  *   row pingpong|halo|collective WORDS...   prepares the row        "ok PAYLOAD LINES"
  *   turn MILLISECONDS                       measures the row        "ns NS PACK SAMPLES BEFORE AFTER"
  *   end                                     frees the row's memory  "ok"
  *
- * BEFORE and AFTER are the times of a cache line before and after the measurement (probe()). If the data
- * that a rank has received is wrong, this rank answers "error LINE". When the socket is closed, the job
- * ends. */
+ * NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and SAMPLES the
+ * number of samples. BEFORE and AFTER are the times of a cache line before and after the measurement
+ * (probe()). If the data that a rank has received is wrong, this rank answers "error LINE". When the
+ * socket is closed, the job ends. */
 #include "bench.h"
 
 #include <stdlib.h>

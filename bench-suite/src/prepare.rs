@@ -1,7 +1,7 @@
 //! Allocates the buffers for one layout and verifies the answer of every competitor.
 //!
-//! `competitor/` makes the competitors. `measure.rs` times exactly the calls that this file verifies, on
-//! the same buffers.
+//! `competitor/` makes the competitors. `measure.rs` times the same calls that this file verifies, on the
+//! same buffers.
 
 use crate::buffer::Buffer;
 use crate::competitor::{self, Competitor};
@@ -10,41 +10,43 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, typemap};
 use typepack_jit::Jit;
 
-/// Up to this many bytes of memory, every byte is compared after unpacking, gaps included. In larger
-/// memory only the data is compared, and the smaller sizes check the gaps: comparing 500 MiB per
-/// competitor would take longer than the measurement.
+/// If the memory of a layout has at most this many bytes, every byte is compared after unpacking,
+/// including the gaps. In larger memory, only the data is compared, because comparing 500 MiB for each
+/// competitor would take longer than the measurement. The smaller sizes of the same layout check the gaps.
 const COMPARED_IN_FULL: usize = 64 << 20;
 
-/// The competitors with their buffers.
+/// A layout with its buffers and its verified competitors.
 pub struct Bench {
     /// The layout.
     pub layout: Layout,
-    /// The competitors whose answers are right.
+    /// The competitors whose answers are right, in the order of their turns.
     pub competitors: Vec<Box<dyn Competitor>>,
     memory: Buffer,
     packed: Buffer,
 }
 
-/// The expected answers for a layout, from the oracle.
+/// The expected answers for a layout, computed by the oracle.
 struct Expected {
-    /// The memory before a call of unpack.
+    /// The contents of the memory before packing and before unpacking.
     before: Vec<u8>,
     /// The result of packing `before`.
     packed: Vec<u8>,
-    /// The packed bytes that a call unpacks.
+    /// The packed bytes to unpack.
     data: Vec<u8>,
-    /// `before` with `data` unpacked into it; `None` for large memory.
+    /// The contents of the memory after `data` has been unpacked into `before`. `None` if the memory is
+    /// too large to compare every byte.
     after: Option<Vec<u8>>,
 }
 
 impl Bench {
-    /// Commits the layout, allocates the buffers, and verifies every competitor of [`competitor::all`]
+    /// Makes the competitors of [`competitor::all`], allocates the buffers, and verifies every competitor
     /// in both directions.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the engine refuses the layout, or if an answer is wrong. The line
-    /// names the competitor and the position of the wrong byte.
+    /// Returns a one-line message if the engine refuses the layout, if there is not enough memory, or if
+    /// an answer is wrong. For a wrong answer, the message names the competitor and the position of the
+    /// wrong byte.
     pub fn new(layout: Layout, jit: &Jit) -> Result<Self, String> {
         let name = &layout.name;
         let competitors =
@@ -56,8 +58,8 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if memory is short, or if an answer is wrong. The line names the
-    /// competitor and the position of the wrong byte.
+    /// Returns a one-line message if there is not enough memory, or if an answer is wrong. For a wrong
+    /// answer, the message names the competitor and the position of the wrong byte.
     pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
         let (memory, packed) = Self::buffers(&layout)?;
         let (bench, faults) = Self::sound(layout, competitors, memory, packed);
@@ -67,30 +69,30 @@ impl Bench {
         }
     }
 
-    /// Allocates new memory and packed bytes for `layout`.
+    /// Allocates a memory buffer and a packed buffer for `layout`.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the system has not enough memory.
+    /// Returns a one-line message if the system does not have enough memory.
     pub fn buffers(layout: &Layout) -> Result<(Buffer, Buffer), String> {
         let [memory, packed] = Self::lengths(layout);
         Ok((Buffer::new(memory)?, Buffer::new(packed)?))
     }
 
-    /// Returns the lengths of memory and packed bytes. The memory is also long enough for memcpy, which
-    /// copies from it.
+    /// Returns the length of the memory buffer and of the packed buffer, in bytes. The memory buffer is at
+    /// least as long as the packed buffer, because memcpy copies consecutive bytes from it.
     pub fn lengths(layout: &Layout) -> [usize; 2] {
         let payload = layout.payload as usize;
         [layout.memory.max(payload), payload]
     }
 
-    /// Returns the paths under which other processes find memory and packed bytes.
+    /// Returns the paths at which other processes can open the memory buffer and the packed buffer.
     pub fn paths(&self) -> [String; 2] {
         [self.memory.path(), self.packed.path()]
     }
 
-    /// Keeps the competitors whose answers are right, and returns one line for each of the others. The
-    /// buffers must have [`Bench::lengths`].
+    /// Verifies `competitors` in both directions. Returns a bench with those whose answers are right, and
+    /// a one-line message for each of the others. The lengths of the buffers must be [`Bench::lengths`].
     pub fn sound(
         layout: Layout,
         competitors: Vec<Box<dyn Competitor>>,
@@ -116,7 +118,7 @@ impl Bench {
         (bench, faults)
     }
 
-    /// Makes one call of the competitor at `index`.
+    /// Makes one call of the competitor at the index `index`, in `direction`.
     #[inline]
     pub fn call(&mut self, index: usize, direction: Direction) {
         let competitor = &self.competitors[index];
@@ -130,8 +132,8 @@ impl Bench {
         let payload = self.layout.payload as usize;
         let mut before = vec![0; self.memory.bytes().len()];
         typemap::unpack(ty, count, &noise(payload, 1), &mut before, 0);
-        // If a type overlaps itself, packing does not return the bytes that were unpacked. So the oracle
-        // computes the result of packing separately.
+        // If a type overlaps itself, packing `before` does not return the bytes that were unpacked into
+        // it. So the oracle packs `before`, too.
         let packed = typemap::pack(ty, count, &before, 0);
         let data = noise(payload, 101);
         let after = (before.len() <= COMPARED_IN_FULL).then(|| {
@@ -170,7 +172,7 @@ impl Bench {
         }
     }
 
-    /// Returns the layout's datatype, for reports.
+    /// Returns the datatype of the layout.
     pub fn datatype(&self) -> &Datatype {
         &self.layout.datatype
     }
@@ -184,7 +186,7 @@ fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     Some(common.unwrap_or(found.len().min(expected.len())))
 }
 
-/// Returns random bytes (xorshift): the values do not matter, only their variety.
+/// Returns `length` pseudorandom bytes (xorshift). The tests only need bytes that differ from each other.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -1,19 +1,20 @@
-//! Takes a datatype apart into the calls that make it, parts before wholes.
+//! Takes a datatype apart into the constructor calls that make it. The calls that make the parts of a type
+//! come before the call that makes the type.
 //!
-//! A program that makes a type repeatedly keeps the arrays of its arguments; a recipe holds these arrays.
-//! `storm.rs` makes the type from them with the engine, `peer/build.rs` with another MPI. The recipe
-//! comes from the walk that MPI programs do with `MPI_Type_get_envelope` and `MPI_Type_get_contents`
-//! (MPI-5.0 section 5.1.13). The walk keeps its stack on the heap, because the depth of a type has no
-//! limit.
+//! A program that makes the same type repeatedly keeps the arrays that it passes to the constructors; a
+//! recipe holds these arrays. From a recipe, `storm.rs` makes the type with the engine, and
+//! `peer/build.rs` with another MPI. To make a recipe, [`Recipe::of`] decodes the type as MPI programs do
+//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13). Its stack is on the
+//! heap, because constructor calls can be nested to any depth.
 
 use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
 
-/// An old type of a call.
+/// An old type: an argument of a constructor call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A named type.
     Named(Named),
-    /// The type that the call at this index has made.
+    /// The type that the call with this index in [`Recipe::steps`] makes.
     Made(usize),
 }
 
@@ -21,33 +22,33 @@ pub enum Part {
 pub struct Step {
     /// The constructor.
     pub combiner: Combiner,
-    /// Its arguments, without the old types.
+    /// The arguments of the call, without the old types.
     pub contents: Contents,
-    /// The old types.
+    /// The old types among the arguments.
     pub parts: Vec<Part>,
 }
 
-/// The calls in order; the last one makes the type.
+/// The constructor calls that make a type, in the order in which to make them.
 pub struct Recipe {
-    /// The calls; empty for a named type.
+    /// The calls. The last one makes the type itself. Empty for a named type.
     pub steps: Vec<Step>,
-    /// The type itself.
+    /// The type itself: the result of the last call, or a named type.
     pub whole: Part,
 }
 
 enum Visit {
-    /// Take this type apart, then make it.
+    /// Decode this type: plan a visit for each of its old types, and after them the call that makes it.
     Open(Datatype),
-    /// Make the type; its parts are on the stack.
+    /// Add the call that makes a type. Its old types are on the stack.
     Make(Combiner, Contents),
 }
 
 impl Recipe {
-    /// Takes `ty` apart.
+    /// Returns the recipe of `ty`.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the type contains a call with large counts.
+    /// Returns a one-line message if the type contains a call with large counts (`MPI_Count`).
     pub fn of(ty: &Datatype) -> Result<Self, String> {
         let (mut visits, mut stack) = (vec![Visit::Open(ty.clone())], Vec::new());
         let mut steps: Vec<Step> = Vec::new();

@@ -1,27 +1,28 @@
-//! Reads a dated record, the CSV file that `scripts/bench` has written.
+//! Reads a dated record: a CSV file that `scripts/bench` has written.
 //!
-//! `suite_report.rs` and `message/report.rs` print the tables of a record; `plot/` draws them and
-//! `results/` turns them into `RESULTS.md`. A record holds comment lines about the machine and then
-//! tables. A comment line `# typepack-bench NAME` names the table that follows; a table without such a
-//! line is that of `peers`. Columns are found by name, so that the module also reads records of earlier
-//! versions, which have fewer columns.
+//! `suite_report.rs` and `message/report.rs` print the tables of which a record consists; `plot/` draws a
+//! record, and `results/` writes `RESULTS.md` from all records. A record has comment lines about the
+//! machine and then tables. A comment line `# typepack-bench NAME` names the table that follows; a first
+//! table without such a line is that of `peers`. The code finds columns by their names, so that it can
+//! also read older records, which have fewer columns.
 
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::measure::STEADY;
 
-/// Name of a table that no comment line names.
+/// The name of the table of `typepack-bench peers`. The first table has this name if no comment line names
+/// it.
 pub const PEERS: &str = "peers";
-/// The text with which a comment line that names a table begins.
+/// The text with which a comment line begins if it names a table.
 const TITLE: &str = "# typepack-bench ";
-/// The suffix of the names of columns that hold bandwidths.
+/// The suffix of the names of all columns that hold bandwidths.
 const SPEED: &str = "_gb_per_s";
-/// The columns of bandwidths that do not belong to peers.
+/// The names of the competitors that have a column of bandwidths and are not peers.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", "jit", TYPEPACK, HAND, HAND_C];
 
 /// A record.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The comment lines about the machine, without their marks.
+    /// The comment lines about the machine, without the `# ` at their beginning.
     pub machine: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
@@ -30,20 +31,20 @@ pub struct Record {
 /// One table of a record.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The command that has printed the table, without `typepack-bench`.
+    /// The command that has printed the table, without `typepack-bench`: `pingpong`.
     pub name: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-/// One row.
+/// One row of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     header: &'a [String],
     fields: &'a [String],
 }
 
-/// Describes in one line what is wrong with a record.
+/// An error message of one line that says what is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RecordError(String);
@@ -53,8 +54,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Returns an error with the line's number if the number of fields in a row differs from that in its
-    /// header, and an error if the text has no table.
+    /// Returns an error with a line number if a row has more or fewer fields than the header of its table.
+    /// Returns an error if the text has no rows.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let mut record = Self::default();
         let mut title = Some(PEERS.to_owned());
@@ -89,8 +90,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Record::parse`], and an error if no row of `peers` has a bandwidth of
-    /// typepack.
+    /// Returns the errors of [`Record::parse`]. Returns an error if no row of the table of `peers` has a
+    /// bandwidth of typepack.
     pub fn parse_peers(text: &str) -> Result<Self, RecordError> {
         let record = Self::parse(text)?;
         match record.table(PEERS) {
@@ -99,12 +100,13 @@ impl Record {
         }
     }
 
-    /// Returns the value of the comment line `# KEY: value`; `None` if the record has no such line.
+    /// Returns the value of the comment line `# KEY: value` for `key`; `None` if the record has no such
+    /// line.
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.machine.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
     }
 
-    /// Returns the table `name`.
+    /// Returns the table with the name `name`.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
@@ -116,30 +118,30 @@ impl Table {
         self.rows.iter().map(|fields| Line { header: &self.header, fields })
     }
 
-    /// Is there a column of this name?
+    /// Returns true if the table has a column with this name.
     pub fn has(&self, column: &str) -> bool {
         self.header.iter().any(|name| name == column)
     }
 
-    /// Returns all competitors that have a column of bandwidths, in the order of the columns.
+    /// Returns the names of all competitors that have a column of bandwidths, in the order of the columns.
     pub fn competitors(&self) -> Vec<&str> {
         self.header.iter().filter_map(|column| column.strip_suffix(SPEED)).collect()
     }
 
-    /// Returns the peers, in the order of their columns.
+    /// Returns the names of the peers, in the order of their columns.
     pub fn peers(&self) -> Vec<&str> {
         self.competitors().into_iter().filter(|name| !OWN.contains(name)).collect()
     }
 }
 
 impl<'a> Line<'a> {
-    /// Returns the field of `column`; an empty text if the table has no such column.
+    /// Returns the field in `column`; an empty text if the table has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         let place = self.header.iter().position(|name| name == column);
         place.map_or("", |place| self.fields[place].as_str())
     }
 
-    /// Returns the field of `column` if it is a positive number.
+    /// Returns the number in `column`; `None` if the field is not a positive number.
     pub fn number(&self, column: &str) -> Option<f64> {
         self.text(column).parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
     }
@@ -149,14 +151,14 @@ impl<'a> Line<'a> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// Returns the name of the fastest of `competitors`.
+    /// Returns the competitor with the greatest bandwidth in this row.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 
-    /// Returns typepack's bandwidth divided by that of the fastest of `competitors`; `None` if the rounds
-    /// of either one are unsteady.
+    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `competitors`; `None` if a
+    /// bandwidth is missing or if the rounds of either one are unsteady.
     pub fn ratio(&self, competitors: &[&str]) -> Option<f64> {
         let other = self.fastest(competitors)?;
         let steady =
@@ -166,7 +168,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Splits a line into its fields. A quoted field may hold commas, but no quotes.
+/// Splits a line of a CSV file into its fields. A quoted field may contain commas, but no quotes.
 fn fields(line: &str) -> Vec<String> {
     let (mut list, mut field, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {

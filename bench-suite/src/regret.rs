@@ -1,10 +1,10 @@
-//! Measures the regret of the compilation policy: how much more time the policy takes than the better
-//! choice.
+//! Measures the regret of the compilation policy: how much more time a program takes with the default
+//! policy than with the better choice between compiling never and compiling at commit.
 //!
-//! `suite.rs` calls this module. For a layout and a number of uses, a measurement times the whole
-//! sequence: one commit and then that many packs, with a code generator that has compiled nothing yet.
-//! The time of the default policy is divided by the shorter time of "never compile" and "compile at
-//! commit".
+//! `suite.rs` calls this module. For each layout and number of uses, the measurement times a whole
+//! sequence: one commit, and then as many packs as there are uses. The code generator is new and has
+//! compiled nothing yet. The regret is the time with the default policy, divided by the shorter of the
+//! times with "compile never" and "compile at commit".
 
 use crate::layout::Layout;
 use crate::measure::{STEADY, median};
@@ -16,9 +16,9 @@ use std::time::Instant;
 use typepack_engine::{Settings, pack};
 use typepack_jit::{Jit, Mode};
 
-/// The name of this table in records.
+/// The name that the table of regrets has in records.
 pub const NAME: &str = "regret";
-/// Numbers of uses.
+/// The numbers of uses to measure.
 pub const USES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
 /// The reference layouts to measure: name and packed bytes.
 pub const LAYOUTS: [(&str, u64); 12] = [
@@ -35,12 +35,12 @@ pub const LAYOUTS: [(&str, u64); 12] = [
     ("face-x128", 128 << 10),
     ("cols64", 64 << 10),
 ];
-/// Up to this number of uses, a turn is the median of [`STORIES`] sequences: a single sequence takes only
-/// a few microseconds.
+/// If there are at most this many uses, a turn is the median of [`STORIES`] sequences, because a single
+/// sequence takes only a few microseconds.
 const SHORT: usize = 100;
-/// Sequences in a turn of at most [`SHORT`] uses.
+/// The number of sequences in a turn of at most [`SHORT`] uses.
 const STORIES: usize = 7;
-/// The modes in the order of [`Regret::ns`].
+/// The modes of the code generator, in the order of [`Regret::ns`].
 const MODES: [Mode; 3] = [Mode::Off, Mode::Eager, Mode::Lazy];
 
 /// The times of one layout for one number of uses.
@@ -48,28 +48,29 @@ const MODES: [Mode; 3] = [Mode::Off, Mode::Eager, Mode::Lazy];
 pub struct Regret {
     /// The layout's name.
     pub layout: String,
-    /// Packed bytes per use.
+    /// Number of packed bytes per use.
     pub bytes: u64,
-    /// Uses of the type.
+    /// Number of uses of the type.
     pub uses: usize,
-    /// Nanoseconds of the whole sequence: never compiled, compiled at commit, the default policy.
+    /// The nanoseconds of the whole sequence if kernels are never compiled, if they are compiled at
+    /// commit, and with the default policy.
     pub ns: [f64; 3],
-    /// Are the rounds of all three modes steady?
+    /// True if the rounds of all three modes are steady.
     pub steady: bool,
 }
 
 impl Regret {
-    /// Returns the policy's time divided by the shorter one of the two other times.
+    /// Returns the time with the default policy divided by the shorter of the two other times.
     pub fn ratio(&self) -> f64 {
         self.ns[2] / self.ns[0].min(self.ns[1])
     }
 }
 
-/// Measures `layout` for every number in [`USES`].
+/// Measures `layout` for every number of uses in [`USES`].
 ///
 /// # Errors
 ///
-/// Returns a one-line message if memory is short or the engine refuses the layout.
+/// Returns a one-line message if there is not enough memory or if the engine refuses the layout.
 pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     let (mut memory, mut packed) = Bench::buffers(layout)?;
     memory.bytes_mut().fill(1);
@@ -77,7 +78,7 @@ pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     let mut rows = Vec::new();
     for uses in USES {
         let mut times = [const { Vec::new() }; 3];
-        // The first round warms up the caches and does not count.
+        // The first round only warms up the caches; its times are not used.
         for round in 0..=rounds.max(1) {
             for (mode, times) in MODES.into_iter().zip(&mut times) {
                 let mut turn = Vec::new();
@@ -97,7 +98,7 @@ pub fn measure(layout: &Layout, rounds: usize) -> Result<Vec<Regret>, String> {
     Ok(rows)
 }
 
-/// Returns the nanoseconds of a commit and `uses` packs.
+/// Times one sequence of a commit and `uses` packs. Returns the nanoseconds.
 fn story(
     layout: &Layout,
     mode: Mode,
@@ -105,9 +106,10 @@ fn story(
     memory: &[u8],
     packed: &mut [u8],
 ) -> Result<f64, String> {
-    // A new code generator, because a generator keeps its compiled kernels. Mapping code memory leaves
-    // cold caches and TLBs. The measurement maps code memory for a spare generator in every mode, so that
-    // all modes pay the same price.
+    // Each sequence needs a new code generator, because a generator keeps the kernels that it has
+    // compiled. A generator that compiles maps code memory, which leaves the caches and TLBs cold. So in
+    // every mode the measurement also makes a spare generator that maps code memory, so that all modes pay
+    // the same price.
     let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     let (jit, spare) = (new(mode), new(Mode::Eager));
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };

@@ -1,16 +1,16 @@
-//! Writes the rows of `typepack-bench pack` as a table, as CSV, and as JSON.
+//! Turns the rows of `typepack-bench pack` into a table, into CSV, and into JSON.
 //!
-//! `measure.rs` produces the rows; `bars.rs` decides whether they pass. GB is 10^9 bytes; KiB and MiB are
-//! powers of two.
+//! `measure.rs` produces the rows; `bars.rs` compares them with the bars. GB is 10^9 bytes; KiB and MiB
+//! are powers of two.
 
 use crate::measure::{Row, STEADY};
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// Marks an unsteady row in the table.
+/// The mark of an unsteady row in the table.
 const UNSTEADY: &str = "~";
 
-/// Writes a size in bytes for people: `16 KiB`.
+/// Returns the text of a size for people, such as `16 KiB`. `bytes` is the size in bytes.
 pub fn size_text(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
@@ -19,7 +19,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// Writes the table for people.
+/// Returns the rows as a table for people.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -64,14 +64,14 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Writes a header line, and one line per row and competitor.
+/// Returns the rows as CSV: a header line, and one line per row and competitor.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = String::from(
         "layout,size,bytes,direction,competitor,executor,ns,gb_per_s,spread,jit_ratio,steady\n",
     );
     for row in rows {
         for figure in &row.figures {
-            // The name of a kernel may hold commas, but no quotes.
+            // The name of a kernel may contain commas, but no quotes, so quotes around it suffice.
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},\"{}\",{:.1},{:.4},{:.3},{:.4},{}",
@@ -92,11 +92,11 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// Writes the rows as a JSON array.
+/// Returns the rows as a JSON array.
 ///
 /// # Errors
 ///
-/// Returns an error if a figure is no finite number.
+/// Returns an error if the rows cannot be written as JSON.
 pub fn json(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(rows).map(|text| text + "\n")
 }

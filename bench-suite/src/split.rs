@@ -1,14 +1,15 @@
-//! Divides text at a byte. The texts are arguments of the command and answers of programs.
+//! Splits text at a byte. The texts are arguments of the command and answers of other programs.
 
 use memchr::{memchr, memchr_iter};
 
-/// Returns the text before and after the first `byte`, an ASCII character; `None` if there is none.
+/// Splits `text` at the first `byte`, which must be an ASCII character. Returns the texts before and after
+/// it; `None` if `text` does not contain it.
 pub fn once(text: &str, byte: u8) -> Option<(&str, &str)> {
     let at = memchr(byte, text.as_bytes())?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// Returns the texts between the commas of a list.
+/// Splits `list` at every comma. Returns the texts between the commas.
 pub fn commas(list: &str) -> impl Iterator<Item = &str> {
     let commas = memchr_iter(b',', list.as_bytes()).chain([list.len()]);
     let mut start = 0;

@@ -1,10 +1,10 @@
 //! The storm: a competitor that makes a new type after every ten uses.
 //!
-//! `suite.rs` measures it. One call of the competitor makes the type from the program's arrays
-//! (`recipe.rs`), commits it, packs ten times, and frees it, so that it is verified and timed like all
-//! other competitors. Peers do the same in `peer/competitor.rs`. The storm calls each library like a
-//! program does: the constructors of the engine take lists of 64-bit numbers, and the constructors of a
-//! peer take lists of `int`.
+//! `suite.rs` measures the storm. One call of the competitor makes the type from arrays of arguments
+//! (`recipe.rs`), commits it, packs ten times, and frees the type. So the storm can be verified and timed
+//! like all other competitors. `peer/competitor.rs` does the same for peers. The arrays are in the form in
+//! which a program would pass them: lists of 64-bit numbers for the constructors of the engine, and lists
+//! of `int` for the constructors of a peer.
 
 use crate::competitor::{Competitor, TYPEPACK};
 use crate::layout::{Layout, Numbers};
@@ -14,11 +14,11 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Combiner, Datatype, Settings};
 use typepack_jit::Jit;
 
-/// Uses of each type.
+/// The number of uses of each type.
 pub const USES: usize = 10;
 
-/// The types of the storm: name, and type in the engine's text form. [`layout`] makes types with an empty
-/// text.
+/// The types of the storm: the name, and the type in the engine's text form. If this text is empty,
+/// [`layout`] makes the type.
 pub const LAYOUTS: [(&str, &str); 4] = [
     ("struct of 8", "struct([8 x 1], [0..128 step 16], [4 x double, 4 x int])"),
     ("vector of 256", "vector(256, 1, 4, double)"),
@@ -26,11 +26,12 @@ pub const LAYOUTS: [(&str, &str); 4] = [
     ("10000 offsets", ""),
 ];
 
-/// Makes the layout `index` of [`LAYOUTS`]. The layouts of offsets are single doubles in random order.
+/// Makes the layout with the index `index` in [`LAYOUTS`]. If the name is a number of offsets, the type is
+/// a list of as many single doubles in random order.
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the engine refuses the type, which it does for no type of [`LAYOUTS`].
+/// Returns a one-line message if the engine refuses the type. The engine accepts all types of [`LAYOUTS`].
 pub fn layout(index: usize) -> Result<Layout, String> {
     let (name, text) = LAYOUTS[index];
     let ty = match name.split_once(" offsets") {
@@ -46,7 +47,7 @@ pub fn layout(index: usize) -> Result<Layout, String> {
     Layout::of(name, ty, 1)
 }
 
-/// A constructor call with the program's arrays.
+/// A constructor call of the engine with its arguments, except the old types.
 enum Call {
     Vector { count: i64, blocklength: i64, stride: i64 },
     IndexedBlock { blocklength: i64, displacements: Vec<i64> },
@@ -54,7 +55,7 @@ enum Call {
 }
 
 impl Call {
-    /// Returns the call of `step`.
+    /// Returns the call that `step` of a recipe stands for.
     fn of(step: &Step) -> Result<Self, String> {
         let integers: Vec<i64> = step.contents.integers.iter().map(|&i| i.into()).collect();
         match step.combiner {
@@ -89,9 +90,9 @@ impl Call {
     }
 }
 
-/// The engine in a storm.
+/// The competitor: the engine in a storm.
 pub struct Storm {
-    /// The constructor calls, each with its old types.
+    /// The constructor calls that make the type, each with its old types.
     calls: Vec<(Call, Vec<Part>)>,
     whole: Part,
     settings: Settings,
@@ -99,12 +100,12 @@ pub struct Storm {
 }
 
 impl Storm {
-    /// Takes the layout's type apart into constructor calls.
+    /// Takes the type of `layout` apart into constructor calls.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Recipe::of`], and one line if the type needs a constructor that no layout of
-    /// the storm uses.
+    /// Returns the errors of [`Recipe::of`], and a one-line message if the type needs a constructor that
+    /// no layout of the storm uses.
     pub fn new(layout: &Layout, jit: &Jit) -> Result<Self, String> {
         let recipe = Recipe::of(&layout.datatype)?;
         let call = |step: &Step| Ok((Call::of(step)?, step.parts.clone()));
@@ -116,7 +117,8 @@ impl Storm {
         })
     }
 
-    /// Makes the type. Looks up the old types of every call, as `peer/build.rs` does.
+    /// Makes the type with the constructor calls. Looks up the old types at every call, as `peer/build.rs`
+    /// does.
     fn make(&self) -> typepack_engine::Result<Datatype> {
         let mut made: Vec<Datatype> = Vec::with_capacity(self.calls.len());
         let part = |part: &Part, made: &[Datatype]| match part {

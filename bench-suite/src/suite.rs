@@ -1,4 +1,4 @@
-//! Runs `typepack-bench peers`: measures every layout at every size, all competitors and peers in turns.
+//! Runs `typepack-bench peers`: measures every layout at every size. All competitors and peers take turns.
 //!
 //! `layout.rs` makes the layouts, `prepare.rs` verifies the answers, and `peer/` measures the peers.
 //! `summary.rs` compares the rows with the bars; `ablation.rs` and `suite_report.rs` print them. If a
@@ -19,41 +19,41 @@ use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
-/// How much is measured.
+/// How long a run measures, and what it leaves out.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Rounds in which the competitors take turns.
     pub rounds: usize,
     /// How many times an unsteady row is measured again.
     pub repeats: usize,
-    /// The most bytes of memory that a layout may span; the run skips larger layouts. Verification
-    /// temporarily needs up to three times as much memory.
+    /// The largest number of bytes of memory that a layout may span. The run leaves out larger layouts.
+    /// The verification of a layout temporarily needs up to three times as much memory as the layout.
     pub memory: u64,
-    /// The instruction set of leaf kernels. `None`: the best one of this machine.
+    /// The instruction set of leaf kernels. `None` stands for the best one of this machine.
     pub isa: Option<Isa>,
 }
 
-/// One layout at one size in one direction, with the data that the bars need.
+/// The row of one layout at one size in one direction, with the data that the bars need.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteRow {
-    /// The figures.
+    /// The row with its figures.
     #[serde(flatten)]
     pub row: Row,
-    /// The layout's class.
+    /// The class of the layout.
     pub class: Class,
-    /// Bytes of all cache lines that a call reads or writes.
+    /// Number of bytes of all cache lines of memory that a call touches, plus the number of packed bytes.
     pub touched: u64,
 }
 
 impl SuiteRow {
-    /// Returns the figure of the fastest one of `peers`.
+    /// Returns the figure of the fastest of `peers`.
     pub fn best_peer(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.row.figures.iter().filter(|f| peers.contains(&f.competitor));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
-    /// Returns the engine's bandwidth divided by that of the fastest one of `peers`, and whether both figures
-    /// are steady.
+    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `peers`, and whether both
+    /// figures are steady.
     pub fn against_peer(&self, peers: &[String]) -> Option<(f64, bool)> {
         self.against(self.best_peer(peers)?)
     }
@@ -64,8 +64,8 @@ impl SuiteRow {
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
-    /// Returns the engine's bandwidth divided by that of the fastest hand loop, and whether both figures are
-    /// steady.
+    /// Returns typepack's bandwidth divided by the bandwidth of the fastest hand loop, and whether both
+    /// figures are steady.
     pub fn against_hand(&self) -> Option<(f64, bool)> {
         self.against(self.best_hand()?)
     }
@@ -76,7 +76,7 @@ impl SuiteRow {
         Some((own.gb_per_s / other.gb_per_s, steady))
     }
 
-    /// Are the ratios to the best peer and to the best hand loop steady?
+    /// Returns true if the ratios to the best peer and to the best hand loop are steady.
     pub fn is_steady(&self, peers: &[String]) -> bool {
         [self.against_peer(peers), self.against_hand()].into_iter().flatten().all(|(_, s)| s)
     }
@@ -89,21 +89,22 @@ pub struct Suite {
     pub peers: Vec<String>,
     /// The versions of the peers, in the order of `peers`.
     pub versions: Vec<String>,
-    /// How the hand loops were built.
+    /// One line for each build of the hand loops: how it was built, or why it is missing.
     pub hands: Vec<String>,
     /// The rows.
     pub rows: Vec<SuiteRow>,
     /// The rows of the storm. A call makes one type and uses it [`storm::USES`] times.
     pub storm: Vec<Row>,
-    /// The policy's regret.
+    /// The regrets of the compilation policy.
     pub regret: Vec<Regret>,
-    /// Wrong answers, crashes, refusals: one line each.
+    /// One line for each fault: a wrong answer, a crash, or a refused layout.
     pub faults: Vec<String>,
-    /// The layouts that the run has left out, one line each.
+    /// One line for each layout that the run has left out because it spans too much memory.
     pub skipped: Vec<String>,
 }
 
-/// Measures `work` (pairs of a requested size and a layout) in `directions`.
+/// Measures `work` in `directions`. Each entry of `work` is a requested size and the layout at this size.
+/// Calls `progress` with the number of the layout and the number of layouts.
 pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],
@@ -180,7 +181,7 @@ pub fn run(
     suite
 }
 
-/// Measures the storm, packing only, and adds its rows to `suite`.
+/// Measures the storm, only for packing, and adds its rows to `suite`.
 pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {
@@ -211,7 +212,7 @@ pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     }
 }
 
-/// Measures the policy's regret and adds its rows to `suite`.
+/// Measures the regret of the compilation policy and adds its rows to `suite`.
 pub fn regret(suite: &mut Suite, effort: &Effort) {
     let definitions = Definitions::reference();
     for (name, bytes) in regret::LAYOUTS {
@@ -225,7 +226,7 @@ pub fn regret(suite: &mut Suite, effort: &Effort) {
     }
 }
 
-/// Returns the widest spread of a row.
+/// Returns the greatest spread among the figures of a row.
 fn restless(row: &SuiteRow) -> f64 {
     row.row.figures.iter().map(|f| f.spread).fold(1.0, f64::max)
 }

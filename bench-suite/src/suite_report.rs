@@ -1,6 +1,7 @@
-//! Writes the rows of `suite.rs` as a table, as CSV, and as JSON.
+//! Turns the results of `suite.rs` into a table, into CSV, and into JSON.
 //!
-//! `summary.rs` compares the rows with the bars, and chooses the word behind each ratio.
+//! `summary.rs` compares the rows with the bars. It also chooses the word behind each ratio: win, tie or
+//! loss.
 
 use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -11,10 +12,11 @@ use crate::summary::word;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// The name of the storm's table in records. Its nanoseconds are those of one type with all its uses.
+/// The name that the table of the storm has in records. The nanoseconds in this table are the time for one
+/// type with all its uses.
 pub(crate) const STORM: &str = "storm";
-/// How many characters of a kernel's name the table shows. The name of an unrolled list has hundreds of
-/// characters.
+/// The number of characters of a kernel's name that the table shows. The name of an unrolled list has
+/// hundreds of characters.
 const EXECUTOR: usize = 48;
 /// The competitors that are not peers, in the order of the columns.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
@@ -27,7 +29,7 @@ fn ratio(value: Option<(f64, bool)>) -> String {
     value.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}"))
 }
 
-/// Writes the table for people.
+/// Returns the rows as a table for people.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
@@ -64,8 +66,8 @@ fn executor(row: &SuiteRow) -> &str {
     row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str())
 }
 
-/// Writes a header line and one line per row. If the run has measured the storm and the policy's regret,
-/// writes their tables after that, each after a comment line with its name (`record.rs`).
+/// Returns the rows as CSV: a header line and one line per row. If the run has measured the storm or the
+/// regret, their tables follow. Before each of these tables is a comment line with its name (`record.rs`).
 pub fn csv(suite: &Suite) -> String {
     let columns = columns(suite);
     let mut text = String::from("layout,class,size,bytes,touched,direction");
@@ -88,7 +90,7 @@ pub fn csv(suite: &Suite) -> String {
             };
         }
         let best = row.best_peer(&suite.peers).map_or("", |f| f.competitor.as_str());
-        // The name of a kernel may hold commas, but no quotes.
+        // The name of a kernel may contain commas, but no quotes, so quotes around it suffice.
         let _ = writeln!(
             text,
             ",{best},{},{},{},\"{}\"",
@@ -122,8 +124,8 @@ pub fn csv(suite: &Suite) -> String {
     text
 }
 
-/// Writes one line per row and competitor in the columns of DDTBench's output: test, method, bytes, phase,
-/// microseconds. The method is the name of the competitor. The time is the median.
+/// Returns one line per row and competitor, in the columns of DDTBench's output: test, method, bytes,
+/// phase, microseconds. The method is the name of the competitor. The time is the median.
 pub fn ddtbench(suite: &Suite) -> String {
     let mut text =
         format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");
@@ -137,11 +139,11 @@ pub fn ddtbench(suite: &Suite) -> String {
     text
 }
 
-/// Writes everything as JSON.
+/// Returns all results as JSON.
 ///
 /// # Errors
 ///
-/// Returns an error if a figure is no finite number.
+/// Returns an error if the results cannot be written as JSON.
 pub fn json(suite: &Suite) -> serde_json::Result<String> {
     serde_json::to_string_pretty(suite).map(|text| text + "\n")
 }

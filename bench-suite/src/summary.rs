@@ -1,8 +1,9 @@
 //! Compares the rows of one run with the bars for packing and unpacking.
 //!
-//! `suite.rs` produces the rows. The bars are the project's bars for packing and unpacking in a single
-//! thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows decide
-//! whether a bar passes. The text counts unsteady rows and also shows the value of all rows.
+//! `suite.rs` produces the rows. The bars of this file are the project's bars for packing and unpacking in
+//! a single thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows
+//! decide whether a bar passes. The text also states the number of unsteady rows and the value of all
+//! rows.
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
@@ -12,13 +13,13 @@ use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
-/// Ratios of at least this value count as ties with the best peer.
+/// A ratio to the best peer that is below 1 counts as a tie if it is at least this value.
 pub const TIE: f64 = 0.97;
-/// Ratios of at least this value count as ties in rows that touch more than [`IN_CACHE`].
+/// The same limit as [`TIE`] for rows that touch more than [`IN_CACHE`] bytes.
 pub const FAR_TIE: f64 = 1.0 / 1.5;
 /// A row whose touched cache lines have at most this many bytes counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
-/// How many rows the text lists when the mean of a class misses its bar.
+/// The number of rows that the text lists if a bar misses and is not for the least ratio.
 const LISTED: usize = 12;
 
 /// How the rows of a bar become one value.
@@ -28,11 +29,11 @@ pub enum Value {
     Mean,
     /// The least ratio; the bar is a lower limit.
     Least,
-    /// The median of nanoseconds; the bar is an upper limit.
+    /// The median of the nanoseconds; the bar is an upper limit.
     Nanoseconds,
 }
 
-/// The value of a row and whether the row is steady; `None` if the bar does not cover the row.
+/// The value of a row for a bar, and whether the row is steady. `None` if the bar does not judge the row.
 type Judged = Option<(f64, bool)>;
 
 /// One bar.
@@ -41,30 +42,31 @@ struct Bar {
     least: f64,
     goal: f64,
     value: Value,
-    /// Returns the ratio or the time of a row. The second argument names the peers.
+    /// Returns the value of a row for this bar: a ratio or a time. The second argument has the names of
+    /// the peers.
     of: fn(&SuiteRow, &[String]) -> Judged,
 }
 
-/// A bar, and the values that the rows of a run reach.
+/// The verdict on one bar, and the values that the rows of a run reach.
 #[derive(Clone, Debug)]
 pub struct Verdict<'a> {
-    /// The text of the bar.
+    /// A description of the bar for people.
     pub text: &'static str,
     /// How the rows become one value.
     pub value: Value,
-    /// The limit.
+    /// The limit that the project requires.
     pub bar: f64,
     /// The limit that the project would like to reach.
     pub goal: f64,
-    /// The value of the steady rows; `None` if there is none.
+    /// The value of the steady rows; `None` if there are no steady rows.
     pub steady: Option<f64>,
-    /// The value of all rows.
+    /// The value of all rows that the bar judges; `None` if there are none.
     pub all: Option<f64>,
-    /// The number of steady rows and the number of all rows.
+    /// The number of steady rows that the bar judges, and the number of all rows that it judges.
     pub rows: [usize; 2],
-    /// Do the steady rows reach the bar? `None` without a steady row.
+    /// True if the value of the steady rows reaches the bar; `None` if there are no steady rows.
     pub passes: Option<bool>,
-    /// The steady rows that are below the bar by themselves, worst first, each with its value.
+    /// The steady rows whose own values miss the bar, worst first, each with its value.
     pub short: Vec<(&'a SuiteRow, f64)>,
 }
 
@@ -74,8 +76,8 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Returns how many nanoseconds longer than the hand loop a call of at most 128 bytes takes. The row is
-/// steady if both figures are steady.
+/// Returns by how many nanoseconds a call of at most 128 bytes takes longer than the hand loop. The row
+/// counts as steady if both figures are steady.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;
@@ -174,7 +176,8 @@ impl Value {
     }
 }
 
-/// Writes the bars with their verdicts, and every row that falls short.
+/// Returns the text for people: the bars with their verdicts, the rows that fall short of missed bars, the
+/// storm, the regret, and the faults.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(
@@ -212,7 +215,7 @@ pub fn text(suite: &Suite) -> String {
     out
 }
 
-/// Compares every bar with the rows of `suite`.
+/// Compares the rows of `suite` with every bar.
 pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
     BARS.iter().map(|bar| verdict(suite, bar)).collect()
 }
@@ -246,7 +249,7 @@ fn verdict<'a>(suite: &'a Suite, bar: &Bar) -> Verdict<'a> {
     }
 }
 
-/// Writes the line of a bar to `out`; if the bar is missed, writes the rows below it to `lists`.
+/// Adds the line of a bar to `out`. If the bar is missed, adds the rows that fall short of it to `lists`.
 fn write_verdict(verdict: &Verdict<'_>, peers: &[String], out: &mut String, lists: &mut String) {
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let word = match verdict.passes {
@@ -284,7 +287,8 @@ fn fall_short(rows: usize) -> String {
     if rows == 1 { "1 row falls short".to_owned() } else { format!("{rows} rows fall short") }
 }
 
-/// Writes the storm. In each row typepack must be at least as fast as every peer.
+/// Adds the rows of the storm to `out`. The bar: in each row, typepack must be at least as fast as every
+/// peer, except for ties.
 fn storm(suite: &Suite, out: &mut String) {
     if suite.storm.is_empty() {
         return;
@@ -310,8 +314,8 @@ fn storm(suite: &Suite, out: &mut String) {
     }
 }
 
-/// Returns the best peer's time of a storm divided by typepack's (`None` without a peer), and whether the
-/// rounds of both are steady. Returns `None` if typepack has not been measured.
+/// Returns the best peer's time divided by typepack's time in a row of the storm, and whether both figures
+/// are steady. The ratio is `None` if there is no peer. Returns `None` if typepack has no figure.
 pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
     let own = row.figure(TYPEPACK)?;
     let others = row.figures.iter().filter(|f| peers.contains(&f.competitor));
@@ -320,11 +324,11 @@ pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
     Some((best.map(|best| best.ns / own.ns), steady))
 }
 
-/// The greatest allowed ratio of the policy's time to the time of the better choice: never to compile, or
-/// to compile at commit.
+/// The bar of the regret: the greatest allowed ratio of the time with the default policy to the time with
+/// the better choice (compile never, or compile at commit).
 pub const REGRET: f64 = 1.15;
 
-/// Writes the policy's regret. Every row must be within [`REGRET`].
+/// Adds the regret of the compilation policy to `out`. The bar: no steady row may be above [`REGRET`].
 fn regret(suite: &Suite, out: &mut String) {
     let steady: Vec<_> = suite.regret.iter().filter(|row| row.steady).collect();
     let mut missed: Vec<_> = steady.iter().filter(|row| row.ratio() > REGRET).collect();
@@ -333,7 +337,7 @@ fn regret(suite: &Suite, out: &mut String) {
     }
     missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
     let word = match (steady.is_empty(), missed.is_empty()) {
-        // Without a steady row there is no verdict.
+        // If no row is steady, there is no verdict.
         (true, _) => "-",
         (false, true) => "pass",
         (false, false) => "MISS",
@@ -359,7 +363,8 @@ fn regret(suite: &Suite, out: &mut String) {
     }
 }
 
-/// Lists the rows that touch more than [`IN_CACHE`] and lose by more than a tie.
+/// Adds to `lists` the steady rows that touch more than [`IN_CACHE`] bytes and lose to the best peer by
+/// more than a tie ([`FAR_TIE`]).
 fn far(suite: &Suite, lists: &mut String) {
     let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
     let lost: Vec<_> = rows
@@ -395,7 +400,7 @@ fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     );
 }
 
-/// Returns the word for a ratio: `win`, `tie` or `loss`.
+/// Returns the word for a ratio to the best peer: `win`, `tie` or `loss`.
 pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
     let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
     match ratio {

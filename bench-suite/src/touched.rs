@@ -1,19 +1,20 @@
-//! Counts the memory that a layout touches: whole cache lines, each line once.
+//! Counts the bytes that a layout touches in memory: whole cache lines, and each line only once.
 //!
-//! `suite.rs` stores the number in each row. Some bars hold only for rows that fit into the caches.
+//! `suite.rs` stores the number in each row, because some bars judge only rows that fit into the caches.
 
 use crate::layout::Layout;
 use typepack_engine::Plan;
 use typepack_engine::iov::Iov;
 
-/// Bytes per cache line.
+/// Number of bytes per cache line.
 const LINE: u64 = 64;
 
-/// Returns the bytes of all cache lines that hold data of the layout, plus the packed bytes.
+/// Returns the number of bytes of all cache lines that contain data of the layout, plus the number of
+/// packed bytes.
 ///
 /// # Errors
 ///
-/// Returns the engine's error if the runs of the layout cannot be listed.
+/// Returns the engine's error if it cannot list the runs of the layout.
 pub fn touched(layout: &Layout, plan: &Plan) -> typepack_engine::Result<u64> {
     let lines = (layout.memory as u64).div_ceil(LINE);
     let mut seen = vec![0u64; lines.div_ceil(64) as usize];
@@ -44,7 +45,7 @@ mod tests {
         };
         assert_eq!(bytes("contiguous(16, double)", 1), 256);
         assert_eq!(bytes("vector(16, 1, 8, double)", 1), 16 * 64 + 128);
-        // A transpose walks over each line eight times.
+        // This transpose touches each line eight times, but the line counts once.
         assert_eq!(bytes("resized(0, 8, vector(8, 1, 8, double))", 8), 512 + 512);
         assert_eq!(bytes("resized(0, 64, int)", 3), 3 * 64 + 12);
     }

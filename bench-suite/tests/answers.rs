@@ -1,4 +1,5 @@
-//! Checks that every competitor's answer equals the oracle's, for every layout in both directions.
+//! Checks that the answers of every competitor equal those of the oracle, for every layout of
+//! `typepack-bench pack` in both directions.
 
 use typepack_bench::definition::Definitions;
 use typepack_bench::layout::Layout;
@@ -17,7 +18,8 @@ fn all_competitors_agree_with_the_oracle() {
     for definition in &Definitions::built_in().layouts {
         for size in [1024, 2048, 16384, 128 << 10, 256 << 10] {
             let layout = Layout::new(definition, size).expect("a layout");
-            // Verifies packing and unpacking of all four competitors, gaps included.
+            // `Bench::new` verifies packing and unpacking of all competitors, including the gaps in
+            // memory.
             let bench = Bench::new(layout, &jit).expect("right answers");
             let names: Vec<&str> = bench.competitors.iter().map(|c| c.name()).collect();
             assert_eq!(names, ["memcpy", "interpreter", "jit", "hand"]);
@@ -29,7 +31,8 @@ fn all_competitors_agree_with_the_oracle() {
 fn columns_and_structs_run_compiled_kernels() {
     let jit = jit();
     for definition in &Definitions::built_in().layouts {
-        // The rows of these faces are long enough for one memcpy each.
+        // The rows of these faces are so long that the engine copies each with one memcpy instead of a
+        // compiled kernel.
         if ["face-y", "face-z"].contains(&definition.name.as_str()) {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Checks the command line: what it prints, and that an error is one line and a non-zero exit code.
+//! Checks the command line of `typepack-bench`: its output, and that an error gives one line and an exit
+//! code other than 0.
 
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;

@@ -1,7 +1,8 @@
-//! Checks peers that crash, hang, refuse or answer wrongly: each adds a line, and the run continues.
+//! Checks that a run continues if a peer crashes, hangs, refuses a type or gives a wrong answer, and that
+//! each such fault adds a line to the faults of the run.
 //!
-//! The peers are real shared objects, used through the whole command. `peers.rs` tests the protocol
-//! itself.
+//! The peers are shared objects made from `peer/fake.c`, and the tests run the whole command with them.
+//! `peers.rs` tests the protocol between the command and its child processes.
 
 #[path = "../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -14,7 +15,8 @@ use typepack_bench::layout::Layout;
 use typepack_bench::peer::{Peer, Session};
 use typepack_bench::prepare::Bench;
 
-/// The modes of `peer/fake.c`, by the name of the constant.
+/// Compiles `peer/fake.c` with the fault `mode`, a constant of that file, and returns the path of the
+/// library. Returns `None` if there is no C compiler.
 fn fake(mode: &str) -> Option<PathBuf> {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libfake-{mode}.so"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer/fake.c");
@@ -36,7 +38,8 @@ fn fake(mode: &str) -> Option<PathBuf> {
     }
 }
 
-/// Runs `typepack-bench peers` with one small layout and these peers.
+/// Runs `typepack-bench peers` with one layout at two small sizes and with `peers`: pairs of a name and a
+/// library.
 fn run(peers: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack-bench"));
     command.args(["peers", "--layout", "d1s2", "--size", "128,1K", "--rounds", "1"]);
@@ -46,7 +49,7 @@ fn run(peers: &[(&str, &Path)]) -> Output {
     command.output().expect("the command runs")
 }
 
-/// Returns the lines under "Faults".
+/// Returns the lines under the heading "Faults" in the output of a run.
 fn faults(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let after = text.split_once("\nFaults\n").map_or("", |(_, after)| after);
@@ -69,8 +72,8 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{mode}: {said}");
         let faults = faults(&output);
-        // There are two sizes. A peer that crashes in a turn crashes only when it packs; a new child of
-        // the peer then measures unpacking.
+        // There is at least one fault for each of the two sizes. The peer `CRASH_LATE` crashes only when
+        // it packs a second time. After a crash, a new child of the peer starts for the next size.
         assert!(faults.len() >= 2, "{mode}: {faults:?}\n{text}");
         let all = faults.iter().all(|fault| {
             fault.starts_with("d1s2 at ")
@@ -79,7 +82,8 @@ fn each_fault_is_a_line_and_the_others_are_measured() {
         });
         assert!(all, "{mode}: {faults:?}");
         assert!(faults.iter().any(|fault| fault.contains(line)), "{mode}: {faults:?}");
-        // Four rows have a ratio to the peer that has no fault, because this peer is the best one.
+        // The four rows (two sizes, two directions) have a ratio to the best peer, because the peer
+        // `sound` has figures in all of them.
         let rows: Vec<&str> =
             text.lines().filter(|row| row.starts_with("| d1s2") && row.contains("pack")).collect();
         assert_eq!(rows.len(), 4, "{text}");
@@ -112,7 +116,7 @@ fn a_peer_that_does_not_start_is_named() {
 #[test]
 fn a_peer_that_hangs_is_a_line() {
     let command = || PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"));
-    // The time is long enough for a loaded machine to start a process.
+    // This time is long enough to start a process even on a machine with much load.
     let patience = Duration::from_secs(5);
     let start = |library: PathBuf| {
         Session::start_with(Peer { name: "bad".to_owned(), library }, command(), patience)

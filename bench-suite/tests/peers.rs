@@ -1,4 +1,6 @@
-//! Checks peers: real ones where `scripts/bench peers` has put them, and processes that misbehave.
+//! Checks that peers pack the right bytes and that a run survives the faults of a peer. The tests use the
+//! real peers that `scripts/bench peers` has fetched, if there are any, and scripts that misbehave like
+//! faulty peers.
 
 #[path = "../../fuzz/support/script.rs"]
 mod script;
@@ -20,7 +22,7 @@ fn command() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"))
 }
 
-/// Returns the real peers, or prints a message.
+/// Starts the real peers and returns them. Prints a message if there are none.
 fn sessions() -> Vec<Session> {
     let peers = found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers"));
     if peers.is_empty() {
@@ -100,7 +102,7 @@ fn darray_is_made_through_the_standard_abi() {
     }
 }
 
-/// Starts a peer whose process is this shell script.
+/// Starts a peer whose child process runs the shell script `script`.
 fn scripted(name: &str, script: &str) -> Result<Session, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     script::executable(&path, &format!("#!/bin/sh\n{script}\n"));

@@ -1,8 +1,8 @@
-//! Checks `typepack-bench pingpong` and `collectives` as commands: their errors, runs with typepack's
-//! library at tiny sizes, two builds beside each other, and peers that crash, hang or do not start.
+//! Checks the commands `typepack-bench pingpong` and `collectives`: their errors, runs with typepack's
+//! library at tiny sizes, the comparison of two builds, and peers that crash or do not start.
 //!
-//! The runs need a C compiler, and `mpiexec` and the library of this build. Without these, the tests
-//! say so and pass.
+//! The runs need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
+//! missing, the tests print a message and pass.
 
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;
@@ -22,7 +22,8 @@ fn run(arguments: &[&str]) -> Output {
 
 fn command(name: &str, arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_typepack-bench");
-    // Two ranks spin on a busy machine, so the test may be slow. The time limit only detects a hang.
+    // On a busy machine, two spinning ranks may make the test slow. The time limit is only meant to end a
+    // test that hangs.
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "240", binary, name]).args(arguments);
     command.output().expect("the command runs")
@@ -32,16 +33,18 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Makes a folder for one test.
+/// Makes an empty folder for the test `name`.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pingpong-{name}"));
-    // An earlier run may have left the folder.
+    // Removes what an earlier run has left. The result is ignored, because usually there is no such
+    // folder.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("a directory");
     path
 }
 
-/// Installs this build. Returns `None` if a part of it has not been built.
+/// Installs this build and returns the prefix. Returns `None` if a part of this build is missing or if
+/// there is no C compiler.
 fn prefix(name: &str) -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_BIN_EXE_typepack-bench")).parent().expect("a directory");
     let missing = ["mpiexec", "mpicc", "mpicxx", "typepack", "libmpi_abi.so"]
@@ -64,7 +67,8 @@ fn prefix(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Makes a prefix that looks like MPICH's and whose mpiexec is a script.
+/// Makes a prefix that looks like one of MPICH. Its mpicc is a link to `compiler`, and its mpiexec is a
+/// shell script with the text `mpiexec`.
 fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
     let bin = folder.join(name).join("bin");
     fs::create_dir_all(&bin).expect("a directory");
@@ -140,7 +144,7 @@ fn every_kind_of_row_is_verified_and_measured() {
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("typepack: typepack ") && table.contains("No peers took part"));
     let figures = fs::read_to_string(csv).expect("the figures");
-    // Every row is measured from both kinds of memory.
+    // There is a header line, and each row has a line for each of the two kinds of memory.
     assert_eq!(figures.lines().count(), 1 + 2 * lines.len(), "{figures}");
     let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let header = fields(figures.lines().next().expect("a header"));
@@ -152,8 +156,9 @@ fn every_kind_of_row_is_verified_and_measured() {
     }
 }
 
-/// Measures all calls with as many ranks as there are CPUs and with more ranks than CPUs, and compares a
-/// build with itself.
+/// Checks that all collective calls give right results and times, with as many ranks as CPUs and with more
+/// ranks than CPUs. The second build is the first one under another name; the test also checks that the
+/// summary compares every row of the two.
 #[test]
 fn collectives_of_two_builds_are_verified_and_compared() {
     let Some(prefix) = prefix("collectives") else { return };
@@ -199,7 +204,8 @@ fn jobs_are_measured() {
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
     assert!(!table.contains("Faults"), "{table}");
-    // A test does not judge speed, but every job must have a verdict.
+    // Whether a job passes depends on the speed of the machine. The test only checks that every job has a
+    // verdict.
     let verdicts = |word: &str| table.lines().filter(|l| l.starts_with(word)).count();
     assert_eq!(verdicts("pass ") + verdicts("MISS "), 5, "{table}");
 }
@@ -210,7 +216,8 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // The processes are not ranks of one job. Each one is a job of its own and reports that.
+    // This mpiexec starts the program once and not as a rank of a job. The program finds itself alone in
+    // its job and reports that.
     fake(
         &peers,
         "lonely",

@@ -1,4 +1,5 @@
-//! Checks the reference layouts: every competitor of the engine gives the bytes of the oracle.
+//! Checks the reference layouts and those of DDTBench: every competitor of the engine gives the bytes of
+//! the oracle.
 
 use std::path::Path;
 use typepack_bench::competitor::hand::Hands;
@@ -9,7 +10,8 @@ use typepack_bench::prepare::Bench;
 use typepack_engine::iov::Iov;
 use typepack_jit::{Jit, Mode, Settings};
 
-/// Larger layouts take long in debug builds; `typepack-bench peers` verifies them when it runs.
+/// The tests skip larger layouts, which take long in debug builds. `typepack-bench peers` verifies these
+/// layouts when it runs.
 const PAYLOAD: u64 = 128 << 10;
 const MEMORY: usize = 48 << 20;
 
@@ -80,7 +82,8 @@ fn ddtbench_has_its_runs_and_bytes() {
         let plan = layout.datatype.commit().expect("a plan");
         let iov = Iov::new(&plan);
         let runs = iov.runs(layout.count, 0).expect("runs").count();
-        // Atoms that happen to be neighbours form one run.
+        // The index lists are random. If two consecutive indices happen to be neighbours in memory, they
+        // form one run, so that there may be a few runs fewer than in the CSV file.
         let wanted: usize = row[3].parse().expect("a number");
         let close = runs <= wanted && runs * 100 >= wanted * 95;
         assert!(close, "{}: {runs} runs, not {wanted}", definition.name);

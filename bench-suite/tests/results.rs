@@ -1,4 +1,5 @@
-//! `bench-suite/RESULTS.md` matches the records, and the README shows lines of `RESULTS.md`.
+//! Checks that `bench-suite/RESULTS.md` matches the records, and that the README shows lines of
+//! `RESULTS.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,8 +27,8 @@ fn the_page_is_up_to_date() {
     );
 }
 
-/// Checks that every line of the README's table of results is also a line of the page, so that the table
-/// cannot go out of date.
+/// Checks that every line of the table of results in the README is also a line of the page. Otherwise the
+/// table would be out of date.
 #[test]
 fn the_table_of_the_readme_stands_in_the_page() {
     let readme = std::fs::read_to_string(suite().join("../README.md")).expect("README.md");

@@ -61,7 +61,7 @@ impl Log {
     }
 }
 
-/// The part of a text that is at the position of the text.
+/// The part of a text that lies at its position: the left end, the middle or the right end.
 #[derive(Clone, Copy)]
 pub(super) enum Stand {
     Left,

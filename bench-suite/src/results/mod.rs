@@ -1,15 +1,17 @@
 //! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`.
 //!
-//! `typepack-bench results` calls this module. [`read`] reads the records of a folder: each CSV file with
-//! the text file and the folder of pictures of the same name. [`text`] writes the page: a summary of all
-//! bars, then machine by machine each record with its tables. `packing.rs` turns the tables of
-//! `typepack-bench peers` into a [`Suite`](crate::suite::Suite), `ranks.rs` those of messages, collectives
-//! and jobs into a [`Run`](crate::message::report::Run), so that the same code judges the bars of a record
-//! and the bars of a run. `sections.rs` writes the sections of a record, `overview.rs` the summary.
+//! `typepack-bench results` calls this module. [`read`] reads the records of a folder. A record consists
+//! of a CSV file, a text file and a folder of pictures, which all have the same name. [`text`] returns the
+//! page: a summary of all bars, and then, machine by machine, each record with its tables.
 //!
-//! The page says which tables and columns a record lacks. The file `unrecorded.md` of the folder contains
-//! the figures that no record holds. The page ends with a copy of this file, under a heading that says
-//! that no record holds these figures.
+//! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
+//! `ranks.rs` turns the tables of messages, collectives and jobs back into a
+//! [`Run`](crate::message::report::Run). So the same code compares a record and a run with the bars.
+//! `sections.rs` writes the sections of a record, and `overview.rs` writes the summary.
+//!
+//! The page says which tables and columns a record lacks. The file `unrecorded.md` in the folder of the
+//! records has figures that are in no record. The page ends with a copy of this file, under a heading that
+//! says so.
 
 mod overview;
 mod packing;
@@ -19,43 +21,43 @@ mod sections;
 use crate::record::Record;
 use std::path::Path;
 
-/// One record.
+/// One record with the names of its files.
 #[derive(Clone, Debug)]
 struct Source {
-    /// The name of its files without their endings.
+    /// The name that the files of the record have without their endings.
     name: String,
-    /// The CSV file.
+    /// The contents of the CSV file.
     record: Record,
-    /// The text file with the summaries; `None` if there is none.
+    /// The contents of the text file, which has the summaries; `None` if there is no such file.
     summary: Option<String>,
-    /// The names of the pictures in the folder of the record.
+    /// The names of the pictures in the record's folder, without their endings.
     pictures: Vec<String>,
 }
 
 impl Source {
-    /// The machine that the record was measured on.
+    /// Returns the name of the machine on which the record was measured.
     fn machine(&self) -> &str {
         self.record.fact("cpu").unwrap_or("a machine that the record does not name")
     }
 }
 
-/// The file with figures that no record holds.
+/// The name of the file with figures that are in no record.
 const UNRECORDED: &str = "unrecorded.md";
 
-/// The records of a folder.
+/// The contents of the folder of records.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     sources: Vec<Source>,
-    /// The text of [`UNRECORDED`]; empty if the folder has no such file.
+    /// The contents of the file [`UNRECORDED`]; empty if the folder has no such file.
     unrecorded: String,
 }
 
-/// Reads all records in `folder`, sorted by name, which begins with the date.
+/// Reads all records in `folder`. Sorts them by their names, which begin with the date.
 ///
 /// # Errors
 ///
 /// Returns a one-line message if the folder or a file cannot be read, if a record has faults, or if the
-/// folder holds no record.
+/// folder contains no record.
 pub fn read(folder: &Path) -> Result<Records, String> {
     let named = |path: &Path, fault: String| format!("{}: {fault}", path.display());
     let list = |path: &Path, ending: &str| -> Result<Vec<String>, String> {
@@ -88,7 +90,7 @@ pub fn read(folder: &Path) -> Result<Records, String> {
     Ok(Records { sources, unrecorded })
 }
 
-/// Writes the page. `folder` is the path of the records relative to the page.
+/// Returns the text of the page. `folder` is the path of the records relative to the page.
 #[must_use]
 pub fn text(records: &Records, folder: &str) -> String {
     let sources = records.sources.as_slice();
@@ -114,7 +116,8 @@ pub fn text(records: &Records, folder: &str) -> String {
     page
 }
 
-/// Writes a table. `columns` are the headings; one that begins with `>` is aligned to the right.
+/// Returns a table in Markdown. `columns` are the headings; a column whose heading begins with `>` is
+/// aligned to the right.
 fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     let heading = |column: &&str| column.trim_start_matches('>').to_owned();
     let mut lines = vec![columns.iter().map(heading).collect::<Vec<_>>().join(" | ")];
@@ -124,12 +127,12 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(|line| format!("| {line} |\n")).collect()
 }
 
-/// Writes `1 row`, `2 rows`.
+/// Returns a number with its noun in the singular or plural: `1 row`, `2 rows`.
 fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Writes a ratio to a peer, in bold if it is a loss.
+/// Returns the text of a ratio to a peer. A loss is in bold.
 fn ratio(value: f64) -> String {
     if value < crate::summary::TIE { format!("**{value:.2}**") } else { format!("{value:.2}") }
 }
@@ -170,7 +173,8 @@ mod tests {
         assert!(line("| a | 1024 |").contains("20.0 / 2.0~"), "{page}");
         assert!(line("| a | 1024 |").contains("5.00 / **0.50**~"), "{page}");
         assert!(line("| b | 1024 |").contains("**0.75** / -"), "{page}");
-        // 5.00 and 0.75 are steady, 0.50 is not.
+        // The bar is judged by the mean of the two steady ratios, 5.00 and 0.75. The ratio 0.50 is
+        // unsteady and counts only in the mean of all rows.
         assert!(line("up to 2 KiB: mean").contains("**1.94** of 2 | 1.23 of 3"), "{page}");
         assert!(page.contains("1 of 3 rows is unsteady"), "{page}");
         assert!(line("Columns that the record lacks").contains("hand-c"), "{page}");

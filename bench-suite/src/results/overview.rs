@@ -1,6 +1,6 @@
-//! Writes the parts of the page around the sections of the records: the head of the page, with the list
-//! of records and a summary of all bars, and for each machine the list of measurements that none of its
-//! records holds.
+//! Writes the head of the page, and the end of each machine's part. The head has a list of the records and
+//! a summary of all bars. The end of a part lists, for each kind of measurement, the records of the
+//! machine that hold it.
 
 use super::sections::{COMMIT, from, limit, value};
 use super::{Source, counted, packing, ranks, table};
@@ -18,7 +18,7 @@ use crate::storm;
 use crate::suite::Suite;
 use crate::summary::{REGRET, TIE, Value, storm_ratio, verdicts};
 
-/// The first lines of the page.
+/// The first lines of the page, up to the list of records.
 const HEAD: &str = "# Results
 
 <!-- Generated from bench-suite/record/ by `typepack-bench results`. Do not edit. -->
@@ -38,7 +38,8 @@ page does not match the records. A record belongs to its commit: it says nothing
 - [The README of bench-suite](README.md) says how each figure is measured.
 ";
 
-/// The kinds of measurements that a record can hold: the text, the command, and the name of the table.
+/// The kinds of measurements that a record can hold. For each kind: a description, the command that
+/// measures it, and the name of its table in records.
 const KINDS: [(&str, &str, &str); 9] = [
     ("packing and unpacking, reference layouts", "peers", PEERS),
     ("packing and unpacking, DDTBench", "peers --set ddtbench", DDTBENCH),
@@ -51,7 +52,7 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("creation, first use, positions, pieces, external32, fused copies", "commit", COMMIT),
 ];
 
-/// Writes the head of the page.
+/// Returns the head of the page.
 pub(super) fn text(sources: &[Source], machines: &[&str]) -> String {
     debug_assert!(HEAD.contains(&format!("{STEADY}x")) && HEAD.contains(&format!("{TIE}")));
     let records = sources.iter().map(|source| {
@@ -85,7 +86,7 @@ pub(super) fn text(sources: &[Source], machines: &[&str]) -> String {
     )
 }
 
-/// The newest tables of one machine.
+/// For each kind of measurement, the newest table that a record of one machine holds.
 #[derive(Default)]
 struct Machine {
     packing: Option<Suite>,
@@ -112,14 +113,15 @@ impl Machine {
     }
 }
 
-/// Counts violations and checks.
+/// Returns the number of violations and the number of checks of the guidelines.
 fn guidelines(record: &Record) -> Option<[usize; 2]> {
     let table = record.table("guidelines")?;
     let violated = table.lines().filter(|line| line.text("violated") == "true").count();
     Some([violated, table.lines().count()])
 }
 
-/// Counts missed rows and rows of `typepack-bench commit`: first the steady rows, then all rows.
+/// Returns, for the steady rows of `typepack-bench commit` and then for all its rows, the number of rows
+/// that miss their bar and the number of rows.
 fn commit(record: &Record) -> Option<[[usize; 2]; 2]> {
     let table = record.table(COMMIT)?;
     Some([true, false].map(|steady_only| {
@@ -129,7 +131,8 @@ fn commit(record: &Record) -> Option<[[usize; 2]; 2]> {
     }))
 }
 
-/// The two cells of a machine for one line: the value of the steady rows, and of all rows.
+/// The two cells that a machine has in one line of the summary: one for the steady rows, and one for all
+/// rows.
 type Cells = [String; 2];
 
 fn not_measured_cells() -> Cells {
@@ -140,7 +143,8 @@ fn no_such_row() -> Cells {
     ["no such row".to_owned(), "no such row".to_owned()]
 }
 
-/// Writes one line of the summary: `of` returns the cells of a machine, `None` if it has no such row.
+/// Returns one line of the summary. `of` returns the cells of a machine; `None` if the machine has no such
+/// measurement.
 fn line(
     what: String,
     required: String,
@@ -195,8 +199,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     }));
     lines.push(line("guidelines: violations".to_owned(), limit(0.0, true), machines, |own| {
         let [violated, checks] = own.guidelines?;
-        // A check counts as a violation only if several steady measurements agree, so all violations are
-        // steady.
+        // A check is a violation only if several steady measurements agree. So the number of violations is
+        // the same for steady rows and for all rows.
         Some([number(violated, checks, true), number(violated, checks, false)])
     }));
     for subject in [Subject::Messages, Subject::Collectives] {
@@ -227,7 +231,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     lines
 }
 
-/// Writes a number of faults. The number is bold if it decides whether a bar passes and is not 0.
+/// Returns the text of a number of faults out of `rows`. The number is bold if it is not 0 and `decides`
+/// is true: then it decides whether a bar passes.
 fn number(faults: usize, rows: usize, decides: bool) -> String {
     if rows == 0 {
         "no steady row".to_owned()
@@ -272,8 +277,8 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
     }
 }
 
-/// Writes which measurements the records of one machine hold, and which measurements are in none of these
-/// records.
+/// Returns a table that states, for each kind of measurement, which records of one machine hold it, or
+/// that no record does.
 pub(super) fn not_measured(own: &[&Source]) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (text, command, name) in KINDS {

@@ -1,6 +1,7 @@
-//! Turns the tables of `typepack-bench peers` in a record into the [`Suite`] that has printed them.
+//! Turns the tables of `typepack-bench peers` in a record back into the [`Suite`] from which the command
+//! printed them.
 //!
-//! `sections.rs` and `overview.rs` give the suite to `summary.rs`, which judges the bars.
+//! `sections.rs` and `overview.rs` pass the suite to `summary.rs`, which compares it with the bars.
 
 use crate::definition::Class;
 use crate::measure::{Figure, Row};
@@ -9,10 +10,11 @@ use crate::regret::{self, Regret};
 use crate::suite::{Suite, SuiteRow};
 use crate::suite_report::STORM;
 
-/// Reads the rows of the table `name`, and for the table of `peers` also the storm and the regret.
+/// Reads the rows of the table `name`. For the table of `peers`, also reads the tables of the storm and of
+/// the regret.
 ///
-/// Returns `None` if the record has no such table. A row whose numbers do not parse is left out; a
-/// competitor without a bandwidth has no figure.
+/// Returns `None` if the record has no such table. Leaves out a row if one of its numbers cannot be read.
+/// A competitor without a bandwidth has no figure in the row.
 pub(super) fn suite(record: &Record, name: &str) -> Option<Suite> {
     let table = record.table(name)?;
     let mut suite = Suite {

@@ -1,7 +1,7 @@
-//! Turns the tables of `typepack-bench pingpong` and `collectives` in a record into the [`Run`] that has
-//! printed them.
+//! Turns the tables of `typepack-bench pingpong` and `collectives` in a record back into the [`Run`] from
+//! which the command printed them.
 //!
-//! `sections.rs` and `overview.rs` give the run to `message/summary.rs`, which judges the bars.
+//! `sections.rs` and `overview.rs` pass the run to `message/summary.rs`, which compares it with the bars.
 
 use crate::message::definition::{Definitions, Memory};
 use crate::message::library::TYPEPACK;
@@ -10,16 +10,16 @@ use crate::message::suite::{Figure, Measured};
 use crate::message::whole::{ROWS, Whole};
 use crate::record::{Line, Record};
 
-/// Reads the table of `subject`, and for messages also the table of jobs.
+/// Reads the table of `subject`. For messages, also reads the table of jobs.
 ///
-/// Returns `None` if the record has no such table. A row whose numbers do not parse is left out.
+/// Returns `None` if the record has no such table. Leaves out a row if one of its numbers cannot be read.
 pub(super) fn run(record: &Record, subject: Subject) -> Option<Run> {
     let table = record.table(subject.table())?;
     let mut run = Run { subject, ..Run::default() };
     for line in table.lines() {
         add(&mut run, &line);
     }
-    // typepack comes first: the ratios are typepack's.
+    // `Run` requires that typepack is the first library.
     run.libraries.sort_by_key(|name| name != TYPEPACK);
     run.peers = run.libraries.iter().filter(|name| *name != TYPEPACK).cloned().collect();
     if subject == Subject::Messages {
@@ -64,7 +64,7 @@ fn jobs(record: &Record) -> Vec<Whole> {
     jobs.filter(|job| !job.values.is_empty()).collect()
 }
 
-/// Returns the definitions with the bars of `subject`.
+/// Returns the built-in definitions of `subject`, which have its bars.
 pub(super) fn definitions(subject: Subject) -> Definitions {
     match subject {
         Subject::Messages => Definitions::messages(),

@@ -1,4 +1,5 @@
-//! Writes the sections of one record: how it was made, and each of its tables.
+//! Writes the part of the page about one record: how the record was made, and a section for each of its
+//! tables.
 
 use super::{Source, counted, packing, ranks, ratio, table};
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
@@ -16,15 +17,16 @@ use crate::suite_report::STORM;
 use crate::summary::{self, REGRET, TIE, Value};
 use std::fmt::Write;
 
-/// The names of the comment lines in a record of the current version, in their order.
+/// The keys of the comment lines in a record of the current version, in their order.
 const FACTS: [&str; 8] =
     ["date", "cpu", "kernel", "rustc", "commit", "command", "load before", "load after"];
-/// The name of the table of guidelines in records.
+/// The name that the table of guidelines has in records.
 const GUIDELINES: &str = "guidelines";
-/// The name of the table of `typepack-bench commit` in records.
+/// The name that the table of `typepack-bench commit` has in records.
 pub(super) const COMMIT: &str = "commit";
 
-/// Writes all sections of `source`; `folder` is the path of the records relative to the page.
+/// Returns the part of the page about the record `source`. `folder` is the path of the records relative to
+/// the page.
 pub(super) fn text(source: &Source, folder: &str) -> String {
     let mut out = format!("\n### Record {}\n\n", source.name);
     for fact in FACTS {
@@ -54,7 +56,7 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
             GUIDELINES => guidelines(table, &mut out),
             MESSAGES => messages(source, Subject::Messages, &mut out),
             COMMIT => commit(table, &mut out),
-            // `packing` and `messages` write these.
+            // `packing` and `messages` include these tables in their own sections.
             STORM | regret::NAME | JOBS => {}
             name if name == Subject::Collectives.table() => {
                 messages(source, Subject::Collectives, &mut out);
@@ -71,7 +73,7 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
     out
 }
 
-/// Writes the information that only the text file has: versions, builds of hand loops, layouts that were
+/// Adds what is only in the text file of the record: versions, builds of hand loops, layouts that were
 /// left out, and faults.
 fn notes(source: &Source, out: &mut String) {
     let Some(summary) = &source.summary else { return };
@@ -102,7 +104,7 @@ fn notes(source: &Source, out: &mut String) {
     known.iter().for_each(|line| out.push_str(&format!("- {line}\n")));
 }
 
-/// Writes a bandwidth in 10^9 bytes per second.
+/// Returns the text of a bandwidth. `value` is in 10^9 bytes per second.
 fn speed(value: f64) -> String {
     match value {
         small if small < 1.0 => format!("{small:.2}"),
@@ -139,7 +141,8 @@ fn packing(source: &Source, name: &str, title: &str, out: &mut String) {
     rows(&suite, out);
 }
 
-/// Counts wins, ties and losses against the best peer, over steady rows and over all rows.
+/// Returns a sentence with the numbers of wins, ties and losses against the best peer, for the steady rows
+/// and for all rows.
 fn counts(ratios: impl Iterator<Item = (f64, bool)> + Clone) -> String {
     let of = |steady_only: bool| {
         let [mut wins, mut ties, mut losses] = [0; 3];
@@ -155,7 +158,7 @@ fn counts(ratios: impl Iterator<Item = (f64, bool)> + Clone) -> String {
     format!("Against the best peer: steady rows {}, all rows {}.", of(true), of(false))
 }
 
-/// Writes the limit of a bar.
+/// Returns the text of the limit of a bar.
 pub(super) fn limit(bar: f64, at_most: bool) -> String {
     format!("{} {bar}", if at_most { "at most" } else { "at least" })
 }
@@ -168,7 +171,8 @@ fn verdict(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Writes the value of some rows with their number, in bold if it misses its bar.
+/// Returns the text of the value of some rows, with the number of these rows. The value is bold if it
+/// misses its bar.
 pub(super) fn value(value: Option<f64>, rows: usize, misses: bool) -> String {
     match value {
         Some(value) if misses => format!("**{value:.2}** of {rows}"),
@@ -363,7 +367,7 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
     jobs(&run, out);
 }
 
-/// Returns words for the memory in which the buffers lie.
+/// Returns the words for a kind of memory that the page uses.
 pub(super) fn from(memory: Memory) -> &'static str {
     match memory {
         Memory::User => "user",
