@@ -9,7 +9,7 @@ use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use std::fmt;
 
-/// Whether one row reaches one bar.
+/// The verdict on one bar for one row: whether the row reaches the bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The text of the bar.

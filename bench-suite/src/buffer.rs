@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Alignment in bytes.
+/// The alignment of every buffer, in bytes: the size of a page.
 pub const PAGE: usize = 4096;
 
 /// A range of bytes that begins at a multiple of [`PAGE`]. The bytes of a new buffer are 0. A page uses no
@@ -81,7 +81,7 @@ impl Buffer {
         Ok(Self { start, length, mapped, file })
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes of the buffer.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` begins a mapping of at least `length` readable bytes, which lives as long as
         // `self`. Any byte is a valid `u8`. While `self` is borrowed, no code of this process writes, and
@@ -89,7 +89,7 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
-    /// Returns the bytes as a mutable slice.
+    /// Returns the bytes of the buffer as a mutable slice.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `start` begins a mapping of at least `length` writable bytes, which lives as long as
         // `self`. The mutable borrow of `self` excludes other slices in this process, and no other process

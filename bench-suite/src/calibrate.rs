@@ -30,7 +30,7 @@ const ROWS: i64 = 8;
 const SPAN: i64 = 20 << 10;
 /// The number of rounds. The fastest round is the result, because every disturbance makes a round slower.
 const ROUNDS: usize = 30;
-/// The shortest duration of a round, in nanoseconds.
+/// The intended duration of a round, in nanoseconds.
 const ROUND_NS: f64 = 40_000.0;
 
 /// An executor to measure.
@@ -148,7 +148,8 @@ fn blocks(
     let _ = writeln!(text, "        {name}: [");
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
-        // In `SPAN` bytes there is only room for a few of the longest blocks.
+        // In `SPAN` bytes there is only room for a few of the longest blocks. So their short row is even
+        // shorter.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -221,15 +222,15 @@ fn cost(
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // In the time of a short row, what is not the time of its runs is the time of one row plus the time of
-    // one call.
+    // The time of a short row, minus the time of its runs, is the time of one row plus the time of one
+    // call. So the time of one row must not be larger than this difference.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows. Windows lie in the rows of a nest with one level:
-/// the loop over elements. So the cost of a row is 0.
+/// Computes the costs of an executor that moves windows. The nests of the layouts here have only one
+/// level, the loop over elements. So there are no rows, and the cost of a row is 0.
 fn windowed(
     executor: &Executor,
     direction: Direction,

@@ -45,7 +45,7 @@ pub enum HandNest {
         /// Bytes from one block to the next.
         stride: usize,
     },
-    /// Three nested loops over blocks. Entry 0 of the arrays is the outermost loop.
+    /// Three nested loops over blocks. Entry 0 of `counts` and `strides` belongs to the outermost loop.
     Box3 {
         /// Bytes from the origin to the start of the first block.
         start: usize,
@@ -249,8 +249,8 @@ impl Numbers {
 
     /// Returns a generator whose numbers depend on `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
-        // The bit `| 1` keeps the state from being 0, because xorshift never leaves 0. The multiplication
-        // gives neighbouring seeds states that are far apart.
+        // The bit `| 1` keeps the state from being 0, a state that xorshift never leaves. The
+        // multiplication gives neighbouring seeds states that are far apart.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
     }
 

@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help and version in the form of clap, and every error as one line. Returns the exit code.
+/// Prints help and version as clap renders them, and every error as one line. Returns the exit code.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match error.kind() {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::time::Instant;
 use typepack_engine::kernel::Direction;
 
-/// If the spread of a figure is greater than this, the figure is unsteady. A ratio of unsteady figures
+/// If the spread of a figure is greater than this, the figure is unsteady. A ratio with an unsteady figure
 /// neither passes nor misses a bar.
 pub const STEADY: f64 = 1.25;
 /// The number of packed bytes that are moved before a measurement. After that many, the engine has
@@ -56,14 +56,14 @@ pub trait Guest {
     fn turn(&mut self, direction: Direction) -> Result<f64, String>;
 }
 
-/// One layout at one size in one direction.
+/// A row: the figures of all competitors for one layout at one size in one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The layout's name.
+    /// The name of the layout.
     pub layout: String,
-    /// Packed bytes per call.
+    /// Number of packed bytes per call.
     pub bytes: u64,
-    /// The requested size.
+    /// The requested size in packed bytes.
     pub size: u64,
     /// `pack` or `unpack`.
     pub direction: &'static str,

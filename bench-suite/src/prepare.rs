@@ -133,7 +133,7 @@ impl Bench {
         let mut before = vec![0; self.memory.bytes().len()];
         typemap::unpack(ty, count, &noise(payload, 1), &mut before, 0);
         // If a type overlaps itself, packing `before` does not return the bytes that were unpacked into
-        // it. So the oracle packs `before`, too.
+        // it. So the oracle computes the expected packed bytes by packing `before`.
         let packed = typemap::pack(ty, count, &before, 0);
         let data = noise(payload, 101);
         let after = (before.len() <= COMPARED_IN_FULL).then(|| {
@@ -186,7 +186,7 @@ fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     Some(common.unwrap_or(found.len().min(expected.len())))
 }
 
-/// Returns `length` pseudorandom bytes (xorshift). The tests only need bytes that differ from each other.
+/// Returns `length` pseudorandom bytes (xorshift). The verification only needs bytes that vary.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

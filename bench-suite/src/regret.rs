@@ -46,7 +46,7 @@ const MODES: [Mode; 3] = [Mode::Off, Mode::Eager, Mode::Lazy];
 /// The times of one layout for one number of uses.
 #[derive(Clone, Debug, Serialize)]
 pub struct Regret {
-    /// The layout's name.
+    /// The name of the layout.
     pub layout: String,
     /// Number of packed bytes per use.
     pub bytes: u64,

@@ -22,9 +22,9 @@ use typepack_jit::{Jit, Mode, Settings};
 /// How long a run measures, and what it leaves out.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Rounds in which the competitors take turns.
+    /// Number of rounds. In each round, the competitors take turns.
     pub rounds: usize,
-    /// How many times an unsteady row is measured again.
+    /// How many times at most an unsteady row is measured again.
     pub repeats: usize,
     /// The largest number of bytes of memory that a layout may span. The run leaves out larger layouts.
     /// The verification of a layout temporarily needs up to three times as much memory as the layout.

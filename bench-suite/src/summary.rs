@@ -15,11 +15,12 @@ use std::fmt::Write;
 
 /// A ratio to the best peer that is below 1 counts as a tie if it is at least this value.
 pub const TIE: f64 = 0.97;
-/// The same limit as [`TIE`] for rows that touch more than [`IN_CACHE`] bytes.
+/// Takes the place of [`TIE`] for rows that touch more than [`IN_CACHE`] bytes.
 pub const FAR_TIE: f64 = 1.0 / 1.5;
 /// A row whose touched cache lines have at most this many bytes counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
-/// The number of rows that the text lists if a bar misses and is not for the least ratio.
+/// The largest number of rows that the text lists for a missed bar. If the bar is for the least ratio, the
+/// text lists all rows that fall short.
 const LISTED: usize = 12;
 
 /// How the rows of a bar become one value.

@@ -36,7 +36,7 @@ macro_rules! with_block {
 pub mod kind {
     /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
     pub const COLUMN: u32 = 0;
-    /// Three nested loops over blocks; entry 0 of `counts` and `strides` is the outermost loop.
+    /// Three nested loops over blocks; entry 0 of `counts` and `strides` belongs to the outermost loop.
     pub const BOX: u32 = 1;
     /// `entries` structs `{ char c; int i; double d; }`.
     pub const CHAR_INT_DOUBLE: u32 = 2;

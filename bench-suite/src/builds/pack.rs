@@ -18,7 +18,7 @@ use typepack_engine::kernel::Direction;
 /// limit.
 const MOST_MEMORY: usize = 300 << 20;
 
-/// What is measured.
+/// One thing to measure.
 #[derive(Clone, Debug)]
 pub enum Work<'a> {
     /// A layout at a size in packed bytes.

@@ -11,15 +11,15 @@ pub(crate) struct CommitArguments {
     /// How to print the rows.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Rounds in which the competitors take turns.
+    /// Number of rounds. In each round, the competitors take turns.
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// Entries of the index lists; the bars are for 10^6.
+    /// Number of entries of the index lists; the bars are for 10^6.
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     entries: u32,
-    /// Packed bytes of the layouts that are packed in pieces; the bars are for 1 MiB.
+    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB.
     #[arg(long, default_value = "1M", value_name = "BYTES", value_parser = parse_pieces)]
     size: u64,
     /// Measure one part only: create, tables, seek, segments, external32 or fused.

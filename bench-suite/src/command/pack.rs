@@ -27,7 +27,7 @@ pub(crate) struct PackArguments {
     /// definitions.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
-    /// What to measure.
+    /// The direction to measure.
     #[arg(long, value_enum, default_value_t = Directions::Both)]
     direction: Directions,
     /// How to print the rows.
@@ -77,9 +77,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if let Some(base) = &arguments.against {
         return compare(arguments, base, &layouts, sizes);
     }
-    let face = open_face(arguments)?;
     // The run opens the library before it measures the first row, so that it reports a wrong path at once
     // and not after minutes.
+    let face = open_face(arguments)?;
     let mut work = Vec::new();
     for definition in &layouts {
         for &size in sizes {

@@ -24,7 +24,7 @@ pub(crate) struct PeersArguments {
     /// definition states its sizes is measured at those.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
-    /// What to measure.
+    /// The direction to measure.
     #[arg(long, value_enum, default_value_t = Directions::Both)]
     direction: Directions,
     /// How to print the rows.
@@ -84,7 +84,7 @@ enum PeersFormat {
     Ddtbench,
 }
 
-/// The parts of a run of `peers`.
+/// The parts of a run from which `--only` selects one.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Only {
     /// The rows of the layouts.

@@ -37,7 +37,7 @@ const LAYOUTS: [&str; 15] = [
     "transf1024",
 ];
 
-/// The sizes in packed bytes.
+/// The sizes at which the layouts are measured, in packed bytes.
 const SIZES: [u64; 4] = [1 << 10, 16 << 10, 256 << 10, 1 << 20];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
@@ -107,7 +107,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
         return Err(format!("external32 of {}: wrong unpacked byte {at}", layout.name));
     }
     memory.bytes_mut().copy_from_slice(&before);
-    // The calls above have succeeded with the same arguments, so the timed calls succeed, too, and their
+    // The functions above have succeeded with these arguments. So the timed calls succeed, too, and their
     // results can be dropped.
     let data = memory.bytes();
     let packing = take_turns(

@@ -23,14 +23,14 @@ use std::sync::Arc;
 use typepack_engine::{Plan, Settings};
 use typepack_jit::{Jit, Mode};
 
-/// The sizes of the measurements.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Rounds in which competitors take turns.
+    /// Number of rounds. In each round, the competitors take turns.
     pub rounds: usize,
-    /// Entries of the index lists; the bars are for 10^6.
+    /// Number of entries of the index lists; the bars are for 10^6.
     pub entries: usize,
-    /// Packed bytes of the layouts that are packed in pieces; the bars are for 1 MiB.
+    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB.
     pub bytes: usize,
 }
 
@@ -73,8 +73,8 @@ fn settings(mode: Mode) -> Settings {
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
 }
 
-/// Returns the number of bytes from the origin to the end of the last of `count` elements. The
-/// displacements of the type begin at 0.
+/// Returns the number of bytes from the origin to the end of the last of `count` elements. No displacement
+/// of the type may be negative.
 fn reach(plan: &Plan, count: u64) -> usize {
     let place = plan.footprint();
     (place.extent * (count as i64 - 1) + place.true_ub).max(0) as usize

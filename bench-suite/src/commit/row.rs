@@ -32,7 +32,7 @@ pub struct Row {
     pub pass: bool,
     /// True if the rounds are steady. If not, the row neither passes nor misses its bar.
     pub steady: bool,
-    /// The values that a ratio was computed from.
+    /// The values from which a ratio was computed, as text for people.
     pub detail: String,
 }
 

@@ -125,7 +125,8 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Copies consecutive bytes, as many as the layout packs. No competitor can be much faster.
+/// The competitor memcpy: copies as many consecutive bytes as the layout packs. No competitor can be much
+/// faster.
 struct Memcpy {
     bytes: usize,
 }
@@ -158,7 +159,7 @@ impl Competitor for Memcpy {
     }
 }
 
-/// The engine, called through its safe functions, as a Rust program calls it.
+/// A competitor: the engine, called through its safe functions, as a Rust program calls it.
 struct Engine {
     name: &'static str,
     plan: Plan,

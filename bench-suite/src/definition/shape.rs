@@ -101,7 +101,7 @@ pub struct TextShape {
     /// The expression of the type. `{n}` stands for the size divided by `unit`.
     #[serde(rename = "type")]
     pub expression: String,
-    /// Number of elements of the type.
+    /// The count: how many elements of the type the layout has.
     #[serde(default)]
     pub count: Number,
     /// The number of packed bytes for which each unit of `n` stands. Without `unit`, the layout exists at

@@ -9,8 +9,8 @@
 //! (the description) and what it is compared with (the reference). The oracle verifies both competitors,
 //! and `../measure.rs` times them in turns. `report.rs` prints the [`Check`]s.
 //!
-//! A check is a violation if the ratio of the description's time to the reference's time is above [`MOST`]
-//! in each of [`TRIES`] measurements.
+//! A check is a violation if, in each of [`TRIES`] steady measurements, the description takes more than
+//! [`MOST`] times as long as the reference, and the difference is more than a few nanoseconds.
 
 mod generate;
 mod report;
@@ -178,7 +178,7 @@ pub struct Check {
     pub guideline: Guideline,
     /// The number of the random type: 0 for the first type of the run.
     pub number: usize,
-    /// Packed bytes.
+    /// Number of packed bytes per call.
     pub bytes: u64,
     /// `pack` or `unpack`.
     pub direction: &'static str,

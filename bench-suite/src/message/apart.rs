@@ -52,7 +52,7 @@ pub fn check() -> Result<(), String> {
 
 /// Moves this process into a new network namespace. If the process does not have the right to do so, it
 /// first moves into a new user namespace, in which it keeps its user id and group id. `users` and `groups`
-/// are the maps of these ids.
+/// are the texts that map these ids into the user namespace.
 fn leave([users, groups]: &[String; 2]) -> Result<(), Errno> {
     // SAFETY: `unshare` with `NEWNET` affects neither descriptors nor memory. The process has only one
     // thread, because it has just been forked, and no code after the fork relies on the old network

@@ -141,7 +141,7 @@ impl Measured {
 /// How long a run measures each row.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Rounds in which the libraries take turns.
+    /// Number of rounds. In each round, the libraries take turns.
     pub rounds: usize,
     /// The approximate time that each turn measures, in milliseconds.
     pub milliseconds: f64,

@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use typepack_engine::{Combiner, Contents};
 
-/// `MPI_Aint`
+/// The C type `MPI_Aint`.
 type Aint = isize;
 
 /// An old type: an argument of a constructor call.

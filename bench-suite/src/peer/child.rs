@@ -2,9 +2,9 @@
 //!
 //! | line read | answer |
 //! |---|---|
-//! | (start) | `@ready VERSION`, or `@error LINE` and the end |
-//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` after verification, or `@error LINE` |
-//! | `storm ...`, as `layout` | the same; calls are then those of a storm (`../storm.rs`) |
+//! | (start) | `@ready VERSION`; or `@error LINE`, and the process ends |
+//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` if all bytes of the MPI are right, or `@error LINE` |
+//! | `storm` with the arguments of `layout` | the same; a call is then one call of a storm (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
 //! Answers begin with `@` because the MPI may also print lines on standard output. COUNT and TYPE describe

@@ -16,17 +16,17 @@ use typepack_engine::Named;
 /// An MPI handle. In both ABIs, it has the size of a pointer. This program never dereferences it.
 pub(super) type Handle = *mut c_void;
 
-/// `MPI_SUCCESS`
+/// The value of `MPI_SUCCESS` in both ABIs.
 const SUCCESS: c_int = 0;
-/// `MPI_COMM_WORLD` of the standard ABI.
+/// The value of `MPI_COMM_WORLD` in the standard ABI.
 const COMM_WORLD: usize = 0x101;
-/// `MPI_ERRORS_RETURN` of the standard ABI.
+/// The value of `MPI_ERRORS_RETURN` in the standard ABI.
 const ERRORS_RETURN: usize = 0x143;
 /// The size of the buffer for the text of a library's version, in bytes. It is larger than any
 /// `MPI_MAX_LIBRARY_VERSION_STRING`.
 const VERSION_BYTES: usize = 16384;
 
-/// `MPI_Pack`
+/// The signature of `MPI_Pack` in both ABIs.
 pub(super) type PackCall = unsafe extern "C" fn(
     *const c_void,
     c_int,
@@ -37,7 +37,7 @@ pub(super) type PackCall = unsafe extern "C" fn(
     Handle,
 ) -> c_int;
 
-/// `MPI_Unpack`
+/// The signature of `MPI_Unpack` in both ABIs.
 pub(super) type UnpackCall = unsafe extern "C" fn(
     *const c_void,
     c_int,

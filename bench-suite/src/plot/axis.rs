@@ -7,7 +7,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// The whole picture.
+/// The area of a whole picture, on which the functions of this folder draw.
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 /// The result of a function that draws.
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -35,7 +35,7 @@ pub(super) fn colour(name: &str, peer: Option<usize>) -> (RGBColor, u32) {
     }
 }
 
-/// A logarithmic axis. The pixels are the positions of the two values.
+/// A logarithmic axis from `values[0]` at the pixel `pixels[0]` to `values[1]` at the pixel `pixels[1]`.
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) values: [f64; 2],

@@ -1,9 +1,9 @@
 //! Draws bandwidth against packed size. There is one panel per class of layouts.
 //!
-//! A point of a line is the geometric mean over the layouts of the panel. From its class, a panel takes
-//! only the layouts that were measured at the largest number of sizes. If the points of a line stood for
-//! different layouts, the line would reflect the choice of layouts. If a competitor has no figure for one
-//! of the layouts in a panel, it has no line there.
+//! A point of a line is the geometric mean over the layouts of the panel. A panel has those layouts of its
+//! class that were measured at the most sizes, so that all points of a line stand for the same layouts.
+//! Otherwise the line would reflect the choice of layouts. If a competitor has no figure for one of the
+//! layouts in a panel, it has no line there.
 
 use super::axis::{
     Canvas, Drawn, FAINT, INK, Log, Stand, colour, line, mean, origin, picture, write, write_up,
