@@ -43,7 +43,7 @@ pub enum Kind {
 /// An installed MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// The short name in rows.
+    /// The short name of the library in rows.
     pub name: String,
     /// The absolute path of the folder that holds `bin` and `lib`.
     pub prefix: PathBuf,

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// After this many jobs of a library have crashed, the run stops measuring the library.
 const LIVES: usize = 5;
-/// The time within which a job must end after a request to end.
+/// A job must end within this time after a request to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A peer MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The short name in rows.
+    /// The short name of the peer in rows.
     pub name: String,
     /// The path of the library.
     pub library: PathBuf,
