@@ -467,8 +467,8 @@ pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<u
     for i in 0..if total > pairs { random.min(affordable) } else { 0 } {
         let start = stream.below(total as u64 + 1) as usize;
         let longest = total - start;
-        // Every second range has at most 100 bytes, because short ranges lie inside one block more
-        // often.
+        // Every second range has at most 100 bytes, because a short range more often begins and ends
+        // inside one block.
         let most = if i % 2 == 0 { longest } else { longest.min(100) };
         list.push(start..start + stream.below(most as u64 + 1) as usize);
     }

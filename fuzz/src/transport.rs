@@ -168,7 +168,7 @@ struct Game<'a> {
     memory: &'a mut [Guarded],
     fates: &'a mut Fates,
     operations: Vec<Operation>,
-    /// Rank of the last operation, true if that operation was a receive, and its layout.
+    /// The last operation: its rank, true if it was a receive, and its layout.
     last: Option<(usize, bool, Layout)>,
     broken: [bool; 2],
 }

@@ -22,7 +22,7 @@ pub struct WireChecker {
     packed: Guarded,
 }
 
-/// Counts of mutated encodings, by their fate.
+/// Counts of mutated encodings, by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
     /// Number of encodings that the decoder refused.

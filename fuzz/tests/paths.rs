@@ -1,8 +1,8 @@
 //! Checks that the paths in Markdown files and in the heads of source files exist.
 //!
 //! A word counts as a path of the repository if it is written in backticks, or if it is the first word
-//! on a line of a fenced block without a language (such blocks show maps of folders). The word must
-//! consist of the letters of file names, `/`, `*` and `{a,b}`, and it must also
+//! on a line of a fenced block without a language or with the language "text" (such blocks show maps of
+//! folders). The word must consist of the letters of file names, `/`, `*` and `{a,b}`, and it must also
 //!
 //! - end in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
 //! - begin with a folder at the repository's top and a slash, or

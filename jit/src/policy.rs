@@ -63,10 +63,11 @@ impl std::error::Error for ParseModeError {}
 pub struct Settings {
     /// Selects when kernels are compiled.
     pub mode: Mode,
-    /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), as a number of packed bytes. The
-    /// engine interprets a nest until a kernel would have saved as much time as a kernel saves on
-    /// this many bytes of a nest of 8-byte blocks. A nest with a fast leaf kernel loses less time
-    /// per byte, so it moves many more bytes before it is compiled, or is never compiled.
+    /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), as a number of packed bytes. It
+    /// stands for the time that a kernel saves while a nest of 8-byte blocks packs this many bytes.
+    /// The engine asks for the kernel of a nest when that kernel would have saved as much time. A
+    /// nest with a fast leaf kernel loses less time per byte, so it moves many more bytes before it
+    /// is compiled, or is never compiled.
     pub threshold: u64,
     /// Maximum address space for code, in bytes, rounded down to whole pages. With 0, every shape
     /// is refused.

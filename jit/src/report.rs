@@ -10,8 +10,8 @@ use crate::target::Target;
 use std::time::{Duration, Instant};
 use typepack_engine::kernel::{Direction, LeafShape, Level, Nest};
 
-/// Number of compilations that are timed. The median counts, because the first compilation in a
-/// process takes longer.
+/// Number of compilations that are timed. The report has their median, because the first
+/// compilation in a process takes longer.
 const COMPILATIONS: usize = 9;
 
 /// A report on the kernel of a nest in one direction.

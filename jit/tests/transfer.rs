@@ -189,8 +189,9 @@ fn pairs_of_layouts() {
     a_kernel_asked_for_takes_crossed_pairs(&jit);
 }
 
-/// Copies between more pairs of plans than a thread remembers, twice. The thread forgets pairs that
-/// it has not used for long, and must still copy right when they return.
+/// Copies twice between each of 48 pairs of plans. A thread remembers fewer pairs, so the thread
+/// forgets pairs that it has not used for long. The copies must still be right when these pairs
+/// return.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let plan =
@@ -218,8 +219,8 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// A regression: for some pairs the engine has an order of visits of its own. It used that order
-/// although the settings forced kernels.
+/// A regression: for some pairs the engine has an order of visits of its own. The engine used that
+/// order although the settings forced kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

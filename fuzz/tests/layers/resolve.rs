@@ -93,7 +93,8 @@ impl Tree {
         if rooted { vec![(Home::Module(here), path.len())] } else { Vec::new() }
     }
 
-    /// Returns what `name` means in `module`, in the namespace `wanted` or in any.
+    /// Returns the meanings of `name` in `module`. `wanted` restricts them to one namespace; `None`
+    /// allows all.
     fn lookup(
         &self,
         module: usize,

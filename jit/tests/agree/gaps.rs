@@ -2,8 +2,8 @@
 //! thread writes these bytes while the kernel unpacks or copies into the runs.
 //!
 //! `guarded.rs` shows that a kernel accesses no byte outside the pages of the runs. This file shows
-//! that it does not store bytes in the gaps between runs. With one thread alone, a load, a blend
-//! and a store in a gap would go unnoticed.
+//! that a kernel stores no byte in the gaps between runs. With one thread alone, the test would not
+//! notice a kernel that loads a gap, blends the run into the loaded bytes, and stores all of them.
 
 use super::transfer::Transfer;
 use super::{block, jit, reference, window};

@@ -48,8 +48,8 @@ impl Guarded {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `at` points to `bytes` accessible bytes of the mapping, which the system set to
-        // 0.
+        // SAFETY: `at` points to `bytes` accessible bytes of the mapping. These bytes are
+        // initialised, because the system fills a new mapping with 0.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
