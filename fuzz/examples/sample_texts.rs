@@ -18,7 +18,7 @@ use source_texts::Text;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Words that, in the code before a string literal, show that the literal is an error message.
+/// If the code before a string literal contains one of these words, the literal is an error message.
 const ERRORS: &[&str] = &[
     "Err(",
     "err(",
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         eprintln!("sample_texts: git names no commit here; give a SEED");
         return ExitCode::FAILURE;
     };
-    // FNV-1a hashes the seed's bytes to a number.
+    // Hashes the seed's bytes to a number with FNV-1a.
     let start = seed.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -69,8 +69,8 @@ fn main() -> ExitCode {
         let texts = source_texts::read(&source);
         let long = |text: &Text| text.words.split(' ').count() > 3;
         all.0.extend(texts.comments.into_iter().filter(long).map(|text| (shown.clone(), text)));
-        // Error messages of tests and examples do not count. Unit tests stand at the end of a file;
-        // other tests and examples have folders of their own.
+        // Skips the error messages of tests and examples. Unit tests stand at the end of a file, after
+        // `#[cfg(test)]`; other tests, examples and benchmarks have folders of their own.
         let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
         let tests = source[..tests].matches('\n').count();
         let folders = ["tests", "examples", "benches"];
@@ -110,7 +110,7 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Adds the lines of the scripts that print to standard error.
+/// Adds to `errors` each line of a script that prints to standard error.
 fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -132,7 +132,7 @@ fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     }
 }
 
-/// Draws `count` different entries of `all`.
+/// Returns `count` randomly drawn entries of `all`, each at most once; all entries if there are fewer.
 fn draw<T>(random: &mut Random, mut all: Vec<T>, count: usize) -> Vec<T> {
     let mut drawn = Vec::new();
     while drawn.len() < count && !all.is_empty() {

@@ -1,9 +1,10 @@
-//! The campaign of `scripts/soak`. It checks on all processors that model, oracle, interpreter and JIT
-//! agree for random types.
+//! The program that `scripts/soak` runs. It checks random types on all processors: the model
+//! (`fuzz/src/model.rs`), the engine's oracle, the interpreter and the JIT must agree about each type.
 //!
-//! Usage: `soak [TYPES [SEED]]`, by default 1,000,000 types and seed 0. It prints progress, and at the
-//! end one line with the counts. A difference is shrunk and printed as a line for `fuzz/regressions/`,
-//! and the campaign ends with exit code 1.
+//! Usage: `soak [TYPES [SEED]]`. The defaults are 1,000,000 types and seed 0. The program prints its
+//! progress, and at the end one line with the totals. If it finds a difference, it makes the type as
+//! small as possible, prints the small type as a line for `fuzz/regressions/`, and ends with exit code
+//! 1.
 
 use arbitrary::Unstructured;
 use std::process::ExitCode;
@@ -12,11 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
-/// Types per checker. Each checker has its own JIT, which starts with an empty kernel cache.
+/// Number of types per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const BATCH: u64 = 2000;
-/// The number of batches between two lines of progress.
+/// Number of batches between two lines of progress.
 const PROGRESS: u64 = 10;
-/// One of every `THOROUGH_EVERY` types is tried with all ranges.
+/// One of every `THOROUGH_EVERY` types is checked with `Effort::Thorough`.
 const THOROUGH_EVERY: u64 = 200;
 
 #[derive(Default)]
@@ -38,7 +39,7 @@ struct Campaign {
 }
 
 impl Campaign {
-    /// Checks batch after batch until none is left.
+    /// Takes batches of types and checks them, until no types are left or a check has failed.
     fn work(&self) {
         loop {
             let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
@@ -54,7 +55,7 @@ impl Campaign {
                     return;
                 }
             }
-            // A worker that panicked did not hold the lock.
+            // Workers check types without the lock, so a panic in a check does not poison the lock.
             let mut tally = self.tally.lock().expect("a worker panicked with the lock");
             tally.types += batch.types;
             tally.plans += batch.plans;
@@ -69,8 +70,8 @@ impl Campaign {
 
     fn one(&self, checker: &mut Checker, index: u64, batch: &mut Tally) -> Result<(), String> {
         let bytes = Stream::new(self.seed, index).bytes(1000);
-        // Of four types, one is of any kind, one is tiny, and two are regular, because regular types
-        // have kernels.
+        // Of every four types, two are regular, because kernels are compiled for regular types. One is
+        // tiny, and one is of any kind.
         let mode = [Mode::Any, Mode::Regular, Mode::Tiny, Mode::Regular][index as usize % 4];
         let case = Case::generate(&mut Unstructured::new(&bytes), mode)
             .map_err(|e| format!("type {index}: {e}"))?;

@@ -1,4 +1,5 @@
-//! cargo-fuzz target: rebuilds types from their contents and compares them with the originals.
+//! cargo-fuzz target: rebuilds types from the contents that they report, and compares the rebuilt types
+//! with the originals.
 //!
 //! A failure prints the case as one line.
 #![no_main]

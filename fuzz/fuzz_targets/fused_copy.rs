@@ -1,4 +1,5 @@
-//! cargo-fuzz target: copies data from one layout directly into another layout with the same signature.
+//! cargo-fuzz target: copies data from one layout directly into another layout with the same signature,
+//! and compares the result with the model.
 //!
 //! A failure prints the pair as two lines, `count * type` each.
 #![no_main]

@@ -1,7 +1,8 @@
 //! cargo-fuzz target: compares compiled kernels with the model.
 //!
-//! A failure prints the case as one line; put it into `fuzz/regressions/`. A fault in compiled
-//! code ends the process without that line: run the artifact again with `FUZZ_TRACE=1`.
+//! A failure prints the case as one line; put that line into `fuzz/regressions/`. A fault in compiled
+//! code ends the process before it can print the line. Then run the artifact (the file in which
+//! cargo-fuzz saved the input) again with `FUZZ_TRACE=1`: each case is printed before it runs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

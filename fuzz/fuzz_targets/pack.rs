@@ -1,6 +1,6 @@
 //! cargo-fuzz target: compares all packing code that needs no code generator with the model.
 //!
-//! A failure prints the case as one line; put it into `fuzz/regressions/`.
+//! A failure prints the case as one line; put that line into `fuzz/regressions/`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
-//! cargo-fuzz target: packs and unpacks in parts, and compares with the model.
+//! cargo-fuzz target: packs and unpacks data in parts, and compares the results with the model.
 //!
-//! A failure prints the case as one line and the seed of the partitions.
+//! A failure prints the case, and the seed from which the partitions were drawn, on one line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

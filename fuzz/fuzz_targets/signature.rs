@@ -1,6 +1,6 @@
-//! cargo-fuzz target: compares signatures with the list of basic types.
+//! cargo-fuzz target: compares the engine's signatures with lists of basic types.
 //!
-//! A failure prints the pair as two lines, the third case and the seed.
+//! A failure prints the two cases of the pair on a line each, then an unrelated case and the seed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,8 @@
-//! cargo-fuzz target: checks the text form of datatypes, and feeds its parser with any text.
+//! cargo-fuzz target: checks the text form of datatypes, and gives arbitrary text to the parser of that
+//! form.
 //!
-//! A failure prints the text, or the case as one line and the seed of the mutations.
+//! A failure prints either the arbitrary text, or the case and the seed from which its mutations were
+//! drawn.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,8 @@
-//! cargo-fuzz target: checks the wire form of layouts, and feeds its decoder with hostile bytes.
+//! cargo-fuzz target: checks the wire form of layouts, and gives hostile bytes to the decoder of that
+//! form.
 //!
-//! A failure prints the case as one line and the seed of the mutations.
+//! A failure prints either the hostile bytes, or the case and the seed from which its mutations were
+//! drawn.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +19,8 @@ fuzz_target!(|input: (u64, Case, &[u8])| {
         if let Err(reason) = checker.check(&case, &mut Stream::new(seed, 0), 8) {
             panic!("{case}, seed {seed}\n{reason}");
         }
-        // The second text is the fuzzer's text after the magic number, which the fuzzer need not find.
+        // Tries the fuzzer's bytes as they are, and again after the first 8 bytes of a valid encoding.
+        // The fuzzer would seldom find these 8 bytes by itself.
         let hostile = [b"tpkw\x01\0\0\0", bytes].concat();
         for bytes in [bytes, &hostile] {
             if let Err(reason) = checker.check_bytes(bytes) {

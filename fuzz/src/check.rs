@@ -1,22 +1,23 @@
 //! Compares the engine and the JIT with the model, for one case.
 //!
-//! The case comes from `generate.rs` or `parse.rs`. For a type and a count this file checks:
+//! The case comes from `generate.rs` or `parse.rs`. For the case's type and count this file checks:
 //!
-//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`;
-//! 2. the engine's oracle (`typepack_engine::typemap`) in both directions;
+//! 1. size, bounds, true bounds and the engine's own typemap, by comparison with `model.rs`;
+//! 2. packing and unpacking by the engine's oracle (`typepack_engine::typemap`);
 //! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
 //! 4. for every executor: packing and unpacking of all packed bytes, and of byte ranges (all ranges if
 //!    the case is small enough, otherwise all split points or a sample).
 //!
-//! Every buffer has the exact length. One of its ends touches a forbidden page (`guard.rs`), and a canary
-//! follows its other end. Unpacking writes into memory that is filled with a canary pattern, and all of
-//! that memory is compared. Bytes that the type does not cover, or that lie outside the range, must keep
-//! their value. Where entries overlap, the last one in typemap order must win.
+//! Every buffer has exactly the length that the case needs. One of its ends touches a forbidden page
+//! (`guard.rs`), and guard bytes lie next to its other end. Unpacking writes into memory that is filled
+//! with a canary pattern, and the check compares all of that memory. Bytes that the type does not
+//! cover, or that lie outside the range, must keep their values. Where entries overlap, the last one in
+//! typemap order must win.
 //!
-//! The checks of the engine's other folders use parts of this file (`fused_copy.rs`, `segments.rs`,
-//! `wire.rs`, `decode_rebuild.rs`). The expected behaviour is a list with the address of every packed
-//! byte. Packing reads byte `k` from `address[k]`. Unpacking writes byte `k` to `address[k]`, in
-//! ascending order of `k`.
+//! The other checks of the engine (`fused_copy.rs`, `segments.rs`, `wire.rs`, `decode_rebuild.rs`) use
+//! parts of this file. A list with the address of every packed byte defines the expected behaviour:
+//! packing reads byte `k` from `address[k]`; unpacking writes byte `k` to `address[k]`, in ascending
+//! order of `k`.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
 use crate::guard::{Guarded, Side};
@@ -28,19 +29,20 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Isa, Plan, Settings, Strategy, typemap};
 use typepack_jit::{Jit, Mode};
 
-/// The executors that are checked.
+/// Selects the executors that a checker checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executors {
     /// The engine without a code generator.
     Interpreter,
-    /// The JIT, compiling at commit.
+    /// The JIT, which compiles kernels when a type is committed.
     Jit,
     /// Both.
     All,
 }
 
 impl Executors {
-    /// Returns the settings to commit with, each with a name for messages, and the JIT that they use.
+    /// Returns the settings with which each type is committed, each with a name for error messages.
+    /// Also returns the JIT, if the settings use one.
     pub(crate) fn settings(self) -> (Vec<(&'static str, Settings)>, Option<Jit>) {
         let forced = |compiler: Option<&Jit>, strategy| Settings {
             compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
@@ -66,23 +68,24 @@ impl Executors {
     }
 }
 
-/// The number of packed byte ranges that are tried per executor and direction. Cases that span much
+/// Selects how many packed byte ranges are tried per executor and direction. Cases that span much
 /// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All ranges if there are at most 24 packed bytes, all split points if there are at most 128, and a
-    /// few random ranges.
+    /// Tries all ranges if a case has at most 24 packed bytes. Otherwise tries a few random ranges and,
+    /// if the case has at most 128 packed bytes, all split points.
     Quick,
-    /// All ranges if there are at most 200 packed bytes, all split points if there are at most 1024, and
-    /// more random ranges.
+    /// Tries all ranges if a case has at most 200 packed bytes. Otherwise tries more random ranges than
+    /// `Quick` and, if the case has at most 1024 packed bytes, all split points.
     Thorough,
 }
 
 impl Effort {
     /// Returns four limits: the number of packed bytes up to which all ranges are tried; the number of
     /// packed bytes up to which all split points are tried; the number of random ranges; and the number
-    /// of bytes of memory that may be compared. Each range compares all of the case's memory. If all
-    /// ranges together would exceed the last limit, only a sample of them is tried.
+    /// of bytes of memory that may be compared for one case. Every range costs a comparison of all of
+    /// the case's memory. If all ranges together would exceed the last limit, only a sample of them is
+    /// tried.
     fn limits(self) -> (usize, usize, usize, usize) {
         match self {
             Effort::Quick => (24, 128, 6, 2 << 20),
@@ -91,14 +94,14 @@ impl Effort {
     }
 }
 
-/// The counts of a check.
+/// Describes what one check did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Packed bytes of the case.
+    /// Number of packed bytes of the case.
     pub packed_bytes: u64,
-    /// Ranges packed and unpacked, over all executors.
+    /// Number of ranges that were packed or unpacked, over all executors.
     pub ranges: u64,
-    /// Executors that were tried.
+    /// Number of plans that were checked, one per executor.
     pub plans: u64,
     /// True if compiled code took part in packing.
     pub kernel: bool,
@@ -106,12 +109,13 @@ pub struct Report {
     pub contiguous: bool,
 }
 
-/// Maximum packed bytes of a case within the generator's bounds: the widest named type has 32 bytes.
+/// Maximum number of packed bytes of a case within the generator's bounds. The widest named type has 32
+/// bytes.
 pub(crate) const MAX_PACKED: usize = MAX_TOTAL_ENTRIES as usize * 32;
-/// Bytes after (or before) a buffer that must keep their values.
+/// Number of guard bytes next to a buffer. Their values must not change.
 pub(crate) const CANARY: usize = 64;
 
-/// The buffers and compilers of a checker, which many cases share.
+/// Checks cases one after another, and uses the same buffers and compilers for all of them.
 pub struct Checker {
     settings: Vec<(&'static str, Settings)>,
     jit: Option<Jit>,
@@ -120,22 +124,22 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Makes a checker with its own JIT.
+    /// Makes a checker for `executors`, with a JIT of its own if `executors` include the JIT.
     ///
     /// # Panics
     ///
-    /// Panics if the system denies a few MiB of memory or its protection.
+    /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn new(executors: Executors) -> Self {
         let (settings, jit) = executors.settings();
         Self { jit, ..Self::with(settings) }
     }
 
-    /// Makes a checker that commits each type with each of `settings`. The texts are the names of the
-    /// settings in messages.
+    /// Makes a checker that commits each type with each of `settings`. The text beside each entry of
+    /// `settings` is its name in error messages.
     ///
     /// # Panics
     ///
-    /// Panics if the system denies a few MiB of memory or its protection.
+    /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
         let guarded =
             |bytes| Guarded::new(bytes + CANARY).expect("the system denied guarded memory");
@@ -147,12 +151,12 @@ impl Checker {
         }
     }
 
-    /// Returns the JIT in use.
+    /// Returns the JIT that [`Checker::new`] made, if any.
     pub fn jit(&self) -> Option<&Jit> {
         self.jit.as_ref()
     }
 
-    /// Checks one case; `Err` states the difference, without the case itself.
+    /// Checks one case. The error message describes the first difference; it does not contain the case.
     pub fn check(&mut self, case: &Case, effort: Effort) -> Result<Report, String> {
         let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -212,7 +216,7 @@ pub(crate) fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-/// The memory of a case, and the expected results.
+/// The contents of a case's memory, and the results that the model expects.
 pub(crate) struct Scene {
     /// For every packed byte, its position in the touched memory.
     pub(crate) addresses: Vec<usize>,
@@ -222,9 +226,8 @@ pub(crate) struct Scene {
     pub(crate) source: Vec<u8>,
     /// The expected result of packing.
     pub(crate) packed: Vec<u8>,
-    /// The data that is unpacked. It differs from the result of packing. Where the type overlaps itself,
-    /// the result of packing has equal bytes for equal positions, so a wrong order of writing would not
-    /// be found.
+    /// The data that is unpacked. It is not the result of packing: where the type covers a byte of
+    /// memory twice, that result has equal bytes, and would hide a wrong order of writing.
     pub(crate) data: Vec<u8>,
     /// Contents of the touched memory before unpacking.
     pub(crate) canary: Vec<u8>,
@@ -232,7 +235,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(case: &Case, model: &Model) -> Self {
-        // The numbers fit: `Case::model` checked them.
+        // The casts below lose nothing, because `Case::model` has limited these numbers.
         let (low, high) = model.touched(case.count).unwrap_or((0, 0));
         let addresses: Vec<usize> =
             model.addresses(case.count).into_iter().map(|a| (a - low) as usize).collect();
@@ -244,19 +247,20 @@ impl Scene {
         Self { addresses, low, source, packed, data, canary }
     }
 
-    /// Returns a copy of the touched memory that begins at the origin, for calls that take a slice and
-    /// a position.
+    /// Returns memory that contains `touched`, and the position of the origin in that memory, for calls
+    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes
+    /// stand between the origin and the touched bytes.
     pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;
         let mut memory = vec![0x5a; before];
         memory.extend_from_slice(touched);
-        // The origin itself must lie within the slice or at its end.
+        // The calls require that the origin lies within the slice or at its end.
         memory.resize(memory.len().max(origin), 0x5a);
         (memory, origin)
     }
 
-    /// Returns the memory that unpacking `range` into the canary must produce.
+    /// Returns the memory contents that unpacking `range` over the canary pattern must produce.
     pub(crate) fn unpacked(&self, range: Range<usize>) -> Vec<u8> {
         let mut memory = self.canary.clone();
         for k in range {
@@ -292,7 +296,7 @@ pub(crate) fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<()
     ))
 }
 
-/// One plan and one scene.
+/// Checks one plan on one scene, in guarded memory.
 struct Run<'a> {
     scene: &'a Scene,
     plan: &'a Plan,
@@ -330,7 +334,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that the safe calls agree with the raw calls and refuse buffers that are too short.
+    /// Checks that the safe calls move the right bytes, and that they refuse buffers that are too
+    /// short.
     fn safe_calls(&self) -> Result<(), String> {
         let (scene, count) = (self.scene, self.count);
         let total = scene.packed.len() as u64;
@@ -378,10 +383,10 @@ impl Run<'_> {
         let dst = packed[at.clone()].as_mut_ptr();
         let origin = self.memory.whole()[place].as_ptr().wrapping_offset(-self.scene.low as isize);
         let bytes = range.start as u64..range.end as u64;
-        // SAFETY: the model says which bytes `count` elements touch, and the scene's memory holds all
-        // of them; its first byte is `low` bytes from `origin`. `dst` has exactly the length of
-        // `range`, which lies within the packed size. Source and destination are two allocations, so
-        // they do not overlap.
+        // SAFETY: the memory at `place` has the length that the model computed, so it holds every byte
+        // that `count` elements touch; its first byte has the displacement `low` from `origin`. `dst`
+        // has exactly the length of `range`, and `range` lies within the packed bytes. Source and
+        // destination are two allocations, so they do not overlap.
         unsafe { typepack_engine::pack_raw(self.plan, self.count, origin, bytes, dst) };
         let packed = self.packed.whole();
         let expected = &self.scene.packed[range.clone()];
@@ -392,7 +397,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Unpacks `range` into memory that holds the canary pattern, and restores the pattern afterwards.
+    /// Unpacks `range` into memory that holds the canary pattern, checks all of that memory, and
+    /// restores the pattern.
     fn unpack(
         &mut self,
         range: Range<usize>,
@@ -410,9 +416,10 @@ impl Run<'_> {
         let origin = memory[place.clone()].as_mut_ptr();
         let origin = origin.wrapping_offset(-self.scene.low as isize);
         let bytes = range.start as u64..range.end as u64;
-        // SAFETY: the scene's memory holds all bytes that `count` elements touch and is writable. `src`
-        // has exactly the length of `range`, which lies within the packed size. Source and destination
-        // are two allocations, so they do not overlap.
+        // SAFETY: the memory at `place` is writable and holds every byte that `count` elements touch;
+        // its first byte has the displacement `low` from `origin`. `src` has exactly the length of
+        // `range`, and `range` lies within the packed bytes. Source and destination are two
+        // allocations, so they do not overlap.
         unsafe { typepack_engine::unpack_raw(self.plan, self.count, origin, bytes, src) };
         for k in range.clone() {
             expected[self.scene.addresses[k]] = self.scene.data[k];
@@ -432,7 +439,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the bytes next to a placed buffer, on the side without a forbidden page.
+/// Returns the positions of the guard bytes next to `buffer`, on the side without a forbidden page.
 pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),
@@ -440,7 +447,8 @@ pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Ra
     }
 }
 
-/// Returns the packed byte ranges to try, the whole first; each range costs `memory` compared bytes.
+/// Returns the packed byte ranges to try. The first one is the whole; trying a range compares `memory`
+/// bytes.
 pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();
     let mut list = Vec::new();
@@ -459,7 +467,8 @@ pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<u
     for i in 0..if total > pairs { random.min(affordable) } else { 0 } {
         let start = stream.below(total as u64 + 1) as usize;
         let longest = total - start;
-        // Short ranges end inside a block more often than long ones.
+        // Every second range has at most 100 bytes, because a short range more often begins and ends
+        // inside one block.
         let most = if i % 2 == 0 { longest } else { longest.min(100) };
         list.push(start..start + stream.below(most as u64 + 1) as usize);
     }

@@ -1,17 +1,18 @@
-//! Compares decoding with the model: a type that is rebuilt from its contents, at all levels, must
-//! equal the original.
+//! Checks decoding: a type that is rebuilt from its contents, at every level of its tree, must equal
+//! the original.
 //!
-//! The case comes from `generate.rs`. At every node the check compares the numbers of the envelope with
-//! the contents, requires that named types refuse contents, and compares the envelopes of the rebuilt
-//! type and the original. For the whole type it compares bounds, typemap and signature, in the `int`
-//! and in the large form.
+//! The case comes from `generate.rs`. At every node the check requires that the envelope states the
+//! lengths of the contents' lists, that a named type refuses to return contents, and that the rebuilt
+//! type has the envelope of the original. For the whole type the check compares bounds and typemap with
+//! the model, and the signature with that of the original. All of this is checked for the type as it
+//! was made, and again for the type in the large form.
 
 use crate::check::same_bounds;
 use crate::generate::Case;
 use typepack_engine::signature::{Sameness, Signature};
 use typepack_engine::{Combiner, Datatype, Form};
 
-/// Checks one case; `Err` states the difference.
+/// Checks one case. The error message describes the first difference.
 pub fn check(case: &Case) -> Result<(), String> {
     let model = case.bounded()?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;

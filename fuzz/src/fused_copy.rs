@@ -1,8 +1,10 @@
-//! Compares the fused copy of a pair of layouts with the model.
+//! Compares fused copies with the model. A fused copy moves data from one layout directly into another
+//! layout.
 //!
-//! The pair comes from `pair.rs`. Both sides lie in guarded memory of the exact length with canaries.
-//! For every packed byte range, the destination must equal the result of unpacking the packed source,
-//! gaps included, and the source must not change.
+//! The pair of layouts comes from `pair.rs`. The memory of each side has exactly the length that the
+//! side needs, and touches a forbidden page; guard bytes lie next to the destination's other end. For
+//! every packed byte range, the destination, gaps included, must equal the result of packing the source
+//! and unpacking into the destination, and the source must not change.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
 use crate::generate::MAX_TOUCHED;
@@ -11,16 +13,16 @@ use crate::pair::Pair;
 use std::sync::Arc;
 use typepack_engine::{Plan, Settings, Strategy, copy, copy_raw, stats};
 
-/// The buffers and compilers of a checker, which many pairs share.
+/// Checks pairs one after another, and uses the same buffers and compilers for all of them.
 pub struct CopyChecker {
     settings: Vec<(&'static str, Settings)>,
     src: Guarded,
     dst: Guarded,
-    /// The numbers of pairs that were checked so far, by executor.
+    /// Counts of the pairs that were checked so far.
     pub pairs: Pairs,
 }
 
-/// The numbers of checked pairs, by executor.
+/// Counts of checked pairs, by the code that copied them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.
@@ -30,11 +32,11 @@ pub struct Pairs {
 }
 
 impl CopyChecker {
-    /// Makes a checker with its own JIT.
+    /// Makes a checker for `executors`, with a JIT of its own if `executors` include the JIT.
     ///
     /// # Panics
     ///
-    /// Panics if the system denies a MiB of memory or its protection.
+    /// Panics if the system refuses to allocate or to protect about a MiB of memory.
     pub fn new(executors: Executors) -> Self {
         let guarded = || {
             Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
@@ -49,7 +51,7 @@ impl CopyChecker {
         Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }
 
-    /// Checks one pair with every executor; returns the number of ranges copied.
+    /// Checks one pair with every executor. Returns the number of ranges that were copied.
     pub fn check(&mut self, pair: &Pair, effort: Effort) -> Result<u64, String> {
         let models = (pair.from.bounded()?, pair.to.bounded()?);
         let scenes = (Scene::new(&pair.from, &models.0), Scene::new(&pair.to, &models.1));
@@ -77,7 +79,8 @@ impl CopyChecker {
         if after.disagreements > before.disagreements {
             return Err("a kernel disagreed with the interpreter".into());
         }
-        // The counter belongs to the whole process. It is exact if no other thread copies.
+        // `stats::bytes` counts for the whole process, so these differences are exact only if no other
+        // thread copies.
         let kernel = after.fused_kernel > before.fused_kernel;
         self.pairs.kernel += u64::from(kernel);
         self.pairs.other += u64::from(gaps && !kernel);
@@ -117,9 +120,9 @@ impl Run<'_> {
                 let (plan, count) = (self.plans.1, self.pair.to.count);
                 let written = typepack_engine::Side { plan, count, memory, origin: 0 };
                 // SAFETY:
-                // - `range` lies within the packed bytes, whose number is equal on both sides;
-                // - the model says which bytes the elements touch, and each memory holds all of them;
-                //   its first byte is `low` bytes from the origin;
+                // - both sides have the same number of packed bytes, and `range` lies within them;
+                // - each memory holds every byte that its side's elements touch according to the model,
+                //   and its first byte has the displacement `low` from the origin;
                 // - the two memories are two allocations, so they do not overlap.
                 unsafe { copy_raw(read, written, range.start as u64..range.end as u64) };
                 for k in range.clone() {
@@ -142,7 +145,8 @@ impl Run<'_> {
         Ok(copied)
     }
 
-    /// Calls the safe copy on slices that begin at the origin, if no data lies before the origin.
+    /// Checks the safe copy, on slices that begin at the origin. Skips a pair with data before an
+    /// origin, because `copy` expects the origin at the start of each slice.
     fn safe_call(&self) -> Result<(), String> {
         let (from, to) = self.scenes;
         if from.low < 0 || to.low < 0 {

@@ -1,9 +1,9 @@
-//! Random cases from random bytes: a datatype tree and a count.
+//! Makes random cases from random bytes. A case is a datatype tree and a count.
 //!
-//! The input is any [`Unstructured`]: a fuzzer's bytes, or `stream.rs`. Every node is modelled
-//! (`model.rs`) when it is made, and discarded if it would exceed the bounds below. So `check.rs` can
-//! check every case in full. If the bytes run out, every choice is the simplest one, so shorter inputs
-//! are simpler cases.
+//! The input is any [`Unstructured`]: a fuzzer's bytes, or bytes from `stream.rs`. The generator models
+//! every node (`model.rs`) as soon as the node is made, and discards a node that would exceed the
+//! bounds below. So `check.rs` can check every case in full. If the bytes run out, every choice is the
+//! simplest one, so shorter inputs make simpler cases.
 
 use crate::model::Model;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
@@ -13,7 +13,7 @@ use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
 /// Maximum number of type map entries of one element.
 pub const MAX_ENTRIES: usize = 1500;
-/// Maximum displacement or bound of one element, in bytes in either direction.
+/// Maximum distance of an element's data and bounds from its origin, in bytes, in either direction.
 pub const MAX_REACH: i64 = 96 << 10;
 /// Maximum number of type map entries of all elements of a case.
 pub const MAX_TOTAL_ENTRIES: u64 = 6000;
@@ -21,7 +21,7 @@ pub const MAX_TOTAL_ENTRIES: u64 = 6000;
 pub const MAX_VISITS: u64 = 20_000;
 /// Maximum number of bytes of memory that a case spans.
 pub const MAX_TOUCHED: i64 = 512 << 10;
-/// Maximum depth of a tree, counted in constructors.
+/// Maximum depth of a tree: the number of nested constructor calls.
 pub const MAX_DEPTH: u32 = 6;
 
 /// A datatype and a count.
@@ -34,20 +34,20 @@ pub struct Case {
 }
 
 impl fmt::Display for Case {
-    /// Prints one line, which `parse.rs` reads back.
+    /// Prints the case as one line, which `parse.rs` can read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} * {}", self.count, self.recipe)
     }
 }
 
-/// The kind of types that the generator prefers.
+/// Selects the types that the generator prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Every constructor with any legal argument.
     Any,
-    /// Loop nests and tables over blocks and small structs, for which kernels are compiled.
+    /// Loop nests and tables over blocks and small structs. The JIT compiles kernels for such types.
     Regular,
-    /// Types of a few bytes, so that every split can be tried.
+    /// Types of a few bytes, which are small enough to try every split of their packed bytes.
     Tiny,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Draws a case.
+    /// Makes a case from the bytes of `u`.
     pub fn generate(u: &mut Unstructured<'_>, mode: Mode) -> Result<Case> {
         let depth = match mode {
             Mode::Tiny => u.int_in_range(1..=3)?,
@@ -83,17 +83,17 @@ impl Case {
         Ok(Case { recipe, count })
     }
 
-    /// Returns the model of this case if it is within the bounds of [`crate::Checker`].
+    /// Returns the model of this case; `None` if the case exceeds the bounds of [`crate::Checker`].
     pub fn model(&self) -> Option<Model> {
         let model = Model::of(&self.recipe, MAX_ENTRIES).filter(|_| !is_marker(&self.recipe));
         model.filter(|m| in_reach(m) && fits(m, self.count))
     }
 
-    /// Returns the model of this case.
+    /// Returns the model of this case, or an error.
     ///
     /// # Errors
     ///
-    /// Returns one line if the case is beyond the bounds of [`crate::Checker`].
+    /// Returns a one-line message if the case exceeds the bounds of [`crate::Checker`].
     pub fn bounded(&self) -> std::result::Result<Model, String> {
         self.model().ok_or_else(|| {
             format!(
@@ -155,8 +155,8 @@ impl Generator<'_, '_> {
             let all: Vec<Named> = Named::all().collect();
             *self.u.choose(&all)?
         };
-        // Types that are made without an element type are rarely drawn here, because every tree ends in
-        // such a type anyway.
+        // Fortran 90 types and value-index pairs have no element type, so they are leaves. They are
+        // drawn rarely, because every tree has leaves and most leaves should be named types.
         let recipe =
             match if self.mode == Mode::Regular { 0 } else { self.u.int_in_range(0..=19)? } {
                 18 => Recipe::F90(self.f90()?),
@@ -218,8 +218,8 @@ impl Generator<'_, '_> {
         Ok(Spread { size, distribution, argument, processes })
     }
 
-    /// Makes a struct of mixed members: one after the other with gaps, as a C compiler places them, or at
-    /// any positions.
+    /// Makes a struct of different members. The members lie one after the other with gaps, as a C
+    /// compiler places them, or at any positions.
     fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
         let most = if self.mode == Mode::Tiny { 3 } else { 6 };
         let members = self.u.int_in_range(1..=most)?;
@@ -269,7 +269,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Makes one constructor call around `old`.
+    /// Returns a constructor call whose element type is `old`.
     fn wrap(&mut self, old: Recipe, child: &Model) -> Result<Recipe> {
         let old = Box::new(old);
         let kinds = if self.mode == Mode::Regular { 9 } else { 14 };
@@ -335,8 +335,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a count or a block length. The result becomes a factor of a product; `shorter` says of how
-    /// many factors, so that the product stays small.
+    /// Makes a count or a block length. A constructor call multiplies several such numbers with each
+    /// other, so the largest possible result is divided by the square of `shorter`.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {
@@ -367,7 +367,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a displacement in bytes without any pattern.
+    /// Makes a displacement in bytes that follows no pattern.
     fn wild_bytes(&mut self, child: &Model) -> Result<i64> {
         Ok(match self.u.int_in_range(0..=3)? {
             0 => child.extent() * self.u.int_in_range(-3..=8)?,

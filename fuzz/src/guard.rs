@@ -1,11 +1,12 @@
-//! Memory with a forbidden page on either side.
+//! Allocates memory with a forbidden page on either side.
 //!
-//! `check.rs` places buffers of the exact length against the front or the back page. So a kernel that
-//! reads or writes one byte beyond the buffer faults at once. Sanitizers do not see the loads of
-//! JIT-compiled code, and canaries do not detect reads; guarded memory detects both.
+//! `check.rs` places each buffer, which has exactly the needed length, directly at the front or the
+//! back page. So a kernel that reads or writes one byte beyond that end faults at once. Sanitizers do
+//! not see the accesses of JIT-compiled code, and guard bytes detect only writes; a forbidden page
+//! detects every read and every write.
 //!
-//! The `region` crate protects the memory (the code generator needs that crate anyway), so this crate
-//! makes no system calls of its own.
+//! The `region` crate changes the protection of pages, so this crate makes no system calls of its own.
+//! The code generator needs `region` anyway.
 
 use region::Protection;
 
@@ -16,7 +17,7 @@ pub struct Guarded {
     capacity: usize,
 }
 
-/// The forbidden page against which a buffer lies.
+/// Selects the forbidden page that a buffer touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The byte before the buffer is forbidden.
@@ -26,14 +27,14 @@ pub enum Side {
 }
 
 impl Guarded {
-    /// Allocates memory for buffers of up to `capacity` bytes. Fails if the system denies it.
+    /// Allocates memory for buffers of up to `capacity` bytes. Fails if the system denies the memory.
     pub fn new(capacity: usize) -> region::Result<Self> {
         let page = region::page::size();
         let capacity = capacity.next_multiple_of(page).max(page);
         let mut allocation = region::alloc(capacity + 2 * page, Protection::READ_WRITE)?;
         let first = allocation.as_mut_ptr::<u8>();
-        // SAFETY: both pages lie inside `allocation`, which was made above. No reference to them
-        // exists, and `place` and `whole` never return any of their bytes.
+        // SAFETY: both pages lie inside `allocation`, which was made above. No reference to the two
+        // pages exists, and `place` and `whole` never return any of their bytes.
         unsafe {
             region::protect(first, page, Protection::NONE)?;
             region::protect(first.add(page + capacity), page, Protection::NONE)?;
@@ -48,7 +49,8 @@ impl Guarded {
 
     /// Returns the position of a buffer of `length` bytes within [`Guarded::whole`].
     ///
-    /// Panics if `length` exceeds the capacity: callers must bound their cases first.
+    /// Panics if `length` exceeds the capacity. Callers check the bounds of a case before they place
+    /// its buffers.
     pub fn place(&self, length: usize, side: Side) -> std::ops::Range<usize> {
         assert!(length <= self.capacity, "length is {length} bytes, at most {} fit", self.capacity);
         match side {
@@ -61,7 +63,7 @@ impl Guarded {
     pub fn whole(&mut self) -> &mut [u8] {
         let first = self.allocation.as_mut_ptr::<u8>();
         // SAFETY: the `capacity` bytes after the first page are mapped readable and writable, and the
-        // system zeroed them. `self` is borrowed mutably, so this is the only reference.
+        // system zeroed them. `self` is borrowed mutably, so no other reference to these bytes exists.
         unsafe { std::slice::from_raw_parts_mut(first.add(self.page), self.capacity) }
     }
 }

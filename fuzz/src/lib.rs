@@ -1,18 +1,22 @@
-//! Random datatypes, and checks that every datatype must pass.
+//! Makes random datatypes, and checks properties that every datatype must have.
 //!
-//! The flow, by file: `stream.rs` (seeded bytes; a fuzzer brings its own) -> `generate.rs` (makes a
-//! [`Case`] of bytes: a tree and a count) -> `recipe.rs` (the tree, printed as one line and built into
-//! an engine datatype), `parse.rs` (parses the line) -> `model.rs` (the standard's definition of the
-//! tree, computed without the engine) -> `check.rs` (compares engine, interpreter and JIT with the
-//! model, in memory from `guard.rs`) -> `shrink.rs` (the smallest case that still fails).
+//! A case goes through these files:
 //!
-//! For the engine's other folders: `pair.rs` makes two layouts with equal signatures, which
-//! `fused_copy.rs` and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs`
-//! check a single case. For the runtime: `transport.rs` runs two ranks in hostile memory.
+//! 1. `stream.rs` makes bytes from a seed; a fuzzer brings its own bytes.
+//! 2. `generate.rs` makes a [`Case`] from the bytes: a tree of constructor calls, and a count.
+//! 3. `recipe.rs` defines the tree. A tree prints as one line, which `parse.rs` reads, and builds an
+//!    engine datatype.
+//! 4. `model.rs` computes what the standard says about the tree, without the engine.
+//! 5. `check.rs` compares engine, interpreter and JIT with the model, in memory from `guard.rs`.
+//! 6. `shrink.rs` simplifies a case for which a check fails.
 //!
-//! The fuzz targets (`fuzz_targets/`), the property tests (`tests/`) and the campaign
-//! (`examples/soak.rs`) are glue around these checks. The library neither prints nor exits: a failed
-//! check is an `Err` with the reason.
+//! Other checks of the engine: `pair.rs` makes two layouts with equal signatures, which `fused_copy.rs`
+//! and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs` check a single
+//! case. For the runtime, `transport.rs` runs two ranks while other code changes their shared memory.
+//!
+//! The fuzz targets (`fuzz_targets/`), the tests (`tests/`) and the program of `scripts/soak`
+//! (`examples/soak.rs`) call these checks. The library neither prints nor exits: a check that fails
+//! returns an `Err` with the reason.
 //!
 //! ```
 //! use typepack_fuzz::{Checker, Effort, Executors, Case};

@@ -1,22 +1,22 @@
-//! The standard's definition of a datatype, computed naively and without the engine.
+//! Computes what the standard says about a datatype, naively and without the engine.
 //!
-//! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The model
-//! takes only the table of named types from the engine. It deliberately expands a type to one entry per
-//! named type, because this method is simple enough to be obviously right.
+//! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The
+//! model takes only the table of named types from the engine. It deliberately expands a type to one
+//! entry per basic element, because this method is simple enough to be obviously right.
 //!
-//! Source: MPI-5.0 section 5.1 for the type map of each constructor, and 5.1.6 and 5.1.7 for lower
-//! bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that
-//! contains such types takes its own bounds from them alone. The markers of MPI-1 (MPI-1.1 section
-//! 3.12.3) are explicit bounds on one side; each side is decided separately. For a distributed array,
-//! the model computes the owner of every element of the array.
+//! Sources: MPI-5.0 section 5.1 for the type map of each constructor, and sections 5.1.6 and 5.1.7 for
+//! lower bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that
+//! contains such types takes its own bounds from them alone. A marker of MPI-1 (MPI-1.1 section 3.12.3)
+//! sets only one bound explicitly, so the model computes the lower and the upper bound separately. For
+//! a distributed array, the model computes which process owns each element of the array.
 
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
 use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
-/// Type map and bounds of a recipe. All numbers are bytes.
+/// Type map and bounds of a recipe. All positions are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Displacement and named type of each entry, in type map order. Pair types are two entries.
+    /// Displacement and named type of each entry, in type map order. A pair type has two entries.
     pub entries: Vec<(i64, Named)>,
     /// Lower bound.
     pub lb: i64,
@@ -25,24 +25,26 @@ pub struct Model {
     /// For the lower and the upper bound: true if `resized` or a marker sets the bound, in this type or
     /// in a part of it.
     pub explicit: (bool, bool),
-    /// Number of nodes that a walk over the tree visits. Copies of empty types add nothing to the type
-    /// map, but a naive walk enters every copy, and a tower of such types would take hours.
+    /// Number of nodes that a naive walk over the tree visits. The walk enters every copy of a type,
+    /// even of an empty type, which adds nothing to the type map. So a walk over nested empty types
+    /// could take hours, although their type map is empty.
     pub visits: u64,
 }
 
-/// The position of a copy of a type, in bytes, and its model.
+/// The position of a copy of a type, in bytes, and the model of the type.
 type Place<'a> = (i64, &'a Model);
 
 impl Model {
-    /// Computes the model of `recipe`; `None` if a number does not fit 64 bits or if the type map would
-    /// have more than `most` entries.
+    /// Computes the model of `recipe`. Returns `None` if a number does not fit in 64 bits, if the type
+    /// map would have more than `most` entries, or if the MPI call would refuse the arguments.
     pub fn of(recipe: &Recipe, most: usize) -> Option<Model> {
         let children: Option<Vec<Model>> =
             recipe.children().into_iter().map(|child| Model::of(child, most)).collect();
         Model::compose(recipe, &children?, most)
     }
 
-    /// Computes the model of `recipe` from the models of its element types.
+    /// Computes the model of `recipe` from `children`, the models of its element types. Returns `None`
+    /// in the same cases as [`Model::of`].
     pub fn compose(recipe: &Recipe, children: &[Model], most: usize) -> Option<Model> {
         let element = children.first();
         let takes_markers = match recipe {
@@ -132,7 +134,7 @@ impl Model {
         Model { entries, lb: 0, ub: i64::from(named.extent()), explicit, visits: 1 }
     }
 
-    /// Returns the bytes of data.
+    /// Returns the number of bytes of data.
     pub fn size(&self) -> i64 {
         self.entries.iter().map(|(_, named)| i64::from(named.size())).sum()
     }
@@ -142,18 +144,19 @@ impl Model {
         self.ub - self.lb
     }
 
-    /// Returns the offset of the first byte of data; 0 without data.
+    /// Returns the offset of the first byte of data; 0 if there is no data.
     pub fn true_lb(&self) -> i64 {
         self.entries.iter().map(|(offset, _)| *offset).min().unwrap_or(0)
     }
 
-    /// Returns the offset one past the last byte of data; 0 without data.
+    /// Returns the offset one past the last byte of data; 0 if there is no data.
     pub fn true_ub(&self) -> i64 {
         self.entries.iter().map(|(offset, n)| offset + i64::from(n.size())).max().unwrap_or(0)
     }
 
     /// Returns the range of bytes that `count` elements touch: the first byte, and one past the last
-    /// byte. Returns `None` if there are no bytes or if the range does not fit 64 bits.
+    /// byte. Both are 0 if the elements touch nothing. Returns `None` if a number does not fit in 64
+    /// bits.
     pub fn touched(&self, count: u64) -> Option<(i64, i64)> {
         if count == 0 || self.entries.is_empty() {
             return Some((0, 0));
@@ -176,7 +179,8 @@ impl Model {
     }
 }
 
-/// Adds the copies of `old` in one block.
+/// Adds to `places` the copies of `old` in `block`. Returns `None` if there are too many copies, or if
+/// a position does not fit in 64 bits.
 fn run<'a>(
     block: Block,
     unit: i64,
@@ -202,9 +206,10 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
     union(&places, most)
 }
 
-/// Returns the type map of copies in order, and its bounds. If a side is explicit in some parts, these
-/// parts decide the side; otherwise all parts that have data decide it. If only one side has a bound,
-/// set by a marker, the other bound is at the same position.
+/// Returns the type map of copies in order, and its bounds. The lower and the upper bound are computed
+/// separately. If a bound is explicit in some copies, only these copies set the bound; otherwise all
+/// copies that have data set it. If only one of the two bounds is set (by a marker), the other bound
+/// gets the same position.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {
@@ -235,10 +240,10 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     Some(Model { entries, lb, ub, explicit, visits })
 }
 
-/// Computes a subarray (MPI-5.0 section 5.1.3): the part's elements in the array's order, and the
-/// extent of the whole array.
+/// Computes a subarray (MPI-5.0 section 5.1.3). Its entries are the part's elements in the array's
+/// order, and its extent is that of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
-    // The slowest dimension comes first, in both orders.
+    // For both orders, puts the dimension that varies slowest in memory first.
     let mut dims = dimensions.to_vec();
     if order == Order::Fortran {
         dims.reverse();
@@ -266,8 +271,8 @@ fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) ->
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// Computes a distributed array (MPI-5.0 section 5.1.4). Also returns `None` for arguments that the
-/// call refuses; shrinking makes such arguments.
+/// Computes a distributed array (MPI-5.0 section 5.1.4). Returns `None` also for arguments that
+/// `MPI_Type_create_darray` refuses; shrinking a case makes such arguments.
 fn darray(
     order: Order,
     rank: i32,
@@ -275,7 +280,8 @@ fn darray(
     old: &Model,
     most: usize,
 ) -> Option<Model> {
-    // The grid is numbered in C order, last dimension fastest, in both orders of the array.
+    // The processes of the grid are numbered in C order (the last dimension varies fastest), whatever
+    // the order of the array is.
     let mut rest = i64::from(rank);
     let mut owned: Vec<(i64, Vec<i64>)> = Vec::new();
     for dim in dimensions.iter().rev() {
@@ -321,8 +327,8 @@ fn darray(
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// Returns the named type of a Fortran 90 kind (MPI-5.0 section 19.1.5), with the kinds of compilers
-/// for LP64 machines; `None` if no kind suffices.
+/// Returns the named type that satisfies the arguments of a Fortran 90 type (MPI-5.0 section 19.1.5),
+/// from the types of compilers for LP64 machines. Returns `None` if no type suffices.
 fn f90(kind: F90) -> Option<Named> {
     let extended = cfg!(target_arch = "x86_64");
     let reals = [
@@ -353,7 +359,8 @@ fn f90(kind: F90) -> Option<Named> {
     }
 }
 
-/// Computes a value-index pair (MPI-5.0 section 6.9.4): a C struct of the two types.
+/// Computes a value-index pair (MPI-5.0 section 6.9.4), which is laid out like a C struct of the two
+/// types.
 fn value_index(value: Named, index: Named) -> Model {
     let offset = i64::from(value.size().next_multiple_of(index.align()));
     let end = offset + i64::from(index.size());
@@ -387,7 +394,8 @@ mod tests {
         assert_eq!(offsets, [0, 8, 16, 24, 32, 40, 64, 72, 80, 88, 96, 104]);
         let back = model("vector(3, 1, -2, struct([1@0 double, 1@8 char]))");
         assert_eq!((back.true_lb(), back.lb, back.ub), (-64, -64, 16));
-        // A resized part decides the bounds of the whole: {-3, int at 0, 6} twice.
+        // A resized part sets the bounds of the whole. The part has bounds -3 and 6 around an int at 0;
+        // the whole is two copies of the part.
         let explicit = model("contiguous(2, resized(-3, 9, int))");
         assert_eq!((explicit.lb, explicit.ub, explicit.true_ub()), (-3, 15, 13));
     }
@@ -410,12 +418,14 @@ mod tests {
 
     #[test]
     fn markers_are_sticky() {
-        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that type.
+        // MPI-1.1 section 3.12.3: a type with lb at -3, an int at 0 and ub at 6, and two copies of that
+        // type.
         let marked = "mpi1_struct([1@-3 lb, 1@0 int, 1@6 ub])";
         assert_eq!((model(marked).lb, model(marked).ub, model(marked).extent()), (-3, 6, 9));
         let two = model(&format!("contiguous(2, {marked})"));
         assert_eq!((two.lb, two.ub), (-3, 15));
-        // Only one side is explicit: the other bound is natural, and padded.
+        // Only the lower bound is explicit, so the upper bound follows from the data and is padded to
+        // the alignment.
         let lower = model("mpi1_struct([1@-8 lb, 1@0 int, 1@4 char])");
         assert_eq!((lower.lb, lower.ub), (-8, 8));
         assert_eq!(Model::of(&"contiguous(1, lb)".parse().expect("a recipe"), 10), None);
@@ -423,7 +433,7 @@ mod tests {
 
     #[test]
     fn distributed_arrays_deal_out_their_elements() {
-        // MPI-5.0 section 5.1.4: 7 elements in cyclic blocks of 2 over 2 processes.
+        // MPI-5.0 section 5.1.4: 7 elements are distributed in cyclic blocks of 2 over 2 processes.
         let offsets =
             |text: &str| -> Vec<i64> { model(text).entries.iter().map(|e| e.0).collect() };
         assert_eq!(offsets("darray(c, 0, [7:cyclic/2/2], char)"), [0, 1, 4, 5]);

@@ -1,8 +1,8 @@
 //! Makes pairs of layouts with equal signatures.
 //!
-//! The input is a case from `generate.rs`. This file writes out its basic types with the help of
-//! `model.rs`, and builds an unrelated tree with the same list of basic types. If the list repeats, the
-//! tree is a loop or a table over one period; any other list is cut into the members of a struct.
+//! The input is a case from `generate.rs`. `model.rs` computes the list of the case's basic types, and
+//! this file builds an unrelated tree with the same list. If the list repeats a period, the tree is
+//! usually a loop or a table over one period. Any other list is cut into the members of a struct.
 //! `fused_copy.rs` and `signature.rs` check the pair.
 
 use crate::generate::{Case, MAX_ENTRIES, Mode, fits, in_reach};
@@ -12,7 +12,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::fmt;
 use typepack_engine::Named;
 
-/// Two cases with equal basic types in equal order.
+/// Two cases with the same list of basic types, in the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The layout of the sender.
@@ -35,14 +35,14 @@ impl<'a> Arbitrary<'a> for Pair {
     }
 }
 
-/// Returns the basic types of all elements of a case, in order.
+/// Returns the basic types of `count` elements, in order.
 pub fn basics(model: &Model, count: u64) -> Vec<Named> {
     (0..count).flat_map(|_| model.entries.iter().map(|(_, named)| *named)).collect()
 }
 
 impl Pair {
-    /// Draws a pair: one side comes from [`Case::generate`], and the other side is built from its
-    /// signature. Sometimes both sides are built.
+    /// Makes a pair. One side comes from [`Case::generate`], and the other side is built from the first
+    /// side's signature. In some pairs both sides are built from that signature.
     pub fn generate(u: &mut Unstructured<'_>, mode: Mode) -> Result<Pair> {
         let first = Case::generate(u, mode)?;
         let model = first.model().ok_or(arbitrary::Error::IncorrectFormat)?;
@@ -54,7 +54,8 @@ impl Pair {
     }
 }
 
-/// Builds a case of exactly these basic types; `None` if it would not fit the bounds of cases.
+/// Builds a case with exactly these basic types. Returns `None` if the case would exceed the
+/// generator's bounds.
 fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
     let count = *u.choose(&repeats(list)).ok()?;
     let (recipe, model) = realise(u, &list[..list.len() / count], 0).ok()??;
@@ -62,8 +63,8 @@ fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
     (in_reach(&model) && fits(&model, count)).then_some(Case { recipe, count })
 }
 
-/// Returns the numbers of equal parts into which the list can be cut, in ascending order; the first is
-/// 1.
+/// Returns every number of equal parts into which the list can be cut, in ascending order. The first
+/// number is 1.
 fn repeats(list: &[Named]) -> Vec<usize> {
     let equal = |parts: usize| {
         let period = list.len() / parts;
@@ -99,7 +100,8 @@ fn realise(
     Ok(compose(Recipe::Resized { lb, extent, old: Box::new(leaf) }, &[model]))
 }
 
-/// Builds a struct of consecutive parts of the list, adjacent in memory or not, in any order.
+/// Builds a struct whose members are consecutive parts of the list. In memory, the members lie in any
+/// order, with or without gaps.
 fn members(
     u: &mut Unstructured<'_>,
     list: &[Named],
@@ -112,14 +114,16 @@ fn members(
     }
     cuts.sort_unstable();
     if !list.is_empty() && cuts.len() == 2 {
-        // A single member would lead to an endless recursion.
+        // A single member would have the whole list, and the recursion would not end. So the list is
+        // cut near its middle.
         cuts.insert(1, (list.len() / 2).max(1));
     }
     let (mut members, mut models) = (Vec::new(), Vec::new());
     let (mut low, mut high) = (0i64, 0i64);
     for ends in cuts.windows(2).filter(|ends| ends[0] < ends[1]) {
         let part = &list[ends[0]..ends[1]];
-        // The random cuts may all be at one end, so that one part is the whole list.
+        // The random cuts may all be at one end, so that one part is the whole list. Such a part is cut
+        // in half, so that the recursion ends.
         let made = if part.len() == list.len() {
             let half = list.len() / 2;
             let halves =
@@ -162,7 +166,8 @@ fn copies(
         return Ok(None);
     };
     let old = Box::new(old);
-    // A block has this many copies if this number divides the number of all copies.
+    // A block has `length` copies if `length` divides the number of all copies; otherwise it has one
+    // copy.
     let length = u.int_in_range(1..=copies.min(8))?;
     let length = if copies.is_multiple_of(length) { length } else { 1 };
     let (count, blocklength) = ((copies / length) as i64, length as i64);
@@ -176,7 +181,7 @@ fn copies(
         places.reverse();
     }
     if u.ratio(1, 6)? {
-        // Neighbours are swapped, so the displacements do not ascend and are not evenly spaced.
+        // Swaps neighbours, so that the displacements neither ascend nor have equal distances.
         places.chunks_exact_mut(2).for_each(|two| two.swap(0, 1));
     }
     let stride = span + gap;

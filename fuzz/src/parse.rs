@@ -1,14 +1,14 @@
 //! Parses the one-line text that `recipe.rs` and `generate.rs` print.
 //!
-//! The tests parse regression files with this code. Developers can also paste a failure message into a
-//! test.
+//! The tests parse regression files with this code. Developers can also paste the case from a failure
+//! message into a test.
 
 use crate::generate::Case;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, word};
 use std::str::FromStr;
 use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
-/// The error of a text that is not a case.
+/// The error for a text that is not a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     position: usize,
@@ -26,7 +26,7 @@ impl std::error::Error for ParseError {}
 impl FromStr for Case {
     type Err = ParseError;
 
-    /// Parses `count * recipe`.
+    /// Parses a text of the form `count * recipe`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut reader = Reader { text, position: 0 };
         let count = reader.number()?;
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         i32::try_from(number).map_err(|_| self.error("a 32-bit number"))
     }
 
-    /// Parses a number, or the word for a missing number.
+    /// Parses a number, or the word `undefined` for a missing number.
     fn given(&mut self) -> Result<Option<i32>, ParseError> {
         if self.accept("undefined") { Ok(None) } else { self.int().map(Some) }
     }

@@ -1,12 +1,13 @@
-//! A datatype as plain data: a tree of constructor calls that have not been made yet.
+//! A recipe describes a datatype as plain data: a tree of constructor calls that have not been made
+//! yet.
 //!
-//! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes their
-//! meaning, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one line that
-//! `parse.rs` reads back, so a failure message is a regression file: `resized(-8, 64, vector(2, 1, -2,
-//! double))`. Arguments have the standard's order. A block is written `blocklength@displacement`, a
-//! dimension of a subarray `size:subsize@start`, and a dimension of a distributed array
-//! `size:distribution/argument/processes`. A named type is its MPI name without the prefix, in lower
-//! case.
+//! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes what the
+//! standard says about them, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one
+//! line, for example `resized(-8, 64, vector(2, 1, -2, double))`. `parse.rs` reads such a line, so the
+//! line from a failure message can become a regression file. Arguments stand in the order of the
+//! standard. A block is written `blocklength@displacement`, a dimension of a subarray
+//! `size:subsize@start`, and a dimension of a distributed array `size:distribution/argument/processes`.
+//! A named type is written as its MPI name in lower case, without the prefix.
 
 use std::fmt;
 use typepack_engine::{
@@ -25,7 +26,7 @@ pub enum Recipe {
         /// The element type.
         old: Box<Recipe>,
     },
-    /// `MPI_Type_vector`, or `MPI_Type_create_hvector` when `bytes`.
+    /// `MPI_Type_vector`; `MPI_Type_create_hvector` if `bytes` is true.
     Vector {
         /// True if the stride is in bytes, false if it is in extents of `old`.
         bytes: bool,
@@ -38,7 +39,7 @@ pub enum Recipe {
         /// The element type.
         old: Box<Recipe>,
     },
-    /// `MPI_Type_indexed`, or `MPI_Type_create_hindexed` when `bytes`.
+    /// `MPI_Type_indexed`; `MPI_Type_create_hindexed` if `bytes` is true.
     Indexed {
         /// True if displacements are in bytes, false if they are in extents of `old`.
         bytes: bool,
@@ -47,7 +48,7 @@ pub enum Recipe {
         /// The element type.
         old: Box<Recipe>,
     },
-    /// `MPI_Type_create_indexed_block`, or `MPI_Type_create_hindexed_block` when `bytes`.
+    /// `MPI_Type_create_indexed_block`; `MPI_Type_create_hindexed_block` if `bytes` is true.
     IndexedBlock {
         /// True if displacements are in bytes, false if they are in extents of `old`.
         bytes: bool,
@@ -74,11 +75,11 @@ pub enum Recipe {
         /// The element type.
         old: Box<Recipe>,
     },
-    /// `MPI_Type_create_darray`; the group has as many processes as the grid.
+    /// `MPI_Type_create_darray`, for a group that has as many processes as the grid.
     Darray {
         /// The order of the dimensions in memory.
         order: Order,
-        /// The process that owns the share.
+        /// The rank of the process whose share of the array the type describes.
         rank: i32,
         /// The dimensions.
         dimensions: Vec<Spread>,
@@ -115,18 +116,18 @@ pub enum Recipe {
 pub struct Block {
     /// Number of elements.
     pub blocklength: i64,
-    /// Start, in extents of the element type or in bytes.
+    /// Start of the block, in extents of the element type or in bytes, depending on the call.
     pub displacement: i64,
 }
 
-/// One dimension of a subarray, in elements.
+/// One dimension of a subarray. All numbers are in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimension {
-    /// Length of the whole array.
+    /// Length of the whole array in this dimension.
     pub size: i64,
-    /// Length of the part.
+    /// Length of the part in this dimension.
     pub subsize: i64,
-    /// Start of the part.
+    /// Start of the part in this dimension.
     pub start: i64,
 }
 
@@ -144,28 +145,28 @@ pub enum StructCall {
 /// One dimension of a distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Elements of the whole array.
+    /// Number of elements of the whole array in this dimension.
     pub size: i64,
     /// How the elements are distributed.
     pub distribution: Distribution,
     /// Elements per block, or [`DEFAULT_ARGUMENT`].
     pub argument: i32,
-    /// Processes in this dimension of the grid.
+    /// Number of processes in this dimension of the grid.
     pub processes: i32,
 }
 
-/// The arguments of a Fortran 90 kind; `None` is `MPI_UNDEFINED`.
+/// The arguments of a Fortran 90 type. `None` stands for `MPI_UNDEFINED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum F90 {
-    /// Decimal digits and decimal exponent range.
+    /// A real type with this many decimal digits and this decimal exponent range.
     Real(Option<i32>, Option<i32>),
-    /// Decimal digits and decimal exponent range.
+    /// A complex type whose parts have this many decimal digits and this decimal exponent range.
     Complex(Option<i32>, Option<i32>),
-    /// Decimal digits.
+    /// An integer type with this many decimal digits.
     Integer(i32),
 }
 
-/// Returns true for the bound markers of MPI-1.
+/// Returns true if `recipe` is a bound marker of MPI-1.
 pub fn is_marker(recipe: &Recipe) -> bool {
     matches!(recipe, Recipe::Named(named) if named.is_marker())
 }
@@ -229,8 +230,8 @@ impl Recipe {
                 let types = [Datatype::named(*value), Datatype::named(*index)];
                 match Datatype::get_value_index(&types[0], &types[1])? {
                     Some(pair) => Ok(pair),
-                    // `from_contents` makes the same call, and returns an error for pairs that do not
-                    // exist.
+                    // `get_value_index` reports a pair that does not exist without an error.
+                    // `from_contents` makes the same call and returns an error.
                     None => Datatype::from_contents(Combiner::VALUE_INDEX, &[], &[], &[], &types),
                 }
             }
@@ -239,7 +240,7 @@ impl Recipe {
         }
     }
 
-    /// Returns the element types, in order; empty for a named type.
+    /// Returns the element types, in order; an empty list if the call has no element type.
     pub fn children(&self) -> Vec<&Recipe> {
         match self {
             Self::Named(_) | Self::F90(_) | Self::ValueIndex { .. } => Vec::new(),
@@ -255,8 +256,8 @@ impl Recipe {
         }
     }
 
-    /// Returns this call with the element types `children`, which must have as many entries as
-    /// [`Recipe::children`].
+    /// Returns this call with `children` as its element types. `children` must have as many entries as
+    /// the list that [`Recipe::children`] returns.
     pub fn with_children(&self, children: Vec<Recipe>) -> Recipe {
         let mut recipe = self.clone();
         let mut children = children.into_iter();
@@ -284,7 +285,7 @@ impl Recipe {
     }
 }
 
-/// Returns the text of a named type: `MPI_LONG_INT` is `long_int`.
+/// Returns the word for a named type, for example `long_int` for `MPI_LONG_INT`.
 pub fn word(named: Named) -> String {
     named.name().trim_start_matches("MPI_").to_ascii_lowercase()
 }

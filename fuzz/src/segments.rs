@@ -1,8 +1,9 @@
-//! Compares packing and unpacking in parts with the model: every partition must give the result of one
-//! call.
+//! Checks packing and unpacking in parts: every partition of the packed bytes must give the result of
+//! one call.
 //!
-//! The case comes from `generate.rs`. Parts are packed in order and in random order. They are unpacked
-//! in order, into memory that starts as a canary pattern, and the memory is compared after every part.
+//! The case comes from `generate.rs`. Parts are packed in ascending order or in random order. Parts are
+//! unpacked in ascending order, into memory that holds a canary pattern at the start, and the check
+//! compares all of the memory with the model's after every part.
 
 use crate::check::{Executors, Scene, difference};
 use crate::generate::Case;
@@ -10,18 +11,19 @@ use crate::stream::Stream;
 use std::ops::Range;
 use typepack_engine::{Cursor, Settings, pack_range, unpack_range};
 
-/// The compilers of a checker, which many cases share.
+/// Checks cases one after another, and uses the same compilers for all of them.
 pub struct SegmentChecker {
     settings: Vec<(&'static str, Settings)>,
 }
 
 impl SegmentChecker {
-    /// Makes a checker with its own JIT.
+    /// Makes a checker for `executors`, with a JIT of its own if `executors` include the JIT.
     pub fn new(executors: Executors) -> Self {
         Self { settings: executors.settings().0 }
     }
 
-    /// Checks `partitions` random partitions per executor; returns the number of parts.
+    /// Checks `partitions` random partitions per executor. Returns the number of parts in all
+    /// partitions.
     pub fn check(&self, case: &Case, stream: &mut Stream, partitions: u64) -> Result<u64, String> {
         let model = case.bounded()?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -43,11 +45,12 @@ impl SegmentChecker {
     }
 }
 
-/// Returns consecutive ranges that cover `0..total`. They have equal lengths or random lengths; some
-/// ranges are empty.
+/// Returns consecutive ranges that cover `0..total`. Either all ranges but the last have the same
+/// length, or their lengths are random. Random lengths can be 0.
 fn partition(total: usize, stream: &mut Stream) -> Vec<Range<usize>> {
     let most = 1 + stream.below((total as u64).clamp(1, 4096)) as usize;
-    // Every part compares all of the memory, so there must not be too many parts.
+    // The check compares all of the memory after every part. A minimum for `most`, the maximum length
+    // of a part, keeps the number of parts low.
     let most = most.max(total / 40);
     let equal = stream.below(2) == 0;
     let (mut parts, mut at) = (Vec::new(), 0);
@@ -109,7 +112,7 @@ fn unpack_parts(
     Ok(())
 }
 
-/// Checks that the runs of a cursor, from any position on, cover the expected addresses.
+/// Checks that the runs of a cursor have the expected addresses, from several random positions on.
 fn cursor(
     plan: &typepack_engine::Plan,
     count: u64,

@@ -1,15 +1,17 @@
-//! Finds the smallest case that still fails. The search is greedy and deterministic, and it does not
-//! depend on how the case was generated.
+//! Simplifies a case for as long as the case still fails. The search is greedy and deterministic, and
+//! it does not depend on how the case was generated.
 //!
-//! The search runs after a failed check (`check.rs`). Add its result to `regressions/`.
+//! The search runs after a failed check (`check.rs`). Developers add the resulting case to
+//! `regressions/`.
 
 use crate::generate::Case;
 use crate::recipe::Recipe;
 
-/// Maximum number of steps; each step runs the check once.
+/// Maximum number of candidates to try. Each candidate runs the check at most once.
 const MOST_STEPS: usize = 3000;
 
-/// Simplifies `case` while `fails` holds. The caller guarantees that `fails(case)` holds at the start.
+/// Returns a simple case for which `fails` returns true. The caller guarantees that `fails(case)`
+/// returns true.
 pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut best = case.clone();
     let mut steps = 0;
@@ -19,8 +21,8 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
             if steps > MOST_STEPS {
                 return best;
             }
-            // The bounds are tested first: a candidate beyond the checker's bounds does not count as
-            // progress.
+            // Skips a candidate beyond the checker's bounds: the checker would refuse the candidate,
+            // and `fails` would take the refusal for a failure.
             if candidate.model().is_some() && fails(&candidate) {
                 best = candidate;
                 continue 'again;
@@ -30,7 +32,7 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// Returns simpler cases, simplest first. Each of them is smaller in a well-founded order (fewer nodes,
+/// Returns simpler cases, the simplest first. Each one is smaller in a well-founded order (fewer nodes,
 /// fewer list items, or numbers closer to 0), so shrinking ends.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut list: Vec<Case> = smaller(&case.recipe)
@@ -59,7 +61,7 @@ fn smaller(recipe: &Recipe) -> Vec<Recipe> {
     list
 }
 
-/// Returns numbers closer to 0, for one argument.
+/// Returns simpler values for an argument: numbers closer to 0 than `value`.
 fn numbers(value: i64) -> Vec<i64> {
     let mut list = vec![0, value.signum(), value / 2, value - value.signum()];
     list.retain(|&n| n.unsigned_abs() < value.unsigned_abs());
@@ -67,7 +69,7 @@ fn numbers(value: i64) -> Vec<i64> {
     list
 }
 
-/// Returns shorter lists: halves, then lists without a single item.
+/// Returns shorter lists: the two halves, then lists with one item removed.
 fn lists<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     let half = items.len() / 2;
     let mut list = Vec::new();
@@ -224,7 +226,7 @@ mod tests {
             "17 * struct([2@8 contiguous(3, int), 4@100 vector(9, 2, -5, dup(double))])"
                 .parse()
                 .expect("a case");
-        // This test treats any negative stride over at least two blocks as wrong.
+        // In this test, a case fails if it has a negative stride over at least two blocks.
         let fails = |case: &Case| {
             let text = case.to_string();
             text.contains("vector(")

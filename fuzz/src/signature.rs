@@ -1,10 +1,10 @@
-//! Compares signatures with the list of basic types that the model writes out.
+//! Compares the engine's signatures with the lists of basic types that the model computes.
 //!
-//! The pair comes from `pair.rs`. For both sides of a pair, the check compares elements, runs, single
-//! elements, and whole and prefix hashes (prefixes in elements and in bytes) with the list, under
-//! both rules of equality of basic types. The check also compares the results of matching with a
-//! comparison of the lists: for the pair itself, for shorter and longer messages, and for an
-//! unrelated case.
+//! The pair comes from `pair.rs`. For both sides of the pair, the check compares these results with the
+//! list: the number of elements, the runs, single elements, and the hashes of the whole list and of
+//! prefixes (whose lengths are given in elements or in bytes). The check also compares the results of
+//! matching with a comparison of the lists: for the pair itself, for shorter and longer messages, and
+//! for an unrelated case. Everything is checked under both rules for the equality of basic types.
 
 use crate::generate::Case;
 use crate::pair::{Pair, basics};
@@ -12,7 +12,7 @@ use crate::stream::Stream;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 
-/// One side: its signature and the full list of its basic types.
+/// One side of a message: its signature, its count, and its basic types.
 struct Written {
     signature: Signature,
     count: u64,
@@ -37,7 +37,8 @@ impl Written {
     }
 }
 
-/// Computes the polynomial over the tokens, term by term, modulo 2^127 - 1.
+/// Computes the hash of `list` by its definition, term by term: a polynomial over the tokens of the
+/// basic types, modulo 2^127 - 1.
 fn hash(list: &[Basic]) -> SignatureHash {
     let value = list.iter().fold(0u128, |sum, basic| {
         reduced(times(sum, SignatureHash::BASE) + u128::from(basic.token()))
@@ -45,12 +46,13 @@ fn hash(list: &[Basic]) -> SignatureHash {
     SignatureHash { elements: list.len() as u64, value }
 }
 
-/// Reduces a number below twice the modulus.
+/// Returns `number` modulo 2^127 - 1. `number` must be below twice the modulus.
 fn reduced(number: u128) -> u128 {
     if number >= SignatureHash::MODULUS { number - SignatureHash::MODULUS } else { number }
 }
 
-/// Returns the product modulo 2^127 - 1, bit by bit: the sum of two reduced numbers is below 2^128.
+/// Returns the product of two reduced numbers modulo 2^127 - 1. The computation goes bit by bit, so no
+/// intermediate result exceeds the sum of two reduced numbers, which is below 2^128.
 fn times(a: u128, b: u128) -> u128 {
     let (mut product, mut power, mut rest) = (0u128, a, b);
     while rest > 0 {
@@ -63,7 +65,7 @@ fn times(a: u128, b: u128) -> u128 {
     product
 }
 
-/// Checks one pair and an unrelated case.
+/// Checks both sides of `pair`, and matches them with each other and with `other`, an unrelated case.
 pub fn check(pair: &Pair, other: &Case, stream: &mut Stream) -> Result<(), String> {
     for sameness in [Sameness::Representation, Sameness::Name] {
         let from = Written::new(&pair.from, sameness)?;
@@ -126,7 +128,8 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         }
     }
     let total: u64 = list.iter().map(|basic| u64::from(basic.width())).sum();
-    // Computing a hash term by term takes most of the time of this check.
+    // Tries only two prefixes, because computing hashes term by term takes most of the time of this
+    // check.
     for _ in 0..2 {
         let bytes = stream.below(total + 1);
         let (mut elements, mut end) = (0, 0);
@@ -165,10 +168,12 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
     let say =
         |expected: String| format!("{send} sent, {recv} received: {found:?}, expected {expected}");
-    // A side counts as packed if its type is packed, whatever the count is.
+    // An empty message matches every receive buffer.
     if sent.is_empty() {
         return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };
     }
+    // A side counts as packed if all basic types of its element are `MPI_PACKED`, even if its count is
+    // 0.
     if packed(&a.element) || packed(&b.element) {
         let fits = bytes(&sent) <= bytes(&room);
         return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("fits {fits}"))) };

@@ -1,8 +1,9 @@
-//! A deterministic stream of random bytes (SplitMix64); the property tests use it in place of a fuzzer.
+//! A deterministic stream of random bytes (SplitMix64). The property tests use the stream in place of a
+//! fuzzer.
 //!
-//! `generate.rs` reads the stream. This file uses no library. The tests need only a few lines, and the
-//! stream must never change: the seed and the index in a failure message must always identify the same
-//! case.
+//! `generate.rs` reads the stream. This file uses no library, because the generator needs only a few
+//! lines, and because the stream must never change: the seed and the index in a failure message must
+//! always identify the same case.
 
 /// A SplitMix64 generator.
 #[derive(Clone, Debug)]
@@ -11,7 +12,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Makes the stream of `seed`; streams of different `index` are unrelated.
+    /// Makes the stream number `index` of `seed`. Streams with different numbers are unrelated.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut stream = Self { state: seed };
         stream.state = stream.next_u64() ^ index.wrapping_mul(0xd134_2543_de82_ef95);
@@ -27,12 +28,13 @@ impl Stream {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `bound`, which is not 0. The bias of the modulus does not matter here.
+    /// Returns a number below `bound`. `bound` must not be 0. The slight bias of the remainder does not
+    /// matter here.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound
     }
 
-    /// Fills `bytes`.
+    /// Fills `bytes` with the next bytes of the stream.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);

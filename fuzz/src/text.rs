@@ -1,7 +1,8 @@
-//! Compares the text form with the model, and feeds its parser with any text.
+//! Checks the text form of datatypes, and gives arbitrary text to the parser of that form.
 //!
-//! The case comes from `generate.rs`. A printed text must parse as an equal type, which must print as the
-//! same text. The parser must refuse a mutated text, or return a type whose printed text parses.
+//! The case comes from `generate.rs`. The printed text of a type must parse as a type that agrees with
+//! the model and that prints as the same text. The parser must either refuse a mutated text, or return
+//! a type whose printed text parses as an equal type.
 
 use crate::check::same_bounds;
 use crate::generate::Case;
@@ -9,8 +10,8 @@ use crate::stream::Stream;
 use typepack_engine::text::{parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Checks the text of one case, and `mutations` mutations drawn from `stream`. Returns the number of
-/// mutations that parsed as types.
+/// Checks the text of one case, and `mutations` mutated copies of that text. `stream` selects the
+/// mutations. Returns the number of mutated texts that parsed as types.
 pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, String> {
     let model = case.bounded()?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -25,11 +26,12 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
     Ok(types)
 }
 
-/// Checks any text; returns true if the text is a type.
+/// Checks any text. Returns true if the text parses as a type.
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {
-            // The drawing of the error's position must also work for any text.
+            // Formats the error, because the code that marks the error's position must work for any
+            // text.
             if error.to_string().is_empty() {
                 Err(format!("{text:?}: no message"))
             } else {
@@ -41,7 +43,8 @@ pub fn check_text(text: &str) -> Result<bool, String> {
             let back = parse(&printed).map_err(|e| format!("{text}\nprints {printed}\n{e}"))?;
             let same = (back.size(), back.lb(), back.ub(), back.true_lb(), back.true_ub())
                 == (ty.size(), ty.lb(), ty.ub(), ty.true_lb(), ty.true_ub());
-            // Mutated counts make types that are too large for a typemap.
+            // Compares typemaps only for small types: a mutated count can make a type whose typemap
+            // does not fit in memory.
             let small = ty.size() < 1 << 12 && printed.len() < 1 << 9 && few(&ty);
             if !same || small && typemap::typemap(&back) != typemap::typemap(&ty) {
                 return Err(format!("{text}\nprints {printed}\nwhich is another type"));
@@ -52,7 +55,8 @@ pub fn check_text(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns true if a walk over the typemap ends soon: empty types may be repeated very often.
+/// Returns true if a walk over the typemap surely ends soon. The size of a type is not enough to know
+/// this, because an empty type may be repeated very often.
 fn few(ty: &Datatype) -> bool {
     let text = print(ty);
     !text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 2)
@@ -64,8 +68,8 @@ fn again(back: &Datatype, text: &str) -> Result<(), String> {
     if printed == text { Ok(()) } else { Err(format!("{text}\nprints again as {printed}")) }
 }
 
-/// Makes one to three changes: replaces a character, or removes a piece, repeats it, or replaces it by
-/// a word.
+/// Makes one to three changes. Each change replaces a character, removes or repeats a piece, inserts a
+/// word, or replaces a piece by a word.
 fn mutate(text: &str, stream: &mut Stream) -> String {
     let mut bytes: Vec<u8> = text.bytes().collect();
     let words = [

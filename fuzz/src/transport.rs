@@ -1,15 +1,17 @@
 //! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
-//! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`), and so are most of
-//! their messages: eager, waiting, streamed and fetched from the heap, with random types. Between their
-//! turns a *hand* changes words in slots, payloads (including encoded types), stamps, lengths, credits,
-//! mailboxes, or anywhere, and forges envelopes. In some cases the ranks compare types. A rank may then
-//! report an error of the other rank, or receive wrong data. But whatever the hand does:
+//! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`). Most of their
+//! messages are real, too: eager messages, waiting messages, streamed messages and messages fetched
+//! from the heap, all with random types. Between the ranks' turns a *hand*, the third party, changes
+//! words in slots, payloads (including encoded types), stamps, lengths, credits, mailboxes, or
+//! anywhere, and forges envelopes. In some cases the ranks compare the types of their messages. A rank
+//! may then report that the other rank is at fault, or receive wrong data. But whatever the hand does:
 //!
-//! - sources keep their values, and a receive writes only its own data;
-//! - no error is of a kind that only a bug of typepack can cause ([`ErrorKind::Internal`]), and nothing
-//!   panics;
-//! - the caller of the check verifies that no length from shared memory leads to a large allocation.
+//! - the memory of a send keeps its values, and a receive writes only the bytes that its type covers;
+//! - no error has the kind [`ErrorKind::Internal`], which only a bug of typepack can cause;
+//! - nothing panics.
+//!
+//! The caller of the check also verifies that no length from shared memory leads to a large allocation.
 
 use crate::check::CANARY;
 use crate::generate::{Case, MAX_TOUCHED, Mode};
@@ -20,37 +22,37 @@ use std::ops::Range;
 use typepack::{Error, ErrorKind, Plan, RankPair, RankPairWays as Ways, Source, Tag};
 use typepack_engine::{Datatype, Named};
 
-/// Maximum number of operations of a case.
+/// Maximum number of sends and receives in a case, not counting bursts.
 const OPERATIONS: usize = 8;
 
-/// Fills memory that a receive must not touch, and all memory between cases.
+/// Fill value of memory that a receive must not touch, and of all memory between cases.
 const KEPT: u8 = 0xc3;
 
-/// The outcomes of the cases.
+/// Counts of what happened in the cases so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fates {
-    /// Cases in which a rank saw that the other rank broke the protocol.
+    /// Number of cases in which a rank reported an error that the hand had caused.
     pub refused: u64,
-    /// Operations that were started.
+    /// Number of operations that were started.
     pub started: u64,
-    /// Operations that completed without an error, or were complete at once.
+    /// Number of operations that completed without an error, or that had nothing pending at the end.
     pub complete: u64,
-    /// Words that the hand wrote.
+    /// Number of changes that the hand made to shared memory.
     pub written: u64,
 }
 
-/// Elements of a type, and which bytes of their memory are data.
+/// Elements of a committed type, and a map of the bytes that are data.
 #[derive(Clone)]
 struct Layout {
     plan: Plan,
     count: u64,
-    /// First touched byte, relative to displacement 0.
+    /// Displacement of the first touched byte.
     low: i64,
-    /// One entry per touched byte; true for data.
+    /// One entry per byte from the first to the last touched byte; true if the byte is data.
     data: Vec<bool>,
 }
 
-/// An operation and its memory.
+/// A send or a receive, and its memory.
 struct Operation {
     rank: usize,
     receive: bool,
@@ -61,10 +63,10 @@ struct Operation {
     before: Vec<u8>,
 }
 
-/// The memory of a checker, which many cases share.
+/// Checks cases one after another, and uses the same memory for all of them.
 pub struct TransportChecker {
     memory: Vec<Guarded>,
-    /// The outcomes so far.
+    /// Counts of what happened in the cases so far.
     pub fates: Fates,
 }
 
@@ -79,7 +81,7 @@ impl TransportChecker {
     ///
     /// # Panics
     ///
-    /// Panics if the system denies a few MiB of memory or its protection.
+    /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn new() -> Self {
         let guarded = |_| {
             Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
@@ -89,7 +91,8 @@ impl TransportChecker {
         Self { memory, fates: Fates::default() }
     }
 
-    /// Runs one case. When the bytes run out, every choice is the simplest one.
+    /// Runs one case, with choices from the bytes of `u`. If the bytes run out, every choice is the
+    /// simplest one.
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;
@@ -99,9 +102,8 @@ impl TransportChecker {
             Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
         };
         let Ok((limit, ways, focus, steps, check)) = choose() else { return Ok(()) };
-        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. The
-        // check keeps only the buffers of the test in the heaps, and it does not rely on their
-        // contents.
+        // SAFETY: a rank may read and write any byte of the two heaps. Only buffers of this check lie
+        // in the heaps, and the check does not rely on the contents of these buffers.
         let mut pair = unsafe { RankPair::new(limit, ways) }.map_err(|e| format!("no job: {e}"))?;
         if check {
             pair.check_types();
@@ -116,11 +118,12 @@ impl TransportChecker {
             broken: [false; 2],
         };
         for _ in 0..steps {
-            // The bytes have run out, so the case ends.
+            // If no choice can be drawn, the case ends.
             let Ok(step) = u.int_in_range(0..=15_u8) else { break };
             match step {
                 0..=3 => game.start(u)?,
-                // The hand changes a word that has just been written and is read next.
+                // The hand acts after one rank has written to shared memory and before the other rank
+                // reads it.
                 4..=6 => {
                     game.start(u)?;
                     game.hand(u);
@@ -150,7 +153,7 @@ impl TransportChecker {
     }
 }
 
-/// The part of the memory that the hand changes.
+/// Selects the part of the shared memory that the hand changes most often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Envelopes,
@@ -165,7 +168,7 @@ struct Game<'a> {
     memory: &'a mut [Guarded],
     fates: &'a mut Fates,
     operations: Vec<Operation>,
-    /// Rank, direction and layout of the last operation.
+    /// The last operation: its rank, true if it was a receive, and its layout.
     last: Option<(usize, bool, Layout)>,
     broken: [bool; 2],
 }
@@ -178,7 +181,7 @@ fn fair(what: &str, error: &Error) -> Result<(), String> {
     }
 }
 
-/// Makes a random layout: a type of the generator, or rows of bytes that make a long message.
+/// Makes a random layout: either a type from `generate.rs`, or rows of bytes, which make long messages.
 fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
     if u.ratio(2, 3)? {
         let mode = *u.choose(&[Mode::Regular, Mode::Any, Mode::Tiny])?;
@@ -206,7 +209,7 @@ fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
 
 impl Game<'_> {
     fn start(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
-        // The operation is the other side of the last operation, or a new one.
+        // Half of the operations are the counterpart of the last operation; the others are new ones.
         let last = self.last.take().filter(|_| u.ratio(1, 2).unwrap_or(false));
         let choose = || -> arbitrary::Result<_> {
             let choice = u.int_in_range(0..=255_u8)?;
@@ -235,11 +238,12 @@ impl Game<'_> {
         Stream::new(5, len as u64).fill(&mut whole[place.clone()]);
         let before = whole[place.clone()].to_vec();
         let mut start = whole[place.clone()].as_mut_ptr();
-        // The result of a receive in the heap is not compared: the other rank may write there.
+        // The rank's heap holds the memory of this operation. `end` does not check memory in the heap,
+        // because the other rank may write there.
         if shared {
             let Some(room) = self.pair.shared(rank, len) else { return Ok(()) };
-            // SAFETY: `before` has `len` bytes, and `room` was just allocated with `len` bytes in the
-            // rank's heap, so nothing else uses `room`, and the two do not overlap.
+            // SAFETY: `before` has `len` bytes, and `shared` has just allocated `room` with `len` bytes
+            // in the rank's heap. So nothing else uses `room`, and `before` and `room` do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(before.as_ptr(), room, len) };
             start = room;
         }
@@ -248,7 +252,7 @@ impl Game<'_> {
         let tags = if choice & 32 == 0 { Tag::Any } else { Tag::Is(tag) };
         let source = if choice & 64 == 0 { Source::Any } else { Source::Rank(1 - rank) };
         // SAFETY: the memory at `origin` holds all bytes that the elements touch according to the
-        // model. Nothing else uses the memory until `end` drops the pair.
+        // model, and nothing else uses that memory until `end` drops the pair of ranks.
         let started = unsafe {
             if receive {
                 self.pair.receive(rank, (origin, plan, count), source, tags)
@@ -261,8 +265,8 @@ impl Game<'_> {
             Ok(id) => id,
             Err(error) => {
                 fair("start", &error)?;
-                // In a sound job, the only start that fails is a receive with a buffer that is too
-                // small.
+                // Without the hand, a start fails only if it is a receive with a buffer that is too
+                // small. After any other error the rank takes no further part.
                 self.broken[rank] |= error.kind() != ErrorKind::Truncated;
                 None
             }
@@ -295,7 +299,8 @@ impl Game<'_> {
         }
     }
 
-    /// Sends enough small messages to fill the ring, or a few messages that fill the payload area.
+    /// Sends many small messages, which fill the ring, or fewer long messages, which fill the payload
+    /// area.
     fn burst(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         static BYTES: [u8; 8192] = [9; 8192];
         let mut choose = || -> arbitrary::Result<_> {
@@ -318,9 +323,9 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Changes a word in shared memory.
+    /// Lets the hand make one change to shared memory.
     fn hand(&mut self, u: &mut Unstructured<'_>) {
-        // If the bytes have run out, the hand changes nothing.
+        // If no choice can be drawn, the hand changes nothing.
         let _ = self.try_hand(u);
     }
 
@@ -329,7 +334,8 @@ impl Game<'_> {
         let [slots, slot_bytes, chunks, line] = RankPair::SLOTS;
         let from = usize::from(u.arbitrary::<bool>()?);
         let to = 1 - from;
-        // Finds the newest slot. Stamps that the hand made up do not count.
+        // Finds the newest slot, which has the largest stamp. Ignores stamps of 1000 and more, because
+        // the hand made them up.
         let stamp = |slot: usize| {
             let stamp = self.pair.word(from, to, slots_at + slot * slot_bytes);
             if stamp < 1000 { stamp } else { 0 }
@@ -344,8 +350,8 @@ impl Game<'_> {
             Focus::All => u.int_in_range(0..=9_u8)?,
         };
         let at = match chosen {
-            // Changes an envelope that has been written and perhaps read, most often the newest
-            // envelope.
+            // Changes a word of an envelope that has been written and perhaps read, most often of the
+            // newest envelope.
             0..=2 => {
                 let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
                 let slot = (last + slots - back) % slots;
@@ -370,9 +376,9 @@ impl Game<'_> {
                 }
                 at
             }
-            // Changes the credits, or other words that have a cache line of their own.
+            // Changes the credits, or another word that has a cache line of its own.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
-            // Changes a payload near its start, where short cases write.
+            // Changes a word near the start of the payload area, where short cases write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {
@@ -386,7 +392,8 @@ impl Game<'_> {
         self.write(from, to, at, u)
     }
 
-    /// Writes a word that is close to the current value, close to a plausible value, or neither.
+    /// Writes a word whose value is close to the current value, plausible in another place, or
+    /// arbitrary.
     fn write(
         &mut self,
         from: usize,
@@ -409,7 +416,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Forges an envelope that no rank sent.
+    /// Writes an envelope that no rank sent into slot `slot`.
     fn forge(
         &mut self,
         u: &mut Unstructured<'_>,
@@ -418,13 +425,14 @@ impl Game<'_> {
         stamp: u64,
     ) -> arbitrary::Result<()> {
         let at = RankPair::PARTS[0] + slot * RankPair::SLOTS[1];
-        // Kinds 5 to 9 are answers, which have an effect only with a request.
+        // Messages of kinds 5 to 9 answer a request and have an effect only if the request exists. So
+        // they are drawn twice as often as other kinds.
         let kind = *u.choose(&[0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 11, 12])?;
         let tag = u.int_in_range(0..=2_u64)?;
         let mut words = [stamp, kind | tag << 32, 0, 0, 0, 0, 0, 0];
         words[2] = u64::from(u.ratio(1, 10)?);
         words[3] = if u.arbitrary()? { 0 } else { value(u)? };
-        // The number of a request is a generation and a small index.
+        // The number of a request consists of a generation and a small index.
         words[4] = if u.ratio(3, 4)? { 1 << 32 | u.int_in_range(0..=5)? } else { value(u)? };
         words[5] = *u.choose(&[0, 1 << 32, 1 << 32 | 1, 1 << 32 | 0xffff_ffff, 2 << 32])?;
         words[6] = value(u)?;
@@ -436,7 +444,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Checks all memory.
+    /// Fetches the results, ends both ranks, and checks the memory of all operations.
     fn end(mut self) -> Result<(), String> {
         for operation in &self.operations {
             let done = match operation.id {
@@ -453,7 +461,7 @@ impl Game<'_> {
                 None => {}
             }
         }
-        // No rank runs after this point, so nothing more is written.
+        // No rank runs after this line, so memory no longer changes.
         drop(self.pair);
         self.fates.refused += u64::from(self.broken != [false; 2]);
         for operation in &self.operations {
@@ -479,7 +487,8 @@ impl Game<'_> {
     }
 }
 
-/// Makes lengths, offsets and counts at the limits of the transport's parts.
+/// Returns a value near a limit of some part of the transport, to be used as a length, an offset or a
+/// count.
 fn value(u: &mut Unstructured<'_>) -> arbitrary::Result<u64> {
     let edge = *u.choose(&[
         0,

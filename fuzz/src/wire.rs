@@ -1,9 +1,10 @@
-//! Compares the wire form of layouts with the model, and feeds its decoder with hostile bytes.
+//! Checks the wire form of layouts, and gives hostile bytes to the decoder of that form.
 //!
 //! The case comes from `generate.rs`. An encoding must decode to a plan that packs and unpacks as the
-//! model says, and that encodes to the same bytes. The decoder must refuse a mutated encoding, or the
-//! decoded plan must execute within the footprint that it states. Safe calls check buffers against that
-//! footprint. In this check, memory of exactly that size lies between forbidden pages and canaries.
+//! model says, and whose own encoding has the same bytes. For a mutated encoding, the decoder must
+//! either return an error, or return a plan that executes within the footprint that the plan states,
+//! because safe calls check the lengths of buffers against that footprint. In this check, memory of
+//! exactly that size lies between a forbidden page and guard bytes.
 
 use crate::check::{CANARY, Scene, canaries, difference};
 use crate::generate::Case;
@@ -11,23 +12,24 @@ use crate::guard::{Guarded, Side};
 use crate::stream::Stream;
 use typepack_engine::{Plan, pack_range, pack_raw, unpack_range, unpack_raw, wire};
 
-/// Maximum footprint, and maximum number of packed bytes, of a mutated layout that is executed.
+/// Maximum footprint in bytes, and maximum number of packed bytes, of a mutated layout that is
+/// executed.
 const MOST: i128 = 64 << 10;
 
-/// The buffers of a checker, which many cases share.
+/// Checks cases one after another, and uses the same buffers for all of them.
 pub struct WireChecker {
     memory: Guarded,
     packed: Guarded,
 }
 
-/// The outcomes of mutated encodings.
+/// Counts of mutated encodings, by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// Encodings that the decoder refused.
+    /// Number of encodings that the decoder refused.
     pub refused: u64,
-    /// Encodings that were decoded, but are too large to execute here.
+    /// Number of encodings that were decoded, but are too large to execute here.
     pub large: u64,
-    /// Encodings that were decoded and executed.
+    /// Number of encodings that were decoded and executed.
     pub executed: u64,
 }
 
@@ -42,14 +44,15 @@ impl WireChecker {
     ///
     /// # Panics
     ///
-    /// Panics if the system denies some memory or its protection.
+    /// Panics if the system refuses to allocate or to protect a few hundred KiB of memory.
     pub fn new() -> Self {
         let guarded =
             || Guarded::new(MOST as usize + CANARY).expect("the system denied guarded memory");
         Self { memory: guarded(), packed: guarded() }
     }
 
-    /// Checks the encoding of one case, and `mutations` mutations drawn from `stream`.
+    /// Checks the encoding of one case, and `mutations` mutated copies of that encoding. `stream`
+    /// selects the mutations.
     pub fn check(
         &mut self,
         case: &Case,
@@ -81,7 +84,8 @@ impl WireChecker {
         Ok(fates)
     }
 
-    /// Checks any bytes, such as those of a fuzzer.
+    /// Checks any bytes, such as a fuzzer's. If the bytes decode to a plan, the check executes the
+    /// plan.
     pub fn check_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
         if let Ok(plan) = wire::decode(bytes) {
             self.execute(&plan)?;
@@ -89,7 +93,8 @@ impl WireChecker {
         Ok(())
     }
 
-    /// Packs and unpacks some elements within the footprint; returns false if they are too large.
+    /// Packs and unpacks 1 and 3 elements in memory as large as their footprint. Returns false if both
+    /// are too large to execute here.
     fn execute(&mut self, plan: &Plan) -> Result<bool, String> {
         let place = plan.footprint();
         let mut executed = false;
@@ -97,12 +102,12 @@ impl WireChecker {
             let shift = i128::from(place.extent) * i128::from(count - 1);
             let low = i128::from(place.true_lb) + shift.min(0);
             let span = i128::from(place.true_ub) + shift.max(0) - low;
-            // The next test does not depend on the stated footprint: a plan that makes bytes must read
-            // them from some memory.
             let Ok(total) = plan.packed_bytes(count) else { continue };
             if total > MOST as u64 || span > MOST {
                 continue;
             }
+            // A plan with packed bytes must read them from some memory, so its footprint must not be
+            // empty.
             if total > 0 && span <= 0 {
                 return Err(format!("the footprint of {total} packed bytes is only {span} bytes"));
             }
@@ -116,14 +121,15 @@ impl WireChecker {
                 ];
                 self.memory.whole()[around[0].clone()].fill(0xc3);
                 self.packed.whole()[around[1].clone()].fill(0xc3);
-                // The cast keeps the low 64 bits: addresses are numbers modulo 2^64.
+                // The cast keeps the low 64 bits of `low`. These bits suffice, because addresses are
+                // computed modulo 2^64.
                 let back = (low as i64).wrapping_neg() as isize;
                 let origin = self.memory.whole()[memory].as_mut_ptr().wrapping_offset(back);
                 let bytes = self.packed.whole()[packed].as_mut_ptr();
-                // SAFETY: `memory` holds the footprint that the plan states. The decoder computed it
-                // from the program, and this check tests it: the memory is guarded, so a wrong
-                // footprint faults or hits a canary. `packed` has `total` bytes and is another
-                // allocation.
+                // SAFETY: the memory at `origin` is as large as the footprint that the plan states, and
+                // a decoded plan stays within its footprint. This check tests the decoder: if the
+                // footprint is wrong, an access faults or hits a guard byte. `bytes` points to `total`
+                // bytes of another allocation.
                 unsafe {
                     pack_raw(plan, count, origin, 0..total, bytes);
                     unpack_raw(plan, count, origin, 0..total, bytes);
@@ -158,8 +164,9 @@ fn round_trip(plan: &Plan, count: u64, scene: &Scene) -> Result<(), String> {
     difference("decoded: unpack_range", &memory, &expected)
 }
 
-/// Makes one to four changes: bytes, whole numbers (the format consists of words of 8 and 4 bytes), and
-/// lengths, with or without a correction of the stated length.
+/// Makes one to four changes: replaces a byte, flips a bit, cuts off the end, appends bytes, changes an
+/// aligned word of 8 bytes, or repeats a part. Then, in three of four calls, corrects the length that
+/// the encoding states.
 fn mutate(encoding: &[u8], stream: &mut Stream) -> Vec<u8> {
     let mut bytes = encoding.to_vec();
     for _ in 0..=stream.below(4) {
@@ -189,7 +196,7 @@ fn mutate(encoding: &[u8], stream: &mut Stream) -> Vec<u8> {
                 bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
             }
             _ => {
-                // A part of the encoding is inserted a second time, at another position.
+                // Inserts a part of the encoding a second time, at another position.
                 let length = stream.below(49) as usize & !7;
                 let part: Vec<u8> = bytes.iter().skip(at & !7).take(length).copied().collect();
                 let to = stream.below(bytes.len() as u64 / 8 + 1) as usize * 8;

@@ -1,13 +1,15 @@
-//! Compares a file in the repository with the text that a test makes (goldens, generated pages), and
-//! rewrites the file on demand. All crates of the workspace use this file.
+//! Compares a file in the repository with the text that a test makes (golden files, generated pages),
+//! and rewrites the file on demand. All crates of the workspace use this file.
 //!
-//! `TYPEPACK_BLESS=1 cargo test …` writes the text; read the difference before you commit it. A
-//! snapshot library does not fit: a golden file here has inputs and comments beside the outputs, and
-//! some tests run without cargo (under an emulator), which such a library calls.
+//! `TYPEPACK_BLESS=1 cargo test …` writes the text into the file; read the difference before you commit
+//! it. A snapshot library would not fit, for two reasons. A golden file here has inputs and comments
+//! beside the outputs. And such a library calls cargo, but some tests run without cargo (under an
+//! emulator).
 
 use std::path::Path;
 
-/// Panics unless the file at `path` equals `made`. With `TYPEPACK_BLESS` it writes the file first.
+/// Panics unless the file at `path` contains exactly `made`. If `TYPEPACK_BLESS` is set, writes `made`
+/// to the file first.
 pub fn blessed(path: &Path, made: &str) {
     if std::env::var_os("TYPEPACK_BLESS").is_some() {
         std::fs::write(path, made).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -1,7 +1,7 @@
-//! Measures the most memory that a call uses at one moment.
+//! Measures the largest amount of memory that is allocated at one moment during a call.
 //!
 //! The allocator counts for the whole process. So a test that includes this file is a test binary of
-//! its own, and nothing else runs while it measures.
+//! its own, in which nothing else runs during a measurement.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, with counters.
+/// The system's allocator, with counters for the allocated bytes.
 struct Counting;
 
 // SAFETY: every block comes from the system's allocator and returns to it with the layout of its
 // allocation. The counters are atomics, so counting neither unwinds nor allocates.
 unsafe impl GlobalAlloc for Counting {
+    // The default `realloc` calls `alloc` for the new block before it frees the old one. So a block
+    // that grows counts with both its lengths.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: `layout` has a size above zero, as the caller of `alloc` guarantees. The default
-        // `realloc` calls `alloc` for the new block before it frees the old one, so growth counts in
-        // full.
+        // SAFETY: the caller of `alloc` guarantees that `layout` has a size above zero.
         unsafe { System.alloc(layout) }
     }
 
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Returns the result of `call`, and the largest number of bytes that were allocated at one moment
-/// during the call, minus the bytes allocated at its start.
+/// during the call. Bytes that were allocated before the call do not count.
 pub fn most_allocated<R>(call: impl FnOnce() -> R) -> (R, usize) {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

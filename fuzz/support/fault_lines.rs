@@ -2,9 +2,9 @@
 
 use std::process::Output;
 
-/// Runs the command with each list of arguments. Each run must end with exit code 2, print nothing on
-/// standard output, and print one line on standard error. The line begins with `begin` and contains the
-/// text that is paired with the arguments.
+/// Calls `run` with each list of arguments in `faults`. The command must end with exit code 2, print
+/// nothing on standard output, and print one line on standard error. The line must begin with `begin`
+/// and contain the text that is paired with the arguments.
 pub fn refused(run: impl Fn(&[&str]) -> Output, begin: &str, faults: &[(&[&str], &str)]) {
     for (arguments, part) in faults {
         let output = run(arguments);

@@ -1,4 +1,5 @@
-//! Reports a test that cannot run on this machine, with the reason. `scripts/test` lists these reports at its end.
+//! Reports that a test cannot run on this machine, and why. `scripts/test` lists these reports at its
+//! end.
 
 use std::io::Write;
 
@@ -7,15 +8,15 @@ use std::io::Write;
 pub fn skipped(reason: impl std::fmt::Display) {
     let program = std::env::current_exe().expect("cannot find the path of this program");
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // The name of the program, without the hash that Cargo adds after the last dash.
+    // Takes the name of the program, without the hash that Cargo adds after the last dash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
-    // The test harness gives each thread the name of its test.
+    // The name of the thread is the name of its test, because the test harness names each thread so.
     let thread = std::thread::current();
     let reason = reason.to_string().replace('\n', " ");
     let line = format!("SKIPPED {program}: {}: {}\n", thread.name().unwrap_or("?"), reason.trim());
     eprint!("{line}");
     if let Some(path) = std::env::var_os("TEST_SKIPPED") {
-        // One write call adds the whole line, because several tests write to the file at the same
+        // Writes the whole line with one call, because several tests write to the file at the same
         // time.
         let file = std::fs::File::options().create(true).append(true).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))

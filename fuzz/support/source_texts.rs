@@ -8,20 +8,21 @@
 pub struct Text {
     /// The first line of the text, counted from 1.
     pub line: usize,
-    /// The words without comment marks and quotes, separated by single blanks.
+    /// The words of the text, without comment marks and quotes, separated by single blanks.
     pub words: String,
     /// The text as it stands in the source.
     pub source: String,
-    /// For a literal, the code before it in its statement. For a comment, its comment mark.
+    /// For a literal, the code that stands before it in its statement. For a comment, its mark (`//`,
+    /// `///` or `//!`).
     pub before: String,
 }
 
 /// The texts of one file.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Line comments; neighbouring lines with equal comment marks are one text.
+    /// The line comments. Neighbouring lines with the same mark form one comment.
     pub comments: Vec<Text>,
-    /// String literals, with line continuations resolved.
+    /// The string literals, without their line continuations.
     pub literals: Vec<Text>,
 }
 
@@ -30,14 +31,14 @@ pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the texts of `source`.
+/// Finds the comments and string literals of `source`.
 pub fn read(source: &str) -> Texts {
     let mut texts = Texts::default();
     let mut rest = source;
     let mut line = 1;
     // The code since the last `;`, `{` or `}`.
     let mut statement = String::new();
-    // The last line of the last comment, if only white space follows that comment so far.
+    // The last line of the last comment, as long as only white space has followed that comment.
     let mut joined: Option<usize> = None;
     while let Some(first) = rest.chars().next() {
         let taken = if rest.starts_with("//") {
@@ -77,8 +78,8 @@ pub fn read(source: &str) -> Texts {
     texts
 }
 
-/// Adds one line of a comment. If the line continues the last comment, it is appended to that comment;
-/// otherwise it begins a new comment.
+/// Adds one line of a comment. Appends the line to the last comment if it continues that comment;
+/// otherwise begins a new comment.
 fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Option<usize>) {
     let mark = ["//!", "///", "//"].into_iter().find(|mark| text.starts_with(mark)).unwrap_or("//");
     let inner = &text[mark.len()..];
@@ -97,7 +98,8 @@ fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Optio
     *joined = Some(line);
 }
 
-/// Returns the length of the string literal that `rest` begins with, and the text between its quotes.
+/// Returns the length of the string literal at the start of `rest`, and the text between its quotes.
+/// Returns `None` if `rest` does not begin with a string literal.
 fn string(rest: &str) -> Option<(usize, &str)> {
     let prefix = rest.len() - rest.trim_start_matches(['b', 'c', 'r']).len();
     let (raw, after) = (rest[..prefix].contains('r'), &rest[prefix..]);
@@ -130,12 +132,13 @@ fn resolved(inner: &str) -> String {
     parts.fold(first, |text, part| text + part.trim_start())
 }
 
-/// Returns the length of the character literal or lifetime mark that `rest` begins with.
+/// Returns the length of the character literal at the start of `rest`, or 1 for the quote of a
+/// lifetime.
 fn character(rest: &str) -> usize {
     let mut letters = rest.char_indices().skip(1);
     match letters.next() {
         Some((_, '\\')) => {
-            // The letter after the backslash may itself be a quote.
+            // Skips the letter after the backslash, because that letter may itself be a quote.
             let _escaped = letters.next();
             letters.find(|(_, letter)| *letter == '\'').map_or(rest.len(), |(at, _)| at + 1)
         }

@@ -1,4 +1,4 @@
-//! The reference walk: computes the positions of packed bytes with the oracle alone.
+//! Computes the positions of packed bytes with the engine's oracle alone, as a reference for tests.
 
 use typepack_engine::{Datatype, typemap};
 

@@ -1,5 +1,5 @@
-//! Checks that the checker finds faults. The kernels of these tests have one deliberate mistake each, and
-//! the checker must catch every one.
+//! Checks that the checker finds faults. Each kernel in these tests has one deliberate mistake, and the
+//! checker must catch every one.
 
 use std::sync::Arc;
 use typepack_engine::kernel::{
@@ -8,7 +8,8 @@ use typepack_engine::kernel::{
 use typepack_engine::{Direction, Settings, Strategy, stats};
 use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
-/// A kernel for one loop over 8-byte blocks, correct except for mistake number `MISTAKE`.
+/// Packs or unpacks one loop over 8-byte blocks, with deliberate mistake number `MISTAKE`: 0 is no
+/// mistake, 1 visits the blocks in reverse order, 2 leaves out a byte, and 3 writes a byte into a gap.
 ///
 /// # Safety
 ///
@@ -18,14 +19,16 @@ unsafe extern "C" fn kernel<const PACK: bool, const MISTAKE: u8>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: `params` has two words, because the shape `loop b8` has one level and no length.
+    // SAFETY: `params` has two words, because the shape `loop b8` has one level and no word for a
+    // length.
     let (count, stride) = unsafe { (*params, *params.add(1) as isize) };
     for i in 0..count as usize {
         let i = if MISTAKE == 1 { count as usize - 1 - i } else { i };
         let (mem, packed) = (mem.wrapping_offset(i as isize * stride), packed.wrapping_add(8 * i));
         let bytes = if MISTAKE == 2 && count > 3 && i == 3 { 7 } else { 8 };
-        // SAFETY: the conditions of `Entry` cover block `i` of `mem` and of `packed`. Mistake 3 writes
-        // a ninth byte; it falls into a gap of the test's type, and the test's memory contains the gap.
+        // SAFETY: by the conditions of `Entry`, block `i` of `mem` and of `packed` is valid for this
+        // access. Mistake 3 writes a ninth byte, which falls into a gap of the test's type; the test's
+        // memory contains the gap.
         unsafe {
             if PACK {
                 mem.copy_to_nonoverlapping(packed, bytes);
@@ -67,7 +70,7 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
-/// A kernel with deliberate mistakes like [`kernel`], which copies from one layout to another.
+/// Copies from one layout to another, with the same deliberate mistakes 0 to 2 as [`kernel`].
 ///
 /// # Safety
 ///
@@ -79,7 +82,8 @@ unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8,
         let i = if MISTAKE == 1 { count as isize - 1 - i } else { i };
         let bytes = if MISTAKE == 2 && i == 3 { 7 } else { 8 };
         let (src, dst) = (src.wrapping_offset(i * from), dst.wrapping_offset(i * to));
-        // SAFETY: the conditions of `Entry` cover block `i` of both sides.
+        // SAFETY: by the conditions of `Entry`, block `i` of both sides is valid for this access, and
+        // the two sides do not overlap.
         unsafe { src.copy_to_nonoverlapping(dst, bytes) };
     }
 }
@@ -151,8 +155,9 @@ fn the_wrong_order_is_caught_where_blocks_overlap() {
     assert!(reason.contains("unpack"), "{reason}");
 }
 
-/// Tests `Settings::verify`: the interpreter's result is used; a kernel that leaves out a byte or
-/// writes in the wrong order is counted once and not used again; a correct kernel stays.
+/// Checks that `Settings::verify` always uses the interpreter's result. A kernel that leaves out a byte
+/// or writes in the wrong order must be counted once and not be used again; a correct kernel must stay
+/// in use.
 #[test]
 fn verification_drops_a_mistaken_kernel() {
     let right = settings(kernel::<true, 0>, kernel::<false, 0>);
@@ -166,8 +171,8 @@ fn verification_drops_a_mistaken_kernel() {
         let case: Case = case.parse().expect("a case");
         let plan = case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan");
         let before = stats::bytes().disagreements;
-        // The data is not the result of packing: where blocks overlap, that would hide the order of
-        // writing.
+        // The data is not the result of packing. That result has equal bytes where blocks overlap, and
+        // would hide a wrong order of writing.
         let data: [u8; 160] = std::array::from_fn(|i| i as u8);
         let (mut memory, mut packed) = ([7u8; 320], [0u8; 160]);
         for _ in 0..3 {
@@ -192,7 +197,8 @@ fn verification_drops_a_mistaken_kernel() {
     }
 }
 
-/// Tests `Settings::verify` for the kernel of a fused copy into the layout `to`.
+/// Checks `Settings::verify` for a fused copy into the layout `to` with the kernel `entry`. `faults` is
+/// the number of disagreements that must be counted.
 fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
     let compiler = Some(Arc::new(Copier(entry)) as _);
     let verified = Settings { compiler, verify: true, ..Settings::default() };
@@ -219,7 +225,8 @@ fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
     assert_eq!(after.fused_kernel - before.fused_kernel, calls * 160);
 }
 
-/// Tests a pair whose sides have different signatures, and a mismatch that only one rule detects.
+/// Checks that the signature check rejects pairs with different signatures, even if only one of the two
+/// rules for equality sees the difference.
 #[test]
 fn a_false_pair_is_caught() {
     let check = |from: &str, to: &str| {

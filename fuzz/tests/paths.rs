@@ -1,29 +1,30 @@
-//! Checks that the paths in READMEs and in the heads of source files exist.
+//! Checks that the paths in Markdown files and in the heads of source files exist.
 //!
-//! A word counts as a path of the repository if it is written in backticks, or stands first on a line
-//! of a fenced block without a language (the maps of folders). It must consist of the letters of file
-//! names, `/`, `*` and `{a,b}`, and
+//! A word counts as a path of the repository if it is written in backticks, or if it is the first word
+//! on a line of a fenced block without a language or with the language "text" (such blocks show maps of
+//! folders). The word must consist of the letters of file names, `/`, `*` and `{a,b}`, and it must also
 //!
 //! - end in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
 //! - begin with a folder at the repository's top and a slash, or
-//! - be, in a block, a folder's name with a slash at the end.
+//! - stand in a block and end with a slash.
 //!
-//! A path may leave out the folders before it. A name without a slash, or one that begins with `src/`,
-//! `tests/`, `examples/` or `benches/`, belongs to the same crate (in the README of the repository: to
-//! any crate). Another name with a slash may lie in any crate. A name that begins
-//! with `../` starts at the folder of the file that names it. Names that look like paths but are not
-//! ours are listed in [`FOREIGN`].
+//! A path may leave out the folders before it. A path without a slash, or one that begins with `src/`,
+//! `tests/`, `examples/` or `benches/`, must exist in the crate of the file that names it (for the
+//! README of the repository: in any crate). Any other path with a slash may exist in any crate. A path
+//! that begins with `../` starts at the folder of the file that names it. [`FOREIGN`] lists words that
+//! look like paths but name no files of the repository.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Files of other projects, and files that commands write.
+/// Words that name files of other projects, or files that commands write.
 const FOREIGN: &[&str] = &["fuzz/artifacts/", "fuzz/corpus/", "mpi.h", "mpi_abi.h"];
 
-/// Endings of files that the repository has.
+/// Endings of words that count as paths.
 const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".csv", ".c", ".h", ".py"];
 
-/// Returns all files and folders of the repository, relative to its top; folders end with a slash.
+/// Returns all files and folders of the repository, relative to its top. Folders have a slash at the
+/// end.
 fn entries(root: &Path) -> BTreeSet<String> {
     fn visit(folder: &Path, prefix: &str, entries: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -54,7 +55,7 @@ fn expand(path: &str) -> Vec<String> {
     inside.split(',').flat_map(one).collect()
 }
 
-/// Returns whether `name` matches `pattern`, in which `*` stands for any text without a slash.
+/// Returns true if `name` matches `pattern`, in which `*` stands for any text without a slash.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -66,8 +67,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Returns a path that begins with `../` and that `file` names as a path from the top. Returns `None` for
-/// every other path, and for a path that leaves the repository.
+/// Converts a path that begins with `../`, as `file` names it, to a path from the repository's top.
+/// Returns `None` for every other path, and for a path that leaves the repository.
 fn from_top(file: &str, path: &str) -> Option<String> {
     path.starts_with("../").then_some(())?;
     let mut folders: Vec<&str> = file.split('/').collect();
@@ -81,7 +82,7 @@ fn from_top(file: &str, path: &str) -> Option<String> {
     Some(folders.join("/"))
 }
 
-/// Returns whether a path exists that `file` names. `folder` is the crate of `file`.
+/// Returns true if the path that `file` names exists. `folder` is the folder of the crate of `file`.
 fn is_there(entries: &BTreeSet<String>, (file, folder): (&str, &str), path: &str) -> bool {
     if !path.starts_with("../") {
         return exists(entries, folder, path);
@@ -94,8 +95,9 @@ fn is_there(entries: &BTreeSet<String>, (file, folder): (&str, &str), path: &str
     })
 }
 
-/// Returns whether `path`, possibly with folders left out before it, exists below `folder`. A path with
-/// a slash may exist anywhere, unless it begins with a folder that every crate has.
+/// Returns true if `path` exists below `folder`; the path may leave out the folders before it. A path
+/// with a slash may exist anywhere in the repository, unless it begins with a folder that every crate
+/// has.
 fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
     let wanted = path.trim_start_matches("./");
     let is = |name: &str| {
@@ -114,7 +116,7 @@ fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
     })
 }
 
-/// Returns whether a word looks like a path of the repository.
+/// Returns true if a word looks like a path of the repository.
 fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || "_-./*{},".contains(letter);
     let name = word.trim_end_matches('/');
@@ -129,10 +131,10 @@ fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
             || in_block && word.ends_with('/'))
 }
 
-/// Returns the paths that a text names, each with its line.
+/// Returns the paths that a text names, each with the number of its line.
 fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
-    // The language of the block that contains the line.
+    // The language of the fenced block around the line; `None` outside blocks.
     let mut block: Option<&str> = None;
     for (index, line) in text.lines().enumerate() {
         let mut take = |word: &'a str, in_block: bool| {
@@ -151,14 +153,15 @@ fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// Returns the lines of a source file's head, with empty lines in place of the other lines.
+/// Returns the head of a source file, the comment with `//!`. Other lines become empty lines, so that
+/// the numbers of lines stay right.
 fn head(source: &str) -> String {
     let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!").unwrap_or(""));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the folder of the crate to which a file belongs, with a slash; empty for the repository
-/// itself.
+/// Returns the folder of the crate to which a file belongs, with a slash at the end; an empty text if
+/// the file belongs to no crate.
 fn folder<'a>(entries: &BTreeSet<String>, file: &'a str) -> &'a str {
     let mut folders = file.rmatch_indices('/').map(|(at, _)| &file[..=at]);
     folders.find(|folder| entries.contains(&format!("{folder}Cargo.toml"))).unwrap_or("")
@@ -174,7 +177,7 @@ fn every_path_that_is_named_exists() {
     for file in entries.iter().filter(|file| file.ends_with(".md") || file.ends_with(".rs")) {
         let text = std::fs::read_to_string(root.join(file)).expect("a text in UTF-8");
         let text = if file.ends_with(".rs") { head(&text) } else { text };
-        // The guide is about the whole tree.
+        // The guide describes the whole tree, so its paths may lie in any crate.
         let folder = if file.starts_with("runtime/guide/") { "" } else { folder(&entries, file) };
         for (line, path) in named(&text, &tops) {
             for path in expand(path).iter().filter(|path| !is_there(&entries, (file, folder), path))
@@ -223,7 +226,7 @@ fn a_path_that_is_gone_is_found() {
     {
         assert!(is_there(&entries, file, there), "{there}");
     }
-    // A planted path whose folder was renamed, and a path that leaves the repository.
+    // The first path names a folder that does not exist, and the last path leaves the repository.
     for gone in ["../pair/crossed.rs", "../mod.rs", "../Cargo.toml", "../../../../x.rs"] {
         assert!(!is_there(&entries, file, gone), "{gone}");
     }

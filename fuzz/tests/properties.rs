@@ -1,9 +1,9 @@
-//! Checks for random types that model, oracle, interpreter and JIT agree, in one call and in parts, and
-//! that gaps stay untouched.
+//! Checks that model, oracle, interpreter and JIT agree about random types, in one call and in parts,
+//! and that gaps stay untouched.
 //!
-//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number of types (in
-//! percent of the default number), `FUZZ_SEED` selects another stream, and `FUZZ_TRACE=1` prints each
-//! case before it runs, for a fault that ends the process.
+//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number of types
+//! (in percent of the default number), and `FUZZ_SEED` selects another stream. `FUZZ_TRACE=1` prints
+//! each case before it runs, so that the case is known if a fault ends the process.
 
 use arbitrary::Unstructured;
 use std::io::Write;
@@ -11,9 +11,9 @@ use typepack_engine::stats;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
 const SEED: u64 = 0x7479_7065_7061_636b;
-/// Cases per checker. Each checker has its own JIT, which starts with an empty kernel cache.
+/// Number of cases per checker. Each checker has its own JIT, which starts with an empty kernel cache.
 const CASES_PER_JIT: u64 = 2000;
-/// One of every `THOROUGH_EVERY` cases is tried with all ranges.
+/// One of every `THOROUGH_EVERY` cases is checked with `Effort::Thorough`.
 const THOROUGH_EVERY: u64 = 40;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct Tally {
     useful: u64,
     ranges: u64,
     refusals: u64,
-    /// Packed bytes of the types that have a kernel.
+    /// Number of packed bytes of the types that have a kernel.
     bytes: u64,
 }
 
@@ -34,7 +34,8 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Prints past the test harness's capture, so that the figures are always visible.
+/// Prints a line directly to standard error, which the test harness does not capture. So the figures
+/// are always visible.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr");
 }
@@ -78,14 +79,16 @@ fn run(mode: Mode, stream: u64, cases: u64) -> Tally {
     }
     tally.refusals += refusals(&checker);
     assert_eq!(tally.refusals, 0, "the compiler refused a shape that it should accept");
-    // The counter belongs to the whole process. The other tests only add to it.
+    // `stats::bytes` counts for the whole process. Other tests may run at the same time, but they can
+    // only make the difference larger.
     let moved = stats::bytes().kernel - before;
     say(&format!(
         "{mode:?}: {} types, {} not contiguous, {} with kernels ({moved} bytes moved by them), \
          {} ranges, {} refusals",
         tally.types, tally.useful, tally.kernel, tally.ranges, tally.refusals
     ));
-    // Each type is packed and unpacked whole, several times.
+    // Each type is packed and unpacked as a whole several times, so kernels must move more than
+    // `tally.bytes`.
     assert!(moved > tally.bytes, "kernels exist, but the interpreter did the work");
     tally
 }

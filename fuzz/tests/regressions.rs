@@ -1,4 +1,4 @@
-//! Replays `regressions/*.txt`: cases that once failed, and cases chosen by hand.
+//! Checks the cases in `regressions/*.txt`: cases that once failed, and cases chosen by hand.
 
 use std::path::Path;
 use typepack_fuzz::{Case, Checker, Effort, Executors};
@@ -27,7 +27,7 @@ fn all_regressions_pass() {
         }
     }
     assert!(cases > 20, "only {cases} cases found");
-    // The engine offers only shapes that the translator accepts, because their limits agree.
+    // The translator accepts every shape for which the engine asks, because both have the same limits.
     let refusals = checker.jit().map(|jit| jit.counters().refusals);
     assert_eq!(refusals, Some(0), "a shape of these cases was refused");
 }

@@ -1,8 +1,8 @@
-//! Runs the checks of the engine's other folders on random types and pairs: fused copy, decoding, wire
-//! form, text form, packing in parts, signatures.
+//! Runs the other checks of the engine on random types and pairs: fused copy, decoding, wire form, text
+//! form, packing in parts, signatures.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the numbers of cases (in percent of the default numbers),
-//! `FUZZ_SEED` selects other streams.
+//! and `FUZZ_SEED` selects other streams.
 
 use arbitrary::Unstructured;
 use std::io::Write;
@@ -20,12 +20,14 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Prints past the test harness's capture, so that the figures are always visible.
+/// Prints a line directly to standard error, which the test harness does not capture. So the figures
+/// are always visible.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr");
 }
 
-/// Runs `run` for each case, with bytes, a mode, and a stream for the check's own choices.
+/// Calls `run` once per case, with random bytes for the case, a mode, and a stream for the check's own
+/// choices. `room` selects the random numbers. Returns the number of cases.
 fn each(room: u64, cases: u64, mut run: impl FnMut(&mut Unstructured<'_>, Mode, Stream)) -> u64 {
     let cases = cases * number("FUZZ_CASES", 100) / 100;
     let seed = number("FUZZ_SEED", SEED) ^ room;
@@ -46,7 +48,8 @@ fn cases(
     let done = each(room, cases, |u, mode, stream| {
         let case = Case::generate(u, mode).expect("enough bytes");
         if let Err(reason) = check(&case, &mut stream.clone()) {
-            // Each candidate gets the same choices.
+            // Each candidate gets a copy of the same stream, so the check makes the same choices for
+            // each.
             let small = shrink(&case, |case| check(case, &mut stream.clone()).is_err());
             let small_reason = check(&small, &mut stream.clone()).err().unwrap_or_default();
             panic!("{case}\n  {reason}\nshrunk to:\n  {small}\n  {small_reason}");

@@ -16,7 +16,8 @@ fn threads_share_a_plan_while_it_compiles() {
     for line in lines.map(|l| l.replace("[12, 12, 12]", "[12:10@1, 12:10@1, 12:1@1]")) {
         let case: Case = line.parse().expect("a case");
         let ty = case.recipe.build().expect("a type");
-        // One of the threads reaches the threshold in the middle of the loop below.
+        // One of the threads reaches the threshold during the loop below, while the others use the
+        // plan.
         let threshold = 5 * ty.size() as u64 * case.count;
         let jit =
             Jit::new(typepack_jit::Settings { mode: Mode::Lazy, threshold, ..Default::default() });

@@ -1,4 +1,4 @@
-//! Runs many cases with hostile bytes in rings, chunks, credits and encoded types.
+//! Runs two ranks in many cases while hostile bytes change rings, chunks, credits and encoded types.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number),
 //! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
@@ -16,8 +16,8 @@ use typepack_fuzz::{Stream, TransportChecker};
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;
 
-/// More memory than any case without hostile bytes needs, and less memory than a made-up length would
-/// request.
+/// Limit on the bytes that a case allocates: more than any case without hostile bytes needs, and less
+/// than a made-up length would request.
 const MOST: usize = 48 << 20;
 
 fn number(name: &str) -> Option<u64> {
@@ -51,7 +51,7 @@ fn hostile_memory_is_refused_or_harmless() {
     writeln!(std::io::stderr(), "transport: {cases} cases, {fates:?}, at most {most} bytes")
         .expect("stderr");
     if only.is_none() && cases >= 1000 {
-        // Some cases must be refused, but not all.
+        // The ranks must notice the hostile bytes in some cases, but not in all.
         assert!(fates.refused > cases / 10 && fates.refused < cases, "{fates:?}");
         assert!(fates.complete > fates.started / 5, "{fates:?}");
     }

@@ -1,9 +1,9 @@
 //! Runs a command that cannot make memory executable: `deny_exec PROGRAM ARGUMENTS…`.
 //!
-//! `scripts/test` uses it to show that the test programs also pass on the interpreter. The
-//! operating system denies executable memory (`PR_SET_MDWE`, Linux 6.3), and all descendants
-//! inherit the denial. Exit code 125: the system does not support the denial. Exit code 127: the
-//! command cannot be started.
+//! `scripts/test` uses this program to show that the test programs also pass on the interpreter.
+//! The operating system denies executable memory (`PR_SET_MDWE`, Linux 6.3), and all descendants
+//! inherit the denial. The exit code is 125 if the system does not support the denial, and 127 if
+//! the command cannot be started.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -19,7 +19,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let zero: libc::c_ulong = 0;
-    // SAFETY: this `prctl` option takes integer arguments only, and all five are given.
+    // SAFETY: `prctl` with this option takes only integers, no pointers, and all five arguments are
+    // given.
     let answer = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, zero, zero, zero) };
     if answer != 0 {
         eprintln!("deny_exec: cannot set PR_SET_MDWE: {}", std::io::Error::last_os_error());

@@ -1,8 +1,8 @@
 //! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
 //! This example helps to tune `translate/`: `cargo run --release -p typepack-jit --example tune`.
-//! The bench suite makes the official measurements. The competitors run in turns; each figure is
-//! the median of its turns.
+//! The bench suite makes the official measurements. The ways to copy run in turns; each figure is
+//! the median over the turns of one way.
 
 #[path = "../tests/agree/reference.rs"]
 #[expect(dead_code, reason = "only the tests use the copies")]
@@ -42,7 +42,8 @@ fn main() {
             }
         }
     }
-    // Compile again, with Cranelift's own code in the caches: these times set the threshold.
+    // Compiles all kernels again, now that the processor's caches hold Cranelift's own code. The
+    // default threshold is based on these times.
     let again = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
     for layout in layouts(1 << 10) {
         for direction in [Direction::Pack, Direction::Unpack] {
@@ -143,14 +144,15 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
         println!("{}: refused", layout.name);
         return;
     };
-    // All iterations of every level.
+    // Selects all iterations of every level.
     let all: Vec<(u64, u64)> = nest.levels.iter().map(|level| (0, level.count())).collect();
     let blocks: Vec<(usize, usize)> = reference::runs(nest, &all)
         .iter()
         .map(|run| (run.offset as usize, run.bytes as usize))
         .collect();
     let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
-    // The hand-written loops read whole strides, the last stride included.
+    // The hand-written loops need whole strides of memory, so the memory goes on for one longest
+    // stride after the last block.
     let slack = 135_200;
     let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0) + slack;
     let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();
@@ -200,8 +202,9 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
 }
 
 fn run(kernel: &Kernel, params: &[u64], mem: &mut [u8], packed: &mut [u8]) {
-    // SAFETY: `params` belongs to the nest of this kernel's shape; `measure` made `mem` long enough
-    // for its runs and `packed` for their bytes; they are two separate vectors.
+    // SAFETY: `params` has the numbers of the nest whose shape the kernel has; `measure` made `mem`
+    // long enough for the nest's runs and `packed` long enough for their bytes; `mem` and `packed`
+    // are two separate vectors.
     unsafe { kernel.entry()(params.as_ptr(), mem.as_mut_ptr(), packed.as_mut_ptr()) };
 }
 
@@ -218,7 +221,8 @@ fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], 
     }
 }
 
-// These are the loops that a person would write, with all numbers known to the compiler.
+// The functions below are the loops that a person would write, with all numbers known to the
+// compiler.
 
 fn columns<const N: usize, const STRIDE: usize>(mem: &[u8], packed: &mut [u8]) {
     for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.as_chunks::<STRIDE>().0) {
@@ -262,7 +266,7 @@ fn unstructs(mem: &mut [u8], packed: &[u8]) {
 }
 
 thread_local! {
-    /// The entries of the table, for the hand-written loops over it.
+    /// The entries of the table, for the hand-written loops `indexed` and `unindexed`.
     static ENTRIES: std::cell::RefCell<Vec<i32>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 

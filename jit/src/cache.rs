@@ -1,13 +1,14 @@
-//! The cache of kernels by shape: each shape is compiled once.
+//! Keeps kernels by shape, so that each shape is compiled once.
 //!
 //! `lib.rs` asks the cache before it asks `compiler.rs`. `lib.rs` has one cache for the shapes of
-//! nests and one for those of fused copies. The key is the whole shape, compared in full. The cache
-//! keeps refusals as well as kernels: it does not retry a refused shape while it remembers the
-//! refusal.
+//! nests and one for the shapes of fused copies. The key is the whole shape, compared in full. The
+//! cache keeps refusals as well as kernels, so a refused shape is not compiled again as long as the
+//! cache remembers the refusal.
 //!
-//! The cache is bounded: beyond [`CAPACITY`] shapes it forgets the least recently used shape.
-//! Forgetting drops only the cache's reference. Plans that use the kernel keep the kernel and its
-//! pages alive; a later plan of that shape compiles the shape again.
+//! The cache remembers at most [`CAPACITY`] shapes. For a further shape it forgets the least
+//! recently used one. Forgetting drops only the cache's reference to the kernel: plans that use the
+//! kernel keep the kernel and its pages alive. A later plan with the forgotten shape compiles the
+//! shape again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,7 +18,7 @@ use typepack_engine::kernel::Kernel;
 /// Maximum number of remembered shapes. A kernel takes a page, so 1024 kernels take 4 MiB.
 pub(crate) const CAPACITY: usize = 1024;
 
-/// A kernel or a refusal; empty while a thread compiles the shape.
+/// A kernel, or `None` for a refusal. The slot is empty while a thread compiles the shape.
 type Slot = Arc<OnceLock<Option<Kernel>>>;
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Cache<S> {
 #[derive(Debug)]
 struct Entries<S> {
     slots: HashMap<S, (Slot, u64)>,
-    /// Number of requests so far. Each slot has the number of its last request.
+    /// Number of requests so far. Each slot stores the number of its last request.
     clock: u64,
 }
 
@@ -39,9 +40,10 @@ impl<S: Clone + Eq + Hash> Cache<S> {
         Self { capacity, entries }
     }
 
-    /// Returns the kernel or the refusal of `shape`, and whether it was in the cache. If it was
-    /// not, `compile` makes it. Threads that ask for the same shape at the same time wait for the
-    /// thread that compiles. Threads that ask for different shapes compile in parallel.
+    /// Returns the kernel of `shape` (`None` if the shape is refused), and true if the cache
+    /// already had the answer. If the cache had no answer, this call runs `compile`. Threads that
+    /// ask for the same shape at the same time wait for the thread that compiles it. Threads that
+    /// ask for different shapes compile in parallel.
     pub(crate) fn get(
         &self,
         shape: &S,
@@ -57,8 +59,8 @@ impl<S: Clone + Eq + Hash> Cache<S> {
     }
 
     fn slot(&self, shape: &S) -> Slot {
-        // No statement that could panic leaves the entries inconsistent, so a poisoned lock is
-        // fine.
+        // No statement under the lock can panic and leave the entries inconsistent, so the entries
+        // of a poisoned lock can be used.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = &mut *entries;
         entries.clock += 1;
@@ -67,7 +69,8 @@ impl<S: Clone + Eq + Hash> Cache<S> {
             return slot.clone();
         }
         if entries.slots.len() >= self.capacity {
-            // A scan takes a few microseconds, much less than the compilation that follows.
+            // Scanning all slots takes a few microseconds, much less than the compilation that
+            // follows.
             let oldest = entries.slots.iter().min_by_key(|(_, (_, used))| *used);
             if let Some(oldest) = oldest.map(|(shape, _)| shape.clone()) {
                 entries.slots.remove(&oldest);

@@ -1,8 +1,9 @@
-//! CLIF -> machine code -> published kernel.
+//! Compiles CLIF (Cranelift's intermediate code) to machine code, and publishes the machine code as
+//! a kernel.
 //!
-//! `translate/` makes the CLIF. `cache.rs` keeps the kernel, and the engine calls the kernel. Every
-//! failure in this file becomes an [`Error`] and thereby a refusal: an error of Cranelift, a panic
-//! in Cranelift, or memory that the system denies.
+//! `translate/` makes the CLIF, `cache.rs` keeps the kernel, and the engine calls the kernel. Every
+//! failure in this file becomes an [`Error`], and so a refusal of the shape. A failure is an error
+//! of Cranelift, a panic in Cranelift, or memory that the system denies.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};
@@ -25,7 +26,7 @@ pub(crate) struct CodeGenerator {
 }
 
 impl CodeGenerator {
-    /// Makes a generator with `memory_max` bytes of address space for code.
+    /// Makes a generator that may use up to `memory_max` bytes of address space for code.
     pub(crate) fn new(memory_max: u64) -> Result<Self> {
         let (isa, machine) = target::isa(Target::Host)?;
         let arena = Arena::new(memory_max)
@@ -35,8 +36,9 @@ impl CodeGenerator {
 
     /// Returns the kernel of `shape` and the length of its code in bytes.
     pub(crate) fn compile(&self, shape: &impl Translate) -> Result<(Kernel, usize)> {
-        // A panic may leave the context and the module incomplete, but only this call owns them, and
-        // the call drops both. The arena's list is consistent whenever its lock is free.
+        // A panic may leave the context and the module incomplete. This does no harm, because only
+        // this call owns them, and the call drops both. The arena's list is consistent whenever its
+        // lock is free.
         contain(|| {
             let code = generate(shape, &*self.isa, self.machine)?;
             let kernel = self.publish(shape, &code)?;
@@ -44,11 +46,11 @@ impl CodeGenerator {
         })
     }
 
-    /// Writes `code` to executable memory. Each kernel has its own module, because a module cannot
-    /// free a single function.
+    /// Writes `code` to executable memory. Each kernel has a module of its own, because a module
+    /// cannot free a single function.
     fn publish(&self, shape: &impl Translate, code: &Machinecode) -> Result<Kernel> {
         let memory = CodeMemory::new(self.arena.clone());
-        // A kernel has no symbols and no calls, so the module never looks up a name.
+        // The module never looks up a name, because a kernel has no symbols and no calls.
         let names = cranelift_module::default_libcall_names();
         let mut builder = JITBuilder::with_isa(self.isa.clone(), names);
         builder.memory_provider(Box::new(memory.clone()));
@@ -111,7 +113,7 @@ pub(crate) fn emit(shape: &impl Translate, target: Target) -> Result<Machinecode
     })
 }
 
-/// Returns the length of the code of `shape`, and its instructions as text.
+/// Returns the length of the code of `shape` in bytes, and its instructions as text.
 pub(crate) fn disassembly(shape: &impl Translate, target: Target) -> Result<(usize, String)> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
@@ -132,8 +134,8 @@ pub(crate) fn clif(shape: &impl Translate, target: Target) -> Result<String> {
     })
 }
 
-/// Runs `work` and turns a panic in it into a refusal. (The panic hook still prints its line: a
-/// panic here is a bug that should be seen.)
+/// Runs `work` and turns a panic in `work` into a refusal. The panic hook still prints its line,
+/// because a panic here is a bug that should be seen.
 fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic

@@ -1,24 +1,27 @@
-//! Counts of the work of a [`Jit`](crate::Jit). `lib.rs` writes them, reports read them.
+//! Counts the work of a [`Jit`](crate::Jit). `lib.rs` increases the counters, and reports read
+//! them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the [`Jit`](crate::Jit) was made.
+/// Counts of the work since the [`Jit`](crate::Jit) was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Kernels compiled.
+    /// Number of kernels compiled.
     pub kernels: u64,
-    /// Requests answered with a kernel from the cache.
+    /// Number of requests answered with a kernel from the cache.
     pub hits: u64,
-    /// Requests refused: shapes outside the translator's limits, failures of the code generator,
-    /// memory denied. Each repeated request for a refused shape counts again.
+    /// Number of requests refused, because the shape is outside the translator's limits, the code
+    /// generator failed, or the system denied memory. Each repeated request for a refused shape
+    /// counts again.
     pub refusals: u64,
-    /// Time spent compiling, refused shapes included, in nanoseconds.
+    /// Time spent compiling in nanoseconds, including shapes that were then refused.
     pub compile_ns: u64,
-    /// Bytes of machine code made.
+    /// Number of bytes of machine code made.
     pub code_bytes: u64,
 }
 
-/// The current counts. The counts are statistics only: they do not order any other memory access.
+/// The counters that threads increase. They are statistics only: no other memory access depends on
+/// their order.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) kernels: AtomicU64,
@@ -40,7 +43,7 @@ impl Live {
     }
 }
 
-/// Adds to one of the counts.
+/// Adds `amount` to a counter.
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }

@@ -1,13 +1,13 @@
-//! The reasons for which a shape is refused.
+//! Describes why a shape is refused.
 //!
-//! During normal work a refusal is not reported: `lib.rs` counts it, and the engine's interpreter
-//! executes the nest. Only functions for people, [`emit`](crate::emit), [`clif`](crate::clif) and
-//! [`report`](crate::report()), return it.
+//! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine's interpreter
+//! executes the nest. Only the functions for people, [`emit`](crate::emit), [`clif`](crate::clif)
+//! and [`report`](crate::report()), return the reason.
 
 use std::fmt;
 use typepack_engine::ErrorClass;
 
-/// The kind of a refusal; each maps to exactly one MPI error class.
+/// The kind of a refusal. Each kind belongs to exactly one MPI error class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -15,13 +15,14 @@ pub enum ErrorKind {
     Shape,
     /// There is no code generator for the requested machine.
     Target,
-    /// The code generator failed or panicked: a bug in this crate or in Cranelift.
+    /// The code generator failed or panicked. This is a bug in this crate or in Cranelift.
     CodeGeneration,
-    /// There is no executable memory: the system denied it, or the arena is full.
+    /// There is no executable memory, because the system denied it or because the code memory is
+    /// full.
     Memory,
 }
 
-/// A refusal: its kind and one sentence.
+/// A refusal: its kind, and one sentence that says what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -33,12 +34,12 @@ impl Error {
         Self { kind, detail: detail.into() }
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the refusal.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the MPI error class of this kind (MPI-5.0 section 9.4).
+    /// Returns the MPI error class of the refusal (MPI-5.0 section 9.4).
     pub fn class(&self) -> ErrorClass {
         match self.kind {
             ErrorKind::Shape | ErrorKind::Target => ErrorClass::UNSUPPORTED_OPERATION,

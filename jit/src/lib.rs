@@ -1,16 +1,15 @@
-//! Machine code for typepack's loop programs.
+//! Makes machine code for typepack's loop programs.
 //!
-//! The engine cuts a datatype into nests and asks for the kernel of a nest's shape through its
-//! trait [`Compiler`]. [`Jit`] implements the trait. A request takes these steps:
+//! The engine cuts the work of a datatype into nests. It asks for the kernel of a nest's shape
+//! through its trait [`Compiler`], which [`Jit`] implements. A request takes these steps:
 //!
-//! 1. `policy.rs`: decides whether compiling pays yet (the number of bytes after which the engine
-//!    asks);
-//! 2. `cache.rs`: looks for a kernel, or a refusal, of this shape;
-//! 3. `translate/`: shape -> CLIF;
-//! 4. `compiler.rs`: CLIF -> machine code, for the machine that `target.rs` describes;
-//! 5. `memory.rs`: machine code -> executable pages.
+//! 1. `policy.rs`: states the number of bytes after which compiling pays; the engine asks then;
+//! 2. `cache.rs`: looks for a kernel, or a refusal, of the shape;
+//! 3. `translate/`: translates the shape to CLIF, Cranelift's intermediate code;
+//! 4. `compiler.rs`: compiles the CLIF to machine code, for the machine that `target.rs` describes;
+//! 5. `memory.rs`: puts the machine code into executable pages.
 //!
-//! A step that fails refuses the shape (`error.rs`). The refusal is counted (`counters.rs`), and
+//! If a step fails, the shape is refused (`error.rs`). The refusal is counted (`counters.rs`), and
 //! the engine's interpreter does the work. This crate does not print, read the environment, or
 //! panic on a refusal.
 //!
@@ -28,12 +27,12 @@
 //! let Some(kernel) = jit.kernel(&shape) else { return };
 //! assert_eq!(kernel.name(), "pack loop b8");
 //!
-//! // Every other double of six.
+//! // Packs every other double of six.
 //! let mut memory = [0.0_f64, 1.0, 2.0, 3.0, 4.0, 5.0];
 //! let mut packed = [0.0_f64; 3];
 //! let params = [3_u64, 16, 0];
-//! // SAFETY: three words for one level; three blocks of 8 bytes, 16 bytes apart, lie in
-//! // `memory`; `packed` takes 24 bytes; the two do not overlap.
+//! // SAFETY: `params` has the three words of one level; its three blocks of 8 bytes, 16 bytes
+//! // apart, lie in `memory`; `packed` has 24 bytes; `memory` and `packed` do not overlap.
 //! unsafe {
 //!     kernel.entry()(params.as_ptr(), memory.as_mut_ptr().cast(), packed.as_mut_ptr().cast());
 //! }
@@ -66,7 +65,8 @@ use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
-/// The code generator of a process. Pass it to commits. Clones share kernels and counters.
+/// The JIT compiler of a process. The settings of each commit contain it. Clones share kernels and
+/// counters.
 #[derive(Clone)]
 pub struct Jit {
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ pub struct Jit {
 
 struct Shared {
     settings: Settings,
-    /// An error if every shape is refused; the error states the reason.
+    /// The code generator; an error with the reason if every shape is refused.
     generator: Result<CodeGenerator>,
     cache: Cache<Shape>,
     transfers: Cache<TransferShape>,
@@ -82,11 +82,11 @@ struct Shared {
 }
 
 impl Jit {
-    /// Reserves code memory and runs a stub to prove that code can run. Never fails: if the proof
-    /// fails, or if the mode is [`Mode::Off`], the new `Jit` refuses every shape.
+    /// Reserves code memory and runs a stub to prove that new code can run. Never fails: if the
+    /// stub cannot run, or if the mode is [`Mode::Off`], the new `Jit` refuses every shape.
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
-            // In this mode the process needs no code memory, so none is reserved.
+            // With the mode off, the process needs no code memory, so none is reserved.
             Mode::Off => Err(Error::new(ErrorKind::Target, "the JIT mode is off")),
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
@@ -105,8 +105,8 @@ impl Jit {
         self.shared.settings.mode
     }
 
-    /// Returns the reason if every shape is refused: the mode is off, executable memory is denied,
-    /// or there is no code generator for this machine.
+    /// Returns the reason if this `Jit` refuses every shape: the mode is off, executable memory is
+    /// denied, or there is no code generator for this machine.
     pub fn disabled(&self) -> Option<&Error> {
         self.shared.generator.as_ref().err()
     }
@@ -129,7 +129,8 @@ unsafe impl Compiler for Jit {
 }
 
 impl Shared {
-    /// Returns the kernel of `shape`, from `cache` or compiled now.
+    /// Returns the kernel of `shape`, either from `cache` or newly compiled; `None` if the shape is
+    /// refused.
     fn kernel<S>(&self, cache: &Cache<S>, shape: &S) -> Option<Kernel>
     where
         S: Translate + Clone + Eq + Hash,
@@ -176,9 +177,9 @@ impl fmt::Debug for Jit {
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Shape`] if the shape is outside the translator's limits.
-/// - [`ErrorKind::Target`] if there is no code generator for the target.
-/// - [`ErrorKind::CodeGeneration`] if the code generator fails.
+/// - Returns [`ErrorKind::Shape`] if the shape is outside the translator's limits.
+/// - Returns [`ErrorKind::Target`] if there is no code generator for the target.
+/// - Returns [`ErrorKind::CodeGeneration`] if the code generator fails.
 pub fn emit(shape: &Shape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
 }

@@ -1,5 +1,5 @@
-//! Code memory: one reservation of address space, handed out in pages. No page is ever writable and
-//! executable at once (W^X).
+//! Manages code memory: one reservation of address space, from which pages are handed out. No page
+//! is ever writable and executable at once (W^X).
 //!
 //! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
 //! kernel then holds a [`Code`]. A page has three states, and each state is a type:
@@ -17,11 +17,12 @@
 //! - Kernels that are published together share pages and are freed together. Kernels that are
 //!   published separately never share a page, because the page of a running kernel cannot be made
 //!   writable for the next kernel.
-//! - Every refusal of the system is returned as an error. Only the return of pages cannot report an
-//!   error: pages whose access cannot be removed stay out of use for ever.
+//! - If the system refuses a call, the refusal is returned as an error. Only giving pages back
+//!   cannot report an error: if the access to pages cannot be removed, these pages are never used
+//!   again.
 //!
-//! cranelift-jit's own providers do not fit: one frees a module as a whole, the other panics when
-//! protection fails.
+//! The memory providers of cranelift-jit do not fit: one frees a module only as a whole, and the
+//! other panics if the system refuses to change the protection.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::{ModuleError, ModuleResult};
@@ -39,7 +40,8 @@ pub(crate) struct Arena {
     pages: usize,
     /// Bytes per page.
     page: usize,
-    /// Free stretches of pages: (first, length), ascending; no two of them touch.
+    /// Free stretches of pages as (first page, number of pages), in ascending order. No two of them
+    /// touch.
     free: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -56,8 +58,8 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, `OutOfMemory` if `bytes` is less than a page, or `Unsupported`
-    /// on processors without a stub.
+    /// Returns the system's error if the system refuses a call, `OutOfMemory` if `bytes` is less
+    /// than a page, or `Unsupported` if there is no stub for this processor.
     pub(crate) fn new(bytes: u64) -> io::Result<Arc<Self>> {
         let page = rustix::param::page_size();
         let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / page;
@@ -80,19 +82,20 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Returns the bytes of pages in use, by drafts and by code.
+    /// Returns the number of bytes in pages that drafts and published code use.
     #[cfg(test)]
     fn used(&self) -> usize {
         let free: usize = self.lock().iter().map(|&(_, length)| length).sum();
         (self.pages - free) * self.page
     }
 
-    /// Takes enough pages for `bytes` and makes them writable.
+    /// Takes enough free pages for `bytes` bytes and makes these pages writable.
     fn take(self: &Arc<Self>, bytes: usize) -> io::Result<Draft> {
         let pages = bytes.max(1).div_ceil(self.page);
         let first = {
             let mut free = self.lock();
-            // First fit: nearly all requests are for one page.
+            // Takes the first stretch that is long enough. This wastes little, because nearly all
+            // requests are for one page.
             let slot = free.iter().position(|&(_, length)| length >= pages).ok_or_else(full)?;
             let (first, length) = free[slot];
             if length == pages {
@@ -102,18 +105,19 @@ impl Arena {
             }
             first
         };
-        // From here on, dropping the span returns the pages.
+        // From here on, dropping `span` gives the pages back, also if `protect` fails.
         let span = Span { arena: self.clone(), first, pages };
         span.protect(MprotectFlags::READ | MprotectFlags::WRITE)?;
         Ok(Draft { span, filled: 0 })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        // No statement that could panic leaves the list inconsistent, so a poisoned lock is fine.
+        // No statement under the lock can panic and leave the list inconsistent, so the list of a
+        // poisoned lock can be used.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a stretch to the list and joins it with its neighbours.
+    /// Puts a stretch of pages back into the list and joins it with its neighbours.
     fn give_back(&self, first: usize, pages: usize) {
         let mut free = self.lock();
         let mut slot = free.partition_point(|&(start, _)| start < first);
@@ -143,7 +147,7 @@ fn full() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "the code arena is full")
 }
 
-/// Pages borrowed from an arena.
+/// Pages that were taken from an arena. Dropping a span gives its pages back.
 #[derive(Debug)]
 struct Span {
     arena: Arc<Arena>,
@@ -163,7 +167,8 @@ impl Span {
 
     fn protect(&self, flags: MprotectFlags) -> io::Result<()> {
         // SAFETY: the pages belong to this span alone, so only the span's owner has pointers into
-        // them. The owner changes state by value (Draft -> Code) or is being dropped.
+        // them. The owner either gives itself up to change the state of the pages (from `Draft` to
+        // `Code`), or is being dropped, so nobody relies on the old access.
         unsafe { rustix::mm::mprotect(self.address().cast::<c_void>(), self.bytes(), flags)? };
         Ok(())
     }
@@ -171,13 +176,13 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        // This code first removes the access and then releases the memory. After that the pages are
-        // free. Pages whose access cannot be removed stay out of use.
+        // Removes the access first, then releases the memory, and then marks the pages as free.
+        // Pages whose access cannot be removed stay out of use.
         if self.protect(MprotectFlags::empty()).is_err() {
             return;
         }
-        // This is a hint that the memory is not needed; if the system refuses, the pages stay
-        // resident.
+        // This call is a hint that the memory is not needed. If the system refuses the call, the
+        // pages stay resident.
         // SAFETY: the pages belong to this span alone, and no code reads them any more.
         let _ = unsafe {
             rustix::mm::madvise(self.address().cast(), self.bytes(), Advice::LinuxDontNeed)
@@ -186,17 +191,17 @@ impl Drop for Span {
     }
 }
 
-/// Pages being written.
+/// Pages that are being written.
 #[derive(Debug)]
 struct Draft {
     span: Span,
-    /// Bytes handed out so far.
+    /// Number of bytes handed out so far.
     filled: usize,
 }
 
 impl Draft {
-    /// Returns the next `size` bytes at a multiple of `align` (a power of two), or `None` if they
-    /// do not fit.
+    /// Returns the address of the next `size` bytes at a multiple of `align` (a power of two), or
+    /// `None` if the pages have no room for them.
     fn carve(&mut self, size: usize, align: usize) -> Option<*mut u8> {
         let start = self.filled.checked_next_multiple_of(align)?;
         let end = start.checked_add(size)?;
@@ -235,8 +240,8 @@ struct Batch {
     published: Vec<Code>,
 }
 
-/// The arena as a cranelift-jit module uses it. The compiler keeps a clone and takes the published
-/// code out of it, so dropping the module frees no live code.
+/// Gives a cranelift-jit module access to the arena. The compiler keeps a clone and takes the
+/// published code out of the clone, so dropping the module frees no code that is in use.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeMemory {
     arena: Arc<Arena>,
@@ -249,8 +254,8 @@ impl CodeMemory {
         Self { arena, batch: Arc::default() }
     }
 
-    /// Takes all code published so far. Kernels hold it; the last kernel to be dropped frees the
-    /// pages.
+    /// Takes all code published so far. Kernels hold the code; its pages are freed when the last of
+    /// these kernels is dropped.
     pub(crate) fn take_published(&self) -> Vec<Code> {
         std::mem::take(&mut self.lock().published)
     }
@@ -280,7 +285,7 @@ impl JITMemoryProvider for CodeMemory {
             return Ok(at);
         }
         let mut draft = self.arena.take(size)?;
-        // The span starts at a page and has at least `size` bytes.
+        // The bytes fit, because the span starts at a page and has at least `size` bytes.
         let at = draft.carve(size, align).ok_or_else(full)?;
         batch.drafts.push(draft);
         Ok(at)
@@ -302,7 +307,7 @@ impl JITMemoryProvider for CodeMemory {
     }
 }
 
-/// Maps, writes, protects and runs a stub.
+/// Proves that new code can run: writes a stub to a page, publishes the page, and runs the stub.
 fn probe(arena: &Arc<Arena>) -> io::Result<()> {
     const ANSWER: u32 = 42;
     let stub: &[u8] = if cfg!(target_arch = "x86_64") {
@@ -403,7 +408,7 @@ mod tests {
         assert!(memory.allocate(8, 1 << 20, JITMemoryKind::Executable).is_err());
     }
 
-    /// Returns the permission column of the mapping around `address`.
+    /// Returns the permissions of the mapping around `address`, as `/proc/self/maps` shows them.
     fn protection(address: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
         for line in maps.lines() {

@@ -1,14 +1,14 @@
-//! Decides when compiling pays.
+//! Decides when compiling a kernel pays.
 //!
-//! For each nest and direction, the engine adds up the time that a kernel would have saved, by its
-//! table of costs (`engine/src/plan/cost/`). The engine asks for the kernel when the sum reaches the
-//! cost of a compilation. This file states that cost as a number of bytes; `lib.rs` passes it to the
-//! engine.
+//! For each nest and direction, the engine adds up the time that a kernel would have saved. A table
+//! of costs gives that time (`engine/src/plan/cost/`). The engine asks for the kernel when the sum
+//! reaches the cost of a compilation. This file states that cost as a number of bytes, and `lib.rs`
+//! passes the number to the engine.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// When kernels are compiled (`TYPEPACK_JIT`).
+/// Selects when kernels are compiled. The runtime reads the mode from the variable `TYPEPACK_JIT`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Never: memcpy, leaf kernels and the engine's interpreter do all the work.
@@ -16,7 +16,7 @@ pub enum Mode {
     /// After a layout has moved enough bytes to repay the compilation.
     #[default]
     Lazy,
-    /// At commit.
+    /// When a type is committed.
     Eager,
 }
 
@@ -43,7 +43,7 @@ impl FromStr for Mode {
     }
 }
 
-/// The error of a text that is not the name of a [`Mode`].
+/// The error for a text that is not the name of a [`Mode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseModeError {
     text: String,
@@ -61,29 +61,33 @@ impl std::error::Error for ParseModeError {}
 /// passes the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// When to compile.
+    /// Selects when kernels are compiled.
     pub mode: Mode,
-    /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), in packed bytes: a kernel saves as
-    /// much time when a nest of 8-byte blocks, interpreted so far, packs that many bytes. Nests
-    /// with a fast leaf kernel move many times as many bytes before they are compiled, or are never
-    /// compiled.
+    /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), as a number of packed bytes. It
+    /// stands for the time that a kernel saves while a nest of 8-byte blocks packs this many bytes.
+    /// The engine asks for the kernel of a nest when that kernel would have saved as much time. A
+    /// nest with a fast leaf kernel loses less time per byte, so it moves many more bytes before it
+    /// is compiled, or is never compiled.
     pub threshold: u64,
-    /// Maximum address space for code, in bytes, rounded down to whole pages. 0 refuses every
-    /// shape.
+    /// Maximum address space for code, in bytes, rounded down to whole pages. With 0, every shape
+    /// is refused.
     pub memory_max: u64,
 }
 
 impl Settings {
     /// The default [`threshold`](Self::threshold), in bytes.
     ///
-    /// This is the break-even point: by then a nest has lost about as much time as compiling its
-    /// kernel takes, so waiting costs at most twice the better choice.
-    /// Measured (`cargo run --release -p typepack-jit --example tune`, Sapphire Rapids): 190 to 250
-    /// us per kernel, 2.5 GB/s with one memcpy per block against 15 to 50 GB/s compiled in cache:
-    /// 220 us / (1 / 2.5 - 1 / 20 ns per byte) = 630 KB.
+    /// This is the break-even point: after this many bytes a nest has lost about as much time as
+    /// compiling its kernel takes. So waiting costs at most about twice as much as the better of
+    /// two choices, compiling at once and never compiling.
+    ///
+    /// Measurements on Sapphire Rapids (`cargo run --release -p typepack-jit --example tune`):
+    /// compiling takes 190 to 250 us per kernel. One memcpy per block reaches 2.5 GB/s, and kernels
+    /// reach 15 to 50 GB/s on data in the caches. So the break-even point is 220 us / (1 / 2.5 - 1
+    /// / 20 ns per byte) = 630 KB.
     pub const THRESHOLD: u64 = 512 << 10;
-    /// The default [`memory_max`](Self::memory_max), in bytes. This much address space is reserved.
-    /// Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.
+    /// The default [`memory_max`](Self::memory_max), in bytes. The process reserves this much
+    /// address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.
     pub const MEMORY_MAX: u64 = 64 << 20;
 }
 

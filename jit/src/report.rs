@@ -1,8 +1,8 @@
-//! A report on one kernel for people: its code in two forms, its size, its compile time, its
+//! Reports on one kernel, for people: its code in two forms, its size, its compile time, its
 //! parameters.
 //!
 //! The report is not part of a request: `compiler.rs` compiles the kernel again, and nothing is
-//! published or kept. `typepack explain --clif --asm` prints it.
+//! published or kept. `typepack explain --clif --asm` prints the report.
 
 use crate::compiler;
 use crate::error::Result;
@@ -10,10 +10,11 @@ use crate::target::Target;
 use std::time::{Duration, Instant};
 use typepack_engine::kernel::{Direction, LeafShape, Level, Nest};
 
-/// Number of compilations that are timed. The first compilation in a process takes longer.
+/// Number of compilations that are timed. The report has their median, because the first
+/// compilation in a process takes longer.
 const COMPILATIONS: usize = 9;
 
-/// The kernel of a nest in one direction.
+/// A report on the kernel of a nest in one direction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -21,13 +22,13 @@ pub struct Report {
     pub name: String,
     /// The CLIF before optimisation, as Cranelift prints it.
     pub clif: String,
-    /// The machine's instructions, as Cranelift's code generator names them, without constants that
-    /// are stored in the code.
+    /// The machine instructions in the notation of Cranelift's code generator. Constants that are
+    /// stored in the code are left out.
     pub assembly: String,
     /// Length of the machine code in bytes, constants included.
     pub code_bytes: usize,
-    /// The median time of nine compilations, without publishing. Each sets up its own code
-    /// generator; a [`Jit`](crate::Jit) sets up one for all kernels.
+    /// The median time of nine compilations, without publishing. Each of these compilations sets up
+    /// its own code generator, while a [`Jit`](crate::Jit) sets up one for all kernels.
     pub compile: Duration,
     /// Meaning and value of each word of the parameter block, for one element of the nest.
     pub parameters: Vec<(String, u64)>,
@@ -138,7 +139,8 @@ mod tests {
         assert_eq!(refused.expect_err("nine levels").kind(), crate::ErrorKind::Shape);
     }
 
-    /// Tests the project's limit on code size: each of these types has less than 1 KiB of code.
+    /// Checks the project's limit on code size: each kernel of these types has less than 1 KiB of
+    /// code.
     #[test]
     fn loops_are_less_than_a_kibibyte() {
         for text in [

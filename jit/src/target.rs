@@ -1,5 +1,5 @@
-//! The machines for which the crate makes code, and the one difference between them that matters to
-//! the translator.
+//! Describes the machines for which the crate makes code, and the one difference between them that
+//! matters to the translator.
 //!
 //! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from this
 //! file. `translate/` uses [`Machine`] and knows nothing else about the processor.
@@ -23,13 +23,13 @@ pub enum Target {
 /// The facts about a processor that the translator needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// Whether joining several narrow loads into one 16-byte store is faster than several narrow
-    /// stores. Joined stores are faster on x86-64. On AArch64 Cranelift builds a vector with one move
-    /// through a general register per lane, so there the narrow stores are faster.
+    /// True if joining several narrow loads into one 16-byte store is faster than several narrow
+    /// stores. On x86-64 the joined store is faster. On AArch64 the narrow stores are faster,
+    /// because Cranelift builds a vector there with one move through a general register per lane.
     pub(crate) joins: bool,
 }
 
-/// Returns the code generator and the facts for `target`.
+/// Returns Cranelift's code generator for `target`, and the facts about that machine.
 pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let builder = match target {
         Target::Host => cranelift_native::builder().map_err(|reason| {
@@ -47,13 +47,15 @@ pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     };
     let mut flags = settings::builder();
     for (name, value) in [
-        // Without optimisation compiling is 10 % faster, and the loops were equally fast (tune.rs).
-        // Optimisation stays on, because the translator writes plain address arithmetic and leaves
-        // common subexpressions to the optimiser.
+        // Without optimisation, compiling took 10 % less time, and the loops were equally fast
+        // (tune.rs). Optimisation stays on, because the translator writes plain address arithmetic
+        // and leaves common subexpressions to the optimiser.
         ("opt_level", "speed"),
-        // The verifier takes half as long as compiling; tests run it (translate/whitelist.rs).
+        // The verifier is off, because it takes half as long as compiling; tests run it
+        // (translate/whitelist.rs).
         ("enable_verifier", "false"),
-        // Kernels are leaf functions: nothing unwinds through them.
+        // Kernels are leaf functions. Nothing unwinds through them, so they need no unwind
+        // information.
         ("unwind_info", "false"),
         ("is_pic", "false"),
         ("enable_probestack", "false"),

@@ -1,6 +1,6 @@
-//! Golden CLIF: the translator's output for some shapes, as text in `clif/`.
+//! Compares the translator's output for some shapes with golden files: CLIF as text, in `clif/`.
 //!
-//! A change of the translator shows as a difference in these files. If the change is intended,
+//! A change of the translator shows as a difference from these files. If the change is intended,
 //! write the new text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
 
 #[path = "../../fuzz/support/blessed.rs"]
@@ -66,7 +66,8 @@ fn golden_pairs() {
     }
 }
 
-/// Compares `text` with the golden file, or writes the file.
+/// Compares `text` with the golden file `name`. If `TYPEPACK_BLESS` is set, writes the file
+/// instead.
 fn compare(name: &str, shape: &str, target: Target, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let text = format!("; {shape}, {target:?}\n{text}");

@@ -1,8 +1,9 @@
-//! Executable memory that the system really denies: the kernel refuses execute permission to pages
-//! that were ever writable. The denial cannot be undone, so this test has its own process.
+//! Tests a process in which the system really denies executable memory: Linux refuses execute
+//! permission to pages that were ever writable. The denial cannot be undone, so this test has its
+//! own process.
 //!
-//! This file has only one test, because the denial holds for the whole process and the order
-//! matters.
+//! This file has only one test, because the denial holds for the whole process and the order of the
+//! steps matters.
 
 #[path = "../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -13,7 +14,7 @@ use typepack_engine::kernel::{
 };
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
 
-/// `prctl` numbers (linux/prctl.h, since Linux 6.3).
+/// Constants of `linux/prctl.h` (since Linux 6.3).
 const PR_SET_MDWE: libc::c_int = 65;
 const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
 
@@ -37,8 +38,8 @@ fn run(kernel: &typepack_engine::kernel::Kernel) {
     let mut memory = [1_u64, 2, 3, 4, 5, 6];
     let mut packed = [0_u64; 3];
     let params = [3_u64, 16, 0];
-    // SAFETY: the parameters are 3 blocks of 8 bytes, 16 bytes apart, which lie in `memory`;
-    // `packed` has 24 bytes; the kernel has the shape of these parameters.
+    // SAFETY: the parameters describe 3 blocks of 8 bytes, 16 bytes apart, and these blocks lie in
+    // `memory`; `packed` has 24 bytes; the kernel has the shape of these parameters.
     unsafe {
         kernel.entry()(params.as_ptr(), memory.as_mut_ptr().cast(), packed.as_mut_ptr().cast());
     }
@@ -59,8 +60,8 @@ fn denied_executable_memory_is_a_refusal() {
         return;
     }
 
-    // The system denies memory after the start-up probe: new shapes are refused, and old kernels
-    // still work.
+    // `before` passed its start-up probe before the denial: it must refuse new shapes, and its old
+    // kernels must still work.
     assert!(before.kernel(&shape(16)).is_none());
     assert!(before.kernel(&shape(16)).is_none(), "the cache forgot the refusal");
     assert!(before.kernel(&shape(8)).is_some());
@@ -69,7 +70,7 @@ fn denied_executable_memory_is_a_refusal() {
     assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 3));
     run(&early);
 
-    // The system denies memory at the start-up probe: every shape is refused.
+    // The start-up probe of `after` meets the denial, so `after` must refuse every shape.
     let after = Jit::new(settings);
     let reason = after.disabled().expect("the probe failed");
     assert_eq!(reason.kind(), ErrorKind::Memory);

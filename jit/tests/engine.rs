@@ -1,4 +1,5 @@
-//! Types that the engine commits with a [`Jit`] pack as the typemap says, and the kernels are used.
+//! Checks that types which the engine commits with a [`Jit`] pack as the typemap says, and that the
+//! engine uses the kernels.
 
 use std::sync::Arc;
 use typepack_engine::{
@@ -8,7 +9,7 @@ use typepack_jit::{Jit, Mode, Settings};
 
 fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    // Without this strategy, leaf kernels would execute some of the layouts.
+    // Forces kernels, because leaf kernels would execute some of the layouts otherwise.
     let strategy = Some(Strategy::Kernel);
     ty.commit_with(&EngineSettings { compiler, strategy, ..EngineSettings::default() })
         .expect("committed")
@@ -62,7 +63,7 @@ fn committed_types_run_on_kernels() {
     assert_eq!(commit(&vector, &jit).kernel_name(Direction::Pack), "pack loop loop b8");
 }
 
-/// Tests a `Jit` without code memory: no kernel is used, and the packed bytes do not change.
+/// Tests a `Jit` without code memory: the engine must use no kernel and still move the right bytes.
 #[test]
 fn without_code_memory_the_interpreter_works() {
     let jit = Jit::new(Settings { mode: Mode::Eager, memory_max: 0, ..Settings::default() });

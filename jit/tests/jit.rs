@@ -1,4 +1,5 @@
-//! [`Jit`] as the engine uses it: modes, counters, sharing, limits.
+//! Tests [`Jit`] through the calls that the engine makes: modes, counters, sharing of kernels,
+//! limits.
 
 use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
@@ -59,7 +60,8 @@ fn no_memory_refuses_everything() {
     assert!(jit.kernel(&shape(8)).is_none());
 }
 
-/// Tests a full arena: further shapes are refused, and the existing kernels stay usable.
+/// Tests full code memory: further shapes must be refused, and the existing kernels must stay
+/// usable.
 #[test]
 fn a_full_arena_refuses_further_shapes() {
     let memory_max = 3 * rustix::param::page_size() as u64;
@@ -71,8 +73,8 @@ fn a_full_arena_refuses_further_shapes() {
     assert!(jit.kernel(&shape(1)).is_some());
 }
 
-/// Makes more shapes than the cache remembers and keeps none of the kernels: their pages are
-/// reused.
+/// Requests more kernels than code memory has pages, and keeps none of them. Every request must
+/// succeed, because the cache forgets old kernels and their pages are reused.
 #[test]
 fn forgotten_kernels_free_their_pages() {
     let memory_max = 1100 * rustix::param::page_size() as u64;

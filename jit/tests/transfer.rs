@@ -1,5 +1,6 @@
-//! Fused copies through the engine's public calls, with kernels: compared with pack and unpack by
-//! the typemap, with and without code memory, checked by `verify`, and after the threshold.
+//! Tests fused copies with kernels through the engine's public calls. The result must be that of
+//! packing and unpacking by the typemap: with and without code memory, with `verify`, and after the
+//! threshold.
 
 #[path = "../../fuzz/support/walk.rs"]
 mod walk;
@@ -17,14 +18,15 @@ use walk::places;
 const DOUBLES: i64 = 240;
 
 fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
-    // With `verify`, every call of every possible kernel is compared with the interpreter.
+    // With `verify`, the engine compares every call of a kernel with the interpreter. The strategy
+    // forces a kernel wherever one is possible.
     let (verify, strategy) = (checked, checked.then_some(Strategy::Kernel));
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
     ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None }).expect("committed")
 }
 
-/// Layouts of 240 doubles: equal blocks, blocks whose lengths divide each other, unrelated lengths,
-/// nests, tables.
+/// Returns layouts of 240 doubles: equal blocks, blocks whose lengths divide each other, unrelated
+/// lengths, nests, tables.
 fn types() -> Vec<(&'static str, Datatype)> {
     let double = Datatype::named(Named::F64);
     let vector =
@@ -69,7 +71,8 @@ fn types() -> Vec<(&'static str, Datatype)> {
             "lists in a nest",
             nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
         ),
-        // In this overlapping destination, the last byte written to a place stays.
+        // Blocks of this layout overlap. In a destination, the last byte written to a place must
+        // stay.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
     ]
 }
@@ -143,12 +146,13 @@ fn eager(memory_max: u64) -> Jit {
     Jit::new(Settings { mode: Mode::Eager, memory_max, ..Settings::default() })
 }
 
-/// All cases are in one test, because the counters belong to the whole process.
+/// Runs all cases in one test, because the counters belong to the whole process.
 #[test]
 fn pairs_of_layouts() {
     let jit = eager(Settings::MEMORY_MAX);
     let (kernels, pairs) = all_pairs(&jit, false);
-    // The other pairs have short rows that do not meet.
+    // The other pairs have short rows that do not end at the same places, so they do not run on a
+    // kernel.
     assert!(kernels * 2 > pairs, "{kernels} of {pairs}");
     let (forced, _) = all_pairs(&jit, true);
     println!("of {pairs} pairs {kernels} ran on a kernel of their own, {forced} where forced");
@@ -156,12 +160,13 @@ fn pairs_of_layouts() {
     assert_eq!(jit.counters().refusals, 0);
     assert_eq!(stats::bytes().disagreements, 0);
 
-    // Without code memory, the copy moves the same bytes and uses no kernels.
+    // Without code memory, the copy must move the same bytes and use no kernels.
     let denied = eager(0);
     assert_eq!(all_pairs(&denied, false), (0, pairs));
     assert!(denied.counters().refusals > 0);
 
-    // A kernel is compiled after enough bytes were copied, and the whole process shares it.
+    // The lazy JIT compiles the kernel after enough bytes were copied, and the whole process shares
+    // the kernel.
     let lazy = Jit::new(Settings { mode: Mode::Lazy, threshold: 4000, ..Settings::default() });
     let vector = |stride| {
         Datatype::vector(DOUBLES, 1, stride, &Datatype::named(Named::F64)).expect("a vector")
@@ -184,7 +189,9 @@ fn pairs_of_layouts() {
     a_kernel_asked_for_takes_crossed_pairs(&jit);
 }
 
-/// A thread forgets pairs that it has not used for long, and finds them again when they return.
+/// Copies twice between each of 48 pairs of plans. A thread remembers fewer pairs, so the thread
+/// forgets pairs that it has not used for long. The copies must still be right when these pairs
+/// return.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let plan =
@@ -199,8 +206,8 @@ fn more_pairs_than_are_remembered(jit: &Jit) {
     }
 }
 
-/// Found by `typepack-fuzz`: a range that began inside the innermost of three levels took more
-/// iterations of that level than were left, and wrote outside the row.
+/// A regression that `typepack-fuzz` found: a range that began inside the innermost of three levels
+/// took more iterations of that level than were left, and wrote outside the row.
 fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let five = Datatype::hvector(5, 1, 9, &double).expect("a vector");
@@ -212,8 +219,8 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// A regression: pairs with their own order of visits used that order although the settings forced
-/// kernels.
+/// A regression: for some pairs the engine has an order of visits of its own. The engine used that
+/// order although the settings forced kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

@@ -1,10 +1,11 @@
-//! Walks the files of a crate and collects the imports of each file from the others.
+//! Walks the files of a crate and collects the imports of each file from the other files.
 //!
-//! The following count as imports: `use` declarations; paths in expressions, types and patterns; paths in
-//! the arguments of macros and in their definitions; macros by their name; and calls of a type's own methods
-//! if the file of the method is not the file of the type (a type may have `impl` blocks in several folders).
-//! For a method call, the receiver's type must be obvious: `self`, a parameter, or a field of these. Calls
-//! through traits, calls on other receivers, and paths in the strings of attributes are not counted.
+//! The following count as imports: `use` declarations; paths in expressions, types and patterns; paths
+//! in the arguments of macros and in the definitions of macros; uses of macros by name; and calls of a
+//! type's own methods, if the method is not defined in the file of the type (a type may have `impl`
+//! blocks in several folders). For a method call, the type of the receiver must be obvious: the
+//! receiver is `self`, a parameter, or a field of one of these. Calls through traits, calls on other
+//! receivers, and paths in the strings of attributes are not counted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +18,8 @@ use syn::visit::{self, Visit};
 use crate::resolve::Home;
 use crate::source::{Namespace, Tree, attributes, flatten, only_tests};
 
-/// One import: the file `from` uses the path `written`, which is defined in `to`.
+/// One import: the file `from` uses the path `written` in line `line`, and the file `to` defines what
+/// the path names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
@@ -26,7 +28,7 @@ pub struct Import {
     pub written: String,
 }
 
-/// Returns the imports between the files of a crate. Imports of a file from itself are left out.
+/// Returns the imports between the files of a crate. An import of a file from itself is left out.
 pub fn imports(tree: &Tree) -> BTreeSet<Import> {
     let types = Types::new(tree);
     let mut imports = BTreeSet::new();
@@ -45,7 +47,7 @@ pub fn imports(tree: &Tree) -> BTreeSet<Import> {
     imports
 }
 
-/// The methods (outside traits) and the fields of the crate's own types.
+/// The methods (outside traits) and the fields of the types that the crate defines.
 #[derive(Default)]
 struct Types {
     methods: HashMap<(Home, String), Method>,
@@ -55,7 +57,7 @@ struct Types {
 struct Method {
     /// The module of the `impl` block.
     module: usize,
-    /// The type of the result, if it is one of the crate's types.
+    /// The type that the method returns, if the crate defines that type.
     gives: Option<Home>,
 }
 
@@ -116,7 +118,8 @@ impl Types {
     }
 }
 
-/// Returns the type of this crate that is left when references and owning pointers are removed.
+/// Removes references and owning pointers from a type, and returns the type that is left, if the crate
+/// defines it.
 fn home_of_type(
     tree: &Tree,
     module: usize,
@@ -147,7 +150,8 @@ fn home_of_type(
     }
 }
 
-/// Returns the names of a path; none for a path that begins with `::`, which leads out of the crate.
+/// Returns the names in a path; an empty list if the path begins with `::` and so leads out of the
+/// crate.
 fn segments(path: &syn::Path) -> Vec<String> {
     if path.leading_colon.is_some() {
         return Vec::new();
@@ -159,9 +163,9 @@ struct Walk<'a> {
     tree: &'a Tree,
     types: &'a Types,
     module: usize,
-    /// The type of the `impl` block.
+    /// The type of the `impl` block around the current code.
     this: Option<Home>,
-    /// The types of a function's variables, if they are obvious.
+    /// The types of the current function's variables, where the type is obvious.
     locals: HashMap<String, Home>,
     imports: &'a mut BTreeSet<Import>,
 }
@@ -192,14 +196,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a function of a type, found by its name: an import from the file of the `impl` block.
+    /// Adds an import from the file that defines the method `name` of the type `this`.
     fn method(&mut self, this: &Home, name: &str, line: usize, written: &str) {
         if let Some(method) = self.types.methods.get(&(this.clone(), name.to_owned())) {
             self.add(method.module, line, written);
         }
     }
 
-    /// Returns the crate's own type of an expression, if it is obvious.
+    /// Returns the type of an expression, if the type is obvious and the crate defines it.
     fn type_of(&self, expression: &syn::Expr) -> Option<Home> {
         match expression {
             syn::Expr::Path(path) if path.path.is_ident("self") => self.this.clone(),
@@ -225,7 +229,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Walks a function, which has its own variables.
+    /// Walks a function. The variables of the code around the function do not count inside it.
     fn function(&mut self, signature: &syn::Signature, walk: impl FnOnce(&mut Self)) {
         let outer = std::mem::take(&mut self.locals);
         for input in &signature.inputs {
@@ -241,21 +245,21 @@ impl Walk<'_> {
         self.locals = outer;
     }
 
-    /// Collects paths in the tokens of a macro call or definition, for tokens that are not a list of
-    /// expressions. These are the paths that begin with `crate`, `self` or `super` and, unless the tokens
-    /// are a macro's definition, the paths that begin with a name.
+    /// Collects paths in the tokens of a macro definition, or of a macro call whose tokens are not a
+    /// list of expressions. In a definition, only paths that begin with `crate`, `self` or `super` are
+    /// collected; in a call, also paths that begin with another name.
     fn tokens(&mut self, tokens: TokenStream, definition: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             match token {
-                // `pub(in crate::room)` imports nothing.
+                // Skips a visibility, because `pub(in crate::room)` imports nothing.
                 TokenTree::Ident(ident) if ident == "pub" => {
                     at += 1 + usize::from(matches!(tokens.get(at + 1), Some(TokenTree::Group(_))));
                 }
                 TokenTree::Ident(ident) => {
                     let rooted = ["crate", "self", "super"].iter().any(|word| ident == word);
-                    // `$type::name`, `<T>::name`
+                    // True for the name in `$type::name` or `<T>::name`, which does not begin a path.
                     let tail = at >= 2 && is_separator(&tokens[at - 2..at]);
                     let (paths, next) = read_path(&tokens, at);
                     for path in paths.iter().filter(|path| path.len() > 1 && !tail) {
@@ -275,14 +279,14 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether `tokens` begin with `::`.
+/// Returns true if `tokens` begin with `::`.
 fn is_separator(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(first), TokenTree::Punct(second), ..] = tokens else { return false };
     (first.as_char(), first.spacing(), second.as_char()) == (':', Spacing::Joint, ':')
 }
 
-/// Returns the paths that begin with the identifier at `at` (several for `a::{b, c}`), and where they
-/// end.
+/// Returns the paths that begin with the identifier at index `at` (several for `a::{b, c}`), and the
+/// index of the token after them.
 fn read_path(tokens: &[TokenTree], at: usize) -> (Vec<Vec<String>>, usize) {
     let TokenTree::Ident(first) = &tokens[at] else { return (Vec::new(), at + 1) };
     let mut path = vec![first.to_string()];
@@ -359,8 +363,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_fn_arg(&mut self, argument: &'ast syn::FnArg) {
-        // The pattern is not visited: `function` has stored the name's type, and `visit_pat_ident`
-        // would remove it.
+        // Does not visit the pattern, because `function` has stored the type of the name, and
+        // `visit_pat_ident` would remove that type.
         match argument {
             syn::FnArg::Typed(typed) => self.visit_type(&typed.ty),
             syn::FnArg::Receiver(receiver) => self.visit_type(&receiver.ty),
@@ -430,7 +434,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         let expressions = Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
         match expressions.parse2(invocation.tokens.clone()) {
             Ok(expressions) => {
-                // The expressions do not live as long as the file, so they need a separate walk.
+                // The parsed expressions do not live as long as the file's syntax, so a separate walk
+                // visits them.
                 let mut inner = Walk {
                     tree: self.tree,
                     types: self.types,

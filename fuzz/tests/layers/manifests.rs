@@ -1,7 +1,7 @@
-//! Checks the direction of dependencies between the crates of the workspace, from their `Cargo.toml`
-//! files.
+//! Checks, with the crates' `Cargo.toml` files, that the crates of the workspace depend on each other
+//! only as the list of layers allows.
 //!
-//! Test dependencies are exempt: `[dev-dependencies]` may lead anywhere.
+//! `[dev-dependencies]` are exempt: a test may depend on any crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use crate::order::List;
 
-/// Returns the workspace's crates by name, each with its folder.
+/// Returns the folders of the workspace's crates, and a map from the name of each crate to its folder.
 fn members(root: &Path) -> (Vec<String>, BTreeMap<String, String>) {
     let manifest = read(&root.join("Cargo.toml"));
     let workspace = manifest["workspace"].as_table().expect("[workspace]");
@@ -32,7 +32,7 @@ fn read(path: &Path) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the crates that a manifest names outside `[dev-dependencies]`, for any target.
+/// Returns the crates on which a manifest depends outside `[dev-dependencies]`, for any target.
 fn dependencies(manifest: &Table) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut take = |section: &Table| {
@@ -50,7 +50,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
     names
 }
 
-/// Returns the faults, one line each.
+/// Compares the manifests of the workspace at `root` with the list. Returns the faults, one line each.
 pub fn check(root: &Path, list: &List) -> Vec<String> {
     let (members, names) = members(root);
     let mut faults = Vec::new();
@@ -85,12 +85,12 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
             }
         }
     }
-    // The list itself must not allow a circle, because Cargo refuses most circles but not all.
+    // Checks that the list itself allows no circle, because Cargo refuses most circles but not all.
     faults.extend(circle(list, &names));
     faults
 }
 
-/// Returns a circle that the list allows, if there is one.
+/// Returns a message about a circle that the list allows, if there is one.
 fn circle(list: &List, names: &BTreeMap<String, String>) -> Option<String> {
     let mut left: Vec<_> = list.crates.iter().collect();
     loop {

@@ -1,4 +1,4 @@
-//! The list of layers, and the comparison of a crate's imports with it. `imports.rs` collects the
+//! Reads the list of layers, and compares a crate's imports with the list. `imports.rs` collects the
 //! imports.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::imports::{Import, imports};
 use crate::source::{Sources, Tree};
 
-/// The list, `order.toml`.
+/// The contents of `order.toml`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -20,38 +20,38 @@ pub struct List {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crate {
-    /// Its folder.
+    /// Folder of the crate.
     pub path: String,
-    /// The crates of the workspace that it may depend on.
+    /// Crates of the workspace on which this crate may depend.
     pub on: Vec<String>,
-    /// Its layers below `src/`: files, and folders with a slash at the end.
+    /// Layers of the crate below `src/`, in order: files, and folders with a slash at the end.
     pub layers: Vec<String>,
 }
 
 impl List {
-    /// Reads the list.
+    /// Reads the list from the file at `path`.
     pub fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).expect("the list of layers");
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 }
 
-/// The result of the check of a crate.
+/// The result of checking one crate.
 pub struct Findings {
     /// The faults, one line each.
     pub faults: Vec<String>,
-    /// The layers in order, each with the layers from which it imports.
+    /// Text that shows the layers in order, each with the layers from which it imports.
     pub layers: String,
 }
 
-/// Returns the position of `file` in `layers`: the longest entry that covers it.
+/// Returns the index of the layer of `file`: the longest entry of `layers` that covers the file.
 fn place(layers: &[String], file: &str) -> Option<usize> {
     let covers = |entry: &str| entry == file || (entry.ends_with('/') && file.starts_with(entry));
     let covering = layers.iter().enumerate().filter(|(_, entry)| covers(entry));
     covering.max_by_key(|(_, entry)| entry.len()).map(|(index, _)| index)
 }
 
-/// Compares `sources` with `layers`; `prefix` stands before the names of files in messages.
+/// Checks the imports of `sources` against `layers`. Messages have `prefix` before the names of files.
 pub fn check(prefix: &str, sources: &Sources, layers: &[String]) -> Findings {
     let tree = Tree::new(sources);
     let mut faults = Vec::new();

@@ -1,5 +1,6 @@
-//! Planted circles: each small tree has one import against the order, each written in a different way.
-//! The check must report every one of them.
+//! Checks that the check finds circles. Each small tree of sources here has one import against the
+//! order of layers, and each import is written in a different way. The check must report every one of
+//! them.
 
 use crate::order::check;
 use crate::source::Sources;
@@ -11,11 +12,12 @@ fn faults(layers: &[&str], files: &[(&str, &str)]) -> Vec<String> {
     check("", &sources, &layers).faults
 }
 
-/// The order of the planted trees.
+/// The order of layers in these small trees.
 const ORDER: [&str; 3] = ["low/", "high/", "lib.rs"];
 
-/// Checks that a crate with the text `low` in `low/part.rs`, and with the files `more`, has exactly one
-/// fault, at `line`, and that the fault names both files.
+/// Checks that a crate has exactly one fault, in line `line` of `low/part.rs`, and that the fault names
+/// both files. `low` is the text of `low/part.rs`; `more` has further files, which replace files of the
+/// same name.
 #[track_caller]
 fn caught(line: usize, low: &str, more: &[(&str, &str)]) {
     let mut files = vec![
@@ -35,7 +37,7 @@ fn caught(line: usize, low: &str, more: &[(&str, &str)]) {
     assert!(faults[0].starts_with(&at) && faults[0].contains("lives in high/"), "{}", faults[0]);
 }
 
-/// Checks that a crate like those of [`caught`] has no fault.
+/// Checks that a crate with the text `low` in `low/part.rs` has no fault.
 #[track_caller]
 fn passes(low: &str) {
     let files = [
@@ -119,7 +121,7 @@ fn a_macro_by_its_name() {
         "crate::high::loud!();\n",
         &[("high/mod.rs", high), ("lib.rs", "mod high;\nmod low;\n")],
     );
-    // The macro is in textual scope.
+    // Here `#[macro_use]` makes the macro usable without a path.
     let root = "#[macro_use]\nmod high;\nmod low;\n";
     caught(1, "pub fn f() { loud!() }\n", &[("high/mod.rs", high), ("lib.rs", root)]);
 }
@@ -143,7 +145,8 @@ fn through_a_re_export_of_a_folder() {
 #[test]
 fn through_a_glob() {
     caught(1, "use crate::high::room::*;\n", &[]);
-    // Only the imported name shows that the glob import of the crate's names leads to an upper layer.
+    // The declaration `use super::*` alone does not show an import from an upper layer. Only the use of
+    // `Deep` shows it.
     let lib = "mod high;\nmod low;\npub use high::room::*;\n";
     let files = [
         ("lib.rs", lib),
@@ -160,7 +163,8 @@ fn through_a_glob() {
 
 #[test]
 fn through_a_module_that_was_imported() {
-    // The declaration itself is one fault; a use of a name that it imports is another fault.
+    // The `use` declaration is one fault; the use of a name through the imported module is another
+    // fault.
     let low = "use crate::high;\npub fn f() { high::room::deep() }\n";
     let files = [
         ("lib.rs", "mod high;\nmod low;\n"),

@@ -1,11 +1,11 @@
-//! Resolves a path in a module, through `use` declarations, globs and re-exports, to the place where
-//! its item is defined. The sources come from `source.rs`; `imports.rs` uses the result.
+//! Resolves a path in a module to the place that defines the item. The search goes through `use`
+//! declarations, globs and re-exports. The sources come from `source.rs`; `imports.rs` uses the result.
 
 use std::collections::HashSet;
 
 use crate::source::{Meaning, Namespace, Tree};
 
-/// The item that a path names.
+/// The place that defines what a path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
     Module(usize),
@@ -14,7 +14,7 @@ pub enum Home {
 }
 
 impl Home {
-    /// Returns the module to which an item belongs.
+    /// Returns the module that contains the item; for a module, the module itself.
     pub fn module(&self) -> usize {
         match self {
             Home::Module(module) | Home::Item(module, _) => *module,
@@ -25,14 +25,15 @@ impl Home {
 type Seen = HashSet<(usize, String)>;
 
 impl Tree {
-    /// Returns the homes of `path` as it is written in `module`: none if it leads out of the crate,
-    /// several if the name has several meanings. `wanted` restricts the meaning of the last segment.
+    /// Returns the places that define what `path` names in `module`: none if the path leads out of the
+    /// crate, several if the name has several meanings. `wanted` restricts the last segment to one
+    /// namespace.
     pub fn resolve(&self, module: usize, path: &[String], wanted: Option<Namespace>) -> Vec<Home> {
         self.resolve_prefix(module, path, wanted).into_iter().map(|(home, _)| home).collect()
     }
 
-    /// Resolves like [`resolve`](Self::resolve), and returns the number of segments that were used. The
-    /// rest of a path names something inside an item, such as a function of a type.
+    /// Does what [`resolve`](Self::resolve) does, and also returns the number of segments that lead to
+    /// each place. The remaining segments name something inside the item, such as a function of a type.
     pub fn resolve_prefix(
         &self,
         module: usize,
@@ -63,13 +64,13 @@ impl Tree {
                 name => {
                     let wanted = if last { wanted } else { Some(Namespace::Type) };
                     let mut homes = self.lookup(here, name, wanted, seen);
-                    // A type whose name is also a value, such as a unit structure.
+                    // If no type has this name, tries the name's other meanings.
                     if homes.is_empty() && !last {
                         homes = self.lookup(here, name, None, seen);
                     }
                     if homes.is_empty() {
-                        // If nothing in the module declares the name, a macro may have defined it. A
-                        // declared name leads out of the crate.
+                        // If the module declares the name, the name leads out of the crate. Otherwise a
+                        // macro may have defined the name.
                         let made = rooted && !self.modules[here].names.contains_key(name);
                         let home = made.then(|| (Home::Item(here, name.to_owned()), index + 1));
                         return home.into_iter().collect();
@@ -92,7 +93,8 @@ impl Tree {
         if rooted { vec![(Home::Module(here), path.len())] } else { Vec::new() }
     }
 
-    /// Returns the meanings of `name` in `module`.
+    /// Returns the meanings of `name` in `module`. `wanted` restricts them to one namespace; `None`
+    /// allows all.
     fn lookup(
         &self,
         module: usize,
@@ -115,7 +117,8 @@ impl Tree {
                         homes.push(home);
                     }
                 }
-                // `use serde;` leads to itself, so it names nothing in the crate.
+                // A declaration such as `use serde;` leads back to its own name. Then `seen` ends the
+                // search, and the name means nothing in the crate.
                 Meaning::Import(path) => {
                     homes.extend(
                         self.follow(module, path, wanted, seen).into_iter().map(|(home, _)| home),
@@ -133,7 +136,7 @@ impl Tree {
                 }
             }
         }
-        // Another path may ask for the same name again.
+        // Removes the mark, because the search for another path may need the same name.
         seen.remove(&(module, name.to_owned()));
         homes
     }

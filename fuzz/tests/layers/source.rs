@@ -1,15 +1,16 @@
-//! The parsed sources of one crate: files, modules, and the names of each module.
+//! Parses the sources of one crate into files, modules, and the names of each module.
 //!
 //! This is the first of the test's files: `resolve.rs` looks names up here, and `imports.rs` walks the
-//! files. Sources are a map from path to text, so planted trees need no disk.
+//! files. The sources are a map from path to text, so the small trees of `planted.rs` need no files on
+//! disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use syn::{Attribute, Item, ItemUse, UseTree};
 
-/// The source files: the path of each below the source folder, with `/` between its parts, and its
-/// text.
+/// The text of each source file by its path. A path is relative to the source folder and has `/`
+/// between its parts.
 pub type Sources = BTreeMap<String, String>;
 
 /// Reads all `.rs` files below `folder`.
@@ -36,7 +37,7 @@ pub fn read(folder: &Path) -> Sources {
     sources
 }
 
-/// The meanings that a name can have in a module, apart from a child module.
+/// The namespace of a name that is not a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Type,
@@ -49,11 +50,11 @@ pub enum Namespace {
 pub enum Meaning {
     Module(usize),
     Item(Namespace),
-    /// The path of a `use` declaration.
+    /// The path in the `use` declaration that imports the name.
     Import(Vec<String>),
 }
 
-/// A module: a file, or `mod name { … }` inside one.
+/// A module: a file, or a block `mod name { … }` in a file.
 #[derive(Debug)]
 pub struct Module {
     pub file: String,
@@ -61,7 +62,8 @@ pub struct Module {
     pub names: HashMap<String, Vec<Meaning>>,
     /// The paths of the declarations `use path::*`.
     pub globs: Vec<Vec<String>>,
-    /// Inline modules by their place in the file; their items are read from the parent's syntax.
+    /// The indices of inline modules by name. The items of an inline module are part of its file's
+    /// syntax.
     pub inline: HashMap<String, usize>,
 }
 
@@ -72,16 +74,17 @@ pub struct Tree {
     /// The files that are compiled outside tests, each with its module and its syntax. A file that two
     /// programs share is listed once per program.
     pub files: Vec<(usize, syn::File)>,
-    /// `macro_rules!` by name. These macros may be used below their definition without a path.
+    /// The modules of `macro_rules!` macros by the macro's name. Code below the definition may use such
+    /// a macro without a path.
     pub macros: HashMap<String, usize>,
     /// Files that only tests reach.
     pub tests: BTreeSet<String>,
-    /// Files of `mod` declarations that do not exist.
+    /// Files that a `mod` declaration names but that do not exist.
     pub missing: Vec<String>,
 }
 
 impl Tree {
-    /// Parses `sources`, starting at the roots of a crate's folder.
+    /// Parses `sources`, beginning with the roots of the crate.
     pub fn new(sources: &Sources) -> Self {
         let mut tree = Self::default();
         let program = |path: &&String| path.starts_with("bin/") && path.matches('/').count() == 1;
@@ -101,7 +104,8 @@ impl Tree {
         sources.keys().map(String::as_str).filter(alone).collect()
     }
 
-    /// Reads the file at `path`, whose child modules lie in `folder`.
+    /// Parses the file at `path` and its child modules, which lie in `folder`. Returns the module of
+    /// the file.
     fn file(
         &mut self,
         sources: &Sources,
@@ -134,7 +138,7 @@ impl Tree {
         self.modules[module].names.entry(name.to_string()).or_default().push(meaning);
     }
 
-    /// Adds the names that `items` define to `module`.
+    /// Adds the names that `items` define to `module`, and parses the child modules among `items`.
     fn items(&mut self, sources: &Sources, items: &[Item], module: usize, folder: &str) {
         use Namespace::{Macro, Type, Value};
         for item in items {
@@ -184,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// Adds a `use` declaration. If it stands inside a function, its names still count as the module's.
+    /// Adds the names of a `use` declaration to `module`.
     fn import(&mut self, module: usize, declaration: &ItemUse) {
         for (path, name) in flatten(declaration) {
             match name {
@@ -223,8 +227,8 @@ impl Tree {
                 None => (format!("{inside}/mod.rs"), inside),
             };
             if !sources.contains_key(&path) {
-                // Files outside the crate's folder, such as the shared test support in fuzz/support,
-                // do not belong to the crate.
+                // The shared test support in `fuzz/support` lies outside the crate's folder, so it is
+                // not in `sources`. It does not count as missing.
                 let shared = path.starts_with("fuzz/support/") && only_tests(&child.attrs);
                 if !shared {
                     self.missing.push(path);
@@ -253,7 +257,7 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Returns `a/../b` as `b`.
+/// Removes `.` and `..` from a path, so that `a/../b` becomes `b`.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -266,7 +270,8 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the leaves of a `use` declaration: path and name; `*` has no name.
+/// Returns the leaves of a `use` declaration, each with its path and the name that it declares. The
+/// leaf `*` declares no name.
 pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
     fn walk(tree: &UseTree, path: &[String], leaves: &mut Vec<(Vec<String>, Option<String>)>) {
         let with = |name: &syn::Ident| [path, &[name.to_string()]].concat();
@@ -274,7 +279,7 @@ pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
             UseTree::Path(inner) => walk(&inner.tree, &with(&inner.ident), leaves),
             UseTree::Group(group) => group.items.iter().for_each(|tree| walk(tree, path, leaves)),
             UseTree::Glob(_) => leaves.push((path.to_vec(), None)),
-            // `use a::{self}` names `a`; `use super::{self}` is not valid Rust.
+            // `use a::{self}` declares the name `a`. `use super::{self}` is not valid Rust.
             UseTree::Name(name) if name.ident == "self" => {
                 leaves.push((path.to_vec(), path.last().cloned()));
             }
@@ -292,7 +297,7 @@ pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
     leaves
 }
 
-/// Returns whether `attributes` exclude an item from all builds except tests: `#[cfg(test)]`,
+/// Returns true if `attributes` exclude an item from all builds except tests: `#[cfg(test)]`,
 /// `#[cfg(all(test, …))]` or `#[test]`.
 pub fn only_tests(attributes: &[Attribute]) -> bool {
     fn demands_test(meta: &syn::Meta) -> bool {

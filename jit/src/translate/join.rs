@@ -1,9 +1,9 @@
 //! Joins several narrow loads into one 16-byte store, when packing.
 //!
-//! `leaf.rs` and `transfer.rs` call [`pack`]. Packed bytes are one stream, so neighbours of
-//! different runs may share a store. The stores stay inside the packed bytes of the body, which the
-//! caller's moves cover exactly. Unpacking joins nothing: a kernel must not write the gaps between
-//! runs.
+//! `leaf.rs` and `transfer.rs` call [`pack`]. Packed bytes are one stream, so neighbouring moves of
+//! different runs may share a store. The stores stay inside the packed bytes of the body, because
+//! the caller's moves cover exactly these bytes. Unpacking joins nothing, because a kernel must not
+//! write the gaps between runs.
 
 use super::flags;
 use super::leaf::{PlacedMove, move_type};
@@ -11,7 +11,7 @@ use crate::target::Machine;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Bytes of a joined store.
+/// Number of bytes of a joined store.
 const WIDE: u32 = 16;
 
 /// Loads all `moves` and stores them at `packed`, joining stores if that pays on `machine`.
@@ -26,8 +26,9 @@ pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMov
     }
 }
 
-/// Returns how many of the first moves share a store. If moves that fill 16 bytes have one length and
-/// touch, these moves share a store. Otherwise the result is 1.
+/// Returns the number of moves at the start of `moves` that share a store. Moves share a store if
+/// they have the same length, touch each other in the destination, and fill 16 bytes together.
+/// Otherwise the result is 1.
 fn lanes(moves: &[PlacedMove]) -> usize {
     let bytes = moves[0].bytes;
     if !(bytes == 8 || bytes == 4) {
@@ -45,7 +46,7 @@ fn load(b: &mut FunctionBuilder, each: &PlacedMove) -> Value {
     b.ins().load(move_type(each.bytes), flags(), each.mem, each.offset)
 }
 
-/// Returns the 16 bytes of `group`, in order, as one vector.
+/// Emits the loads of `group`. Returns their 16 bytes, in order, as one vector.
 fn joined(b: &mut FunctionBuilder, group: &[PlacedMove]) -> Value {
     let vector = match group[0].bytes {
         8 => types::I64X2,

@@ -1,8 +1,8 @@
-//! The code of one or more leaves, in both directions.
+//! Emits the code of one or more leaves, in both directions.
 //!
-//! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. This file uses
-//! `moves.rs` to cut runs and `join.rs` to store. Short runs become straight code. Runs longer than
-//! [`STRAIGHT`] bytes, and the Long leaf, become a loop of 64-byte chunks.
+//! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. `moves.rs` cuts
+//! the runs into moves, and `join.rs` joins stores. Short runs become straight-line code. Runs
+//! longer than [`STRAIGHT`] bytes, and Long leaves, become a loop of 64-byte chunks.
 
 use super::join;
 use super::moves::moves;
@@ -12,9 +12,9 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{Direction, LeafShape, Run, Shape};
 
-/// Longest run of a window that becomes straight code, in bytes. A run of this length takes eight
-/// moves. For longer runs the loop of chunks costs nothing, and the 32 runs of a window stay within
-/// a few KiB of code.
+/// Length of the longest run of a window that becomes straight-line code, in bytes. A run of this
+/// length takes eight moves. For longer runs the loop of chunks costs no extra time. With this
+/// limit the 32 runs of a window stay within a few KiB of code.
 const STRAIGHT: u64 = 128;
 
 /// Bytes per iteration of the loop over a long run.
@@ -25,7 +25,7 @@ const CHUNK: i64 = 64;
 pub(super) struct PlacedMove {
     /// Address in the described memory, without `offset`.
     pub(super) mem: Value,
-    /// Displacement of the described side in bytes.
+    /// Displacement from `mem`, in bytes.
     pub(super) offset: i32,
     /// Displacement in bytes from the body's packed address, or, in a fused copy, from the base of
     /// the destination.
@@ -34,7 +34,7 @@ pub(super) struct PlacedMove {
     pub(super) bytes: u32,
 }
 
-/// Returns the type whose load moves `bytes` bytes.
+/// Returns the type of a load of `bytes` bytes.
 pub(super) fn move_type(bytes: u32) -> Type {
     match bytes {
         1 => types::I8,
@@ -42,13 +42,13 @@ pub(super) fn move_type(bytes: u32) -> Type {
         4 => types::I32,
         8 => types::I64,
         16 => types::I8X16,
-        // This arm is never reached: `moves` makes no other length.
+        // This arm is never reached, because `moves` makes no other length.
         _ => unreachable!("a move of {bytes} bytes"),
     }
 }
 
-/// Returns the number of moves of one leaf, which determines how far to unroll. Returns `None` if
-/// the leaf holds a loop and must not be unrolled.
+/// Returns the number of moves of one leaf, from which callers compute how far to unroll. Returns
+/// `None` if the leaf contains a loop and must not be unrolled.
 pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
     match leaf {
         LeafShape::Fixed { bytes } => Some(moves(*bytes).len()),
@@ -60,10 +60,10 @@ pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
     }
 }
 
-/// Emits the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
+/// Emits the copy of the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
 ///
 /// `length` is the block length of a Long leaf. If a run is longer than [`STRAIGHT`], `mems` must
-/// hold one address ([`moves_of`] returns `None`).
+/// hold exactly one address; [`moves_of`] returns `None` for such a leaf.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     shape: &Shape,
@@ -89,7 +89,7 @@ pub(super) fn emit(
     let mut at = 0_i32;
     for &mem in mems {
         for run in runs {
-            // Both fit, by the limits that `check` in translate/mod.rs tests.
+            // The casts lose nothing, because `check` in translate/mod.rs limits both numbers.
             let (offset, bytes) = (run.offset as i32, run.bytes as u32);
             if run.bytes <= STRAIGHT {
                 placed.extend(moves(bytes).into_iter().map(|m| PlacedMove {
@@ -99,7 +99,8 @@ pub(super) fn emit(
                     bytes: m.bytes,
                 }));
             } else {
-                // First emit the moves before this run: unpacking must keep the order of runs.
+                // Emits the moves before this run first, because unpacking must keep the order of
+                // runs.
                 straight(b, shape.direction, machine, &placed, packed);
                 placed.clear();
                 let mem = b.ins().iadd_imm_s(mem, i64::from(offset));
@@ -124,7 +125,7 @@ fn straight(
     match direction {
         Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
-            // Each store gets a separate load. Splitting wider loads would save loads, but
+            // Each store gets a load of its own. One wider load could serve several stores, but
             // unpacking does not wait for loads, and each split would cost a shuffle or a shift.
             for each in placed {
                 let ty = move_type(each.bytes);
@@ -135,7 +136,7 @@ fn straight(
     }
 }
 
-/// Emits the move of one run of `length` bytes, more than 64.
+/// Emits the copy of one run of `length` bytes. `length` must be more than 64.
 fn long_run(
     b: &mut FunctionBuilder,
     direction: Direction,
@@ -150,9 +151,9 @@ fn long_run(
     copy_run(b, from, to, length);
 }
 
-/// Emits the copy of `length` bytes, more than 64: whole chunks while more than a chunk is left, then
-/// the last 64 bytes of the run. The last 64 bytes overlap the chunk before them unless `length` is a
-/// multiple of 64.
+/// Emits the copy of `length` bytes; `length` must be more than 64. The code copies whole chunks
+/// while more than a chunk is left, and then the last 64 bytes of the run. The last 64 bytes
+/// overlap the chunk before them unless `length` is a multiple of 64.
 pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: Value) {
     let last = b.ins().iadd_imm_s(length, -CHUNK);
     let chunks = b.create_block();
@@ -171,7 +172,7 @@ pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: 
     chunk(b, from, to, last);
 }
 
-/// Emits the copy of 64 bytes, `at` bytes into both sides.
+/// Emits the copy of 64 bytes at displacement `at` of both sides.
 fn chunk(b: &mut FunctionBuilder, from: Value, to: Value, at: Value) {
     let from = b.ins().iadd(from, at);
     let to = b.ins().iadd(to, at);

@@ -1,6 +1,7 @@
-//! The loops of a kernel, outermost to innermost.
+//! Emits the loops of a kernel, outermost to innermost.
 //!
-//! `translate/mod.rs` calls [`build`], which calls `leaf.rs` for the body. Structure of the code:
+//! `translate/mod.rs` calls [`build`], and this file calls `leaf.rs` for the innermost body. The
+//! kernel has this structure, in which U is the number of leaves in the unrolled body:
 //!
 //! ```text
 //! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants
@@ -10,9 +11,9 @@
 //! ```
 //!
 //! The innermost loop has no counter: it ends when the packed address, which advances anyway,
-//! reaches its end. The remaining leaves are straight code, not a loop of single leaves: rows
-//! shorter than U are common, and the processor predicts their branches, which are the same for
-//! every row (tune.rs, "short rows").
+//! reaches the end of the last whole group. The remaining leaves are straight-line code instead of
+//! a loop of single leaves. Rows shorter than U are common, and all rows take the same branches, so
+//! the processor predicts these branches well (tune.rs, "short rows").
 
 use super::leaf;
 use super::stream::{Cursor, Multiples, Stream, word};
@@ -22,11 +23,12 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{LeafShape, LevelShape, Shape};
 
-/// Number of moves (a load and a store each) that an unrolled body should reach, and the maximum
-/// number of its leaves.
+/// Number of moves (a load and a store each) that an unrolled body should reach. An unrolled body
+/// also has at most this many leaves.
 const BODY_MOVES: usize = 8;
 
-/// Maximum number of leaves in the body of a table: each costs one more load and multiplication.
+/// Maximum number of leaves in the unrolled body of a table. Each of its leaves costs one more load
+/// and one more multiplication.
 const BODY_ENTRIES: usize = 4;
 
 /// One level: its count and its addresses.
@@ -36,16 +38,16 @@ struct LevelStream {
     stream: Stream,
 }
 
-/// The values that the innermost loops need, computed once at entry.
+/// The values that the innermost loops need. The kernel computes them once, at its entry.
 struct Innermost {
-    /// Leaves in the unrolled body; a power of two.
+    /// Number of leaves in the unrolled body; a power of two.
     unroll: usize,
-    /// Packed bytes of one leaf, if they are part of the shape.
+    /// Number of packed bytes of one leaf, if the shape fixes that number.
     leaf: Option<i64>,
-    /// Packed bytes of all whole groups of `unroll` leaves.
+    /// Number of packed bytes of all whole groups of `unroll` leaves.
     groups: Value,
     multiples: Multiples,
-    /// Block length of a Long leaf.
+    /// Block length of a Long leaf; `None` for other leaves.
     length: Option<Value>,
 }
 
@@ -57,7 +59,7 @@ struct Kernel<'a, 'b, 'c> {
     inner: Innermost,
 }
 
-/// Fills the function under construction with the kernel of `shape`.
+/// Emits the kernel of `shape` into the function under construction.
 pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -76,7 +78,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
     kernel.b.ins().return_(&[]);
 }
 
-/// Loads the parameter block; jumps to `exit` if a count is 0.
+/// Emits the loads of the parameter block, and a jump to `exit` if a count is 0.
 fn load_levels(
     b: &mut FunctionBuilder,
     shape: &Shape,
@@ -104,13 +106,14 @@ fn load_levels(
         .collect()
 }
 
-/// Computes the values that the innermost loops need.
+/// Emits the computation of the values that the innermost loops need.
 fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelStream) -> Innermost {
     let unroll = unroll(shape, level.stream.shape);
     let leaf = match &shape.leaf {
         LeafShape::Long => None,
         LeafShape::Fixed { bytes } => Some(i64::from(*bytes)),
-        // The length fits: `check` in translate/mod.rs allows at most 32 runs of 8 KiB.
+        // The sum fits in an `i64`, because `check` in translate/mod.rs allows at most 32 runs of 8
+        // KiB.
         LeafShape::Window { runs } => Some(runs.iter().map(|run| run.bytes).sum::<u64>() as i64),
     };
     let length = leaf.is_none().then(|| word(b, params, 3 * shape.levels.len()));
@@ -128,17 +131,17 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelSt
     Innermost { unroll, leaf, groups, multiples, length }
 }
 
-/// Returns the number of leaves in the innermost body.
+/// Returns the number of leaves in the unrolled innermost body.
 fn unroll(shape: &Shape, innermost: LevelShape) -> usize {
     let Some(moves) = leaf::moves_of(&shape.leaf) else { return 1 };
     let most = if innermost == LevelShape::Loop { BODY_MOVES } else { BODY_ENTRIES };
     let leaves = (BODY_MOVES / moves.max(1)).clamp(1, most);
-    // Rounded down to a power of two, so that a mask finds the whole groups.
+    // Rounds down to a power of two, so that the kernel finds the whole groups with a mask.
     1 << leaves.ilog2()
 }
 
 impl Kernel<'_, '_, '_> {
-    /// Emits level `l` and all inside it; returns the packed address after it.
+    /// Emits level `l` and all levels inside it. Returns the packed address after the level.
     fn level(&mut self, l: usize, mem: Value, packed: Value) -> Value {
         if l + 1 == self.levels.len() {
             return self.innermost(mem, packed);
@@ -162,7 +165,7 @@ impl Kernel<'_, '_, '_> {
         after
     }
 
-    /// Emits the innermost level; returns the packed address after it.
+    /// Emits the innermost level. Returns the packed address after the level.
     fn innermost(&mut self, mem: Value, packed: Value) -> Value {
         let level = self.levels[self.levels.len() - 1];
         let unroll = self.inner.unroll;
@@ -170,7 +173,8 @@ impl Kernel<'_, '_, '_> {
         let mut at = packed;
         let after = self.join_block();
         if unroll == 1 {
-            // The count is not 0: `load_levels` has tested it.
+            // The loop tests its condition only after its body. This is right here, because
+            // `load_levels` has tested that the count is not 0.
             let end = self.b.ins().iadd(at, self.inner.groups);
             self.groups(mem, cursor, at, end, after);
         } else {
@@ -196,7 +200,7 @@ impl Kernel<'_, '_, '_> {
         at
     }
 
-    /// Makes a block that takes a cursor and a packed address.
+    /// Makes a block with two parameters: a cursor and a packed address.
     fn join_block(&mut self) -> Block {
         let block = self.b.create_block();
         self.b.append_block_param(block, types::I64);
@@ -204,14 +208,15 @@ impl Kernel<'_, '_, '_> {
         block
     }
 
-    /// Continues in a block of [`join_block`](Self::join_block).
+    /// Continues in a block that [`join_block`](Self::join_block) made. Returns the block's
+    /// parameters.
     fn enter(&mut self, block: Block) -> (Cursor, Value) {
         self.b.switch_to_block(block);
         let params = self.b.block_params(block);
         (params[0], params[1])
     }
 
-    /// Emits `do { U leaves } while packed != end`, then a jump to `after`.
+    /// Emits the loop `do { U leaves } while packed != end`, then a jump to `after`.
     fn groups(&mut self, mem: Value, start: Cursor, packed: Value, end: Value, after: Block) {
         let turn = self.join_block();
         self.b.ins().jump(turn, &args(&[start, packed]));
@@ -222,7 +227,7 @@ impl Kernel<'_, '_, '_> {
         self.b.ins().brif(more, turn, &next, after, &next);
     }
 
-    /// Emits `leaves` leaves; returns the cursor and the packed address after them.
+    /// Emits `leaves` leaves. Returns the cursor and the packed address after them.
     fn body(&mut self, leaves: usize, mem: Value, cursor: Cursor, at: Value) -> (Cursor, Value) {
         let level = self.levels[self.levels.len() - 1];
         let multiples = self.inner.multiples;

@@ -1,5 +1,4 @@
-//! Shape -> CLIF: one function `extern "C" fn(params, mem, packed)` per shape.
-//!
+//! Translates a shape to CLIF: one function `extern "C" fn(params, mem, packed)` per shape.
 //! `lib.rs` receives a request for a shape, and this folder translates the shape. `compiler.rs`
 //! turns the CLIF into machine code. The parts:
 //!
@@ -13,15 +12,17 @@
 //!
 //! Invariants of every kernel:
 //!
-//! 1. It reads (pack) or writes (unpack) exactly the bytes of the runs, never a byte outside them.
-//! 2. It writes (pack) or reads (unpack) exactly the packed bytes of the call.
-//! 3. When unpacking, it stores runs in typemap order, so that if two runs share bytes, the later
-//!    run wins.
-//! 4. It calls nothing, contains no intended trap, needs no relocation, and keeps no state.
+//! 1. The kernel reads (pack) or writes (unpack) exactly the bytes of the runs, and never a byte
+//!    outside them.
+//! 2. The kernel writes (pack) or reads (unpack) exactly the packed bytes of the call.
+//! 3. When unpacking, the kernel stores runs in typemap order. So if two runs share bytes, the
+//!    later run wins.
+//! 4. The kernel calls nothing, contains no intended trap, needs no relocation, and keeps no state.
 //!
-//! Memory flags: always `notrap` and `can_move`, because the caller guarantees the addresses (the
-//! conditions of [`Entry`](typepack_engine::kernel::Entry)); never `aligned`, because user data may
-//! be unaligned; never `readonly`, because the kernel writes the other side of the copy between
+//! All loads and stores have the same memory flags. `notrap` and `can_move` are set, because the
+//! caller guarantees that the addresses are valid (the conditions of
+//! [`Entry`](typepack_engine::kernel::Entry)). `aligned` is not set, because user data may be
+//! unaligned. `readonly` is not set, because the kernel writes the other side of the copy between
 //! loads.
 
 mod join;
@@ -42,10 +43,10 @@ use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, Transf
 
 /// A shape for which a kernel can be made.
 pub(crate) trait Translate: fmt::Display {
-    /// Refuses shapes beyond the limits that the engine keeps.
+    /// Returns an error for a shape beyond the limits that the engine keeps.
     fn check(&self) -> Result<()>;
 
-    /// Fills the function under construction.
+    /// Emits the kernel of the shape into the function under construction.
     fn build(&self, b: &mut FunctionBuilder, machine: Machine);
 }
 
@@ -85,21 +86,23 @@ pub(crate) fn function(
     Ok(function)
 }
 
-/// Returns the signature of every kernel: parameter block, described memory, packed bytes (for a
-/// fused copy: parameter block, source, destination).
+/// Returns the signature of every kernel. Its parameters are the parameter block, the described
+/// memory and the packed bytes; for a fused copy, they are the parameter block, the source and the
+/// destination.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 3]);
     signature
 }
 
-/// Returns the flags of all memory accesses; see the module's text.
+/// Returns the flags of all loads and stores. The head of this file gives the reasons.
 fn flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_can_move()
 }
 
-/// Checks the limits of `engine/src/kernel/mod.rs`. The translator turns displacements into 32-bit
-/// immediates, and code size grows with the runs of a window.
+/// Checks the limits in `engine/src/kernel/mod.rs`. The limits are needed because the translator
+/// turns displacements into 32-bit immediates, and because code size grows with the number of runs
+/// of a window.
 fn check(shape: &Shape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
@@ -140,7 +143,7 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Checks the limits of `engine/src/kernel/transfer.rs` for fused copies.
+/// Checks the limits in `engine/src/kernel/transfer.rs`, which hold for fused copies.
 fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {

@@ -2,7 +2,7 @@
 //!
 //! `leaf.rs` calls [`moves`]. Invariants: every move lies inside the run, the moves together cover
 //! the run, and no other choice of moves of 1, 2, 4, 8 and 16 bytes has fewer moves. Moves of one
-//! run may overlap: they write the same bytes to the overlap.
+//! run may overlap, because both moves write the same bytes to the overlap.
 
 /// A load and a store of 1, 2, 4, 8 or 16 bytes, `offset` bytes into the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,16 +11,16 @@ pub(super) struct Move {
     pub(super) bytes: u32,
 }
 
-/// Returns the moves of a run of `bytes` bytes (1 to 2^20), ascending.
+/// Returns the moves of a run of `bytes` bytes (1 to 2^20), in ascending order of their offsets.
 pub(super) fn moves(bytes: u32) -> Vec<Move> {
     let widest = if bytes >= 16 { 16 } else { 1 << bytes.ilog2() };
     let mut moves: Vec<Move> =
         (0..bytes / widest).map(|i| Move { offset: i * widest, bytes: widest }).collect();
     let rest = bytes % widest;
     if rest != 0 {
-        // One more move is always enough: rest < widest, so the next power of two is at most
-        // widest, and the move may reach back into the run. If rest is a power of two, nothing
-        // overlaps.
+        // One more move is always enough. `rest` is less than `widest`, so the next power of two is
+        // at most `widest`, and the move may reach back into the run. If `rest` is a power of two,
+        // nothing overlaps.
         let last = rest.next_power_of_two();
         moves.push(Move { offset: bytes - last, bytes: last });
     }

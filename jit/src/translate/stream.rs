@@ -1,8 +1,8 @@
-//! The addresses of one level of one side: the step from iteration to iteration, and the addresses
-//! of several iterations at once.
+//! Computes the addresses of one level on one side: the step from iteration to iteration, and the
+//! addresses of several iterations at once.
 //!
-//! `levels.rs` uses a stream for the described memory, `transfer.rs` one each for source and
-//! destination.
+//! `levels.rs` uses one stream for the described memory. `transfer.rs` uses one stream for the
+//! source and one for the destination.
 
 use super::flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -13,9 +13,10 @@ use typepack_engine::kernel::LevelShape;
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub(super) shape: LevelShape,
-    /// Loop: stride in bytes. Table: bytes per unit of an entry.
+    /// For a Loop, the stride in bytes. For a Table, the number of bytes per unit of an entry.
     pub(super) step: Value,
-    /// Address of the first entry. A Loop does not use it; it is equal to `step`.
+    /// For a Table, the address of the first entry. A Loop does not use this value, which then
+    /// equals `step`.
     pub(super) table: Value,
 }
 
@@ -23,18 +24,19 @@ pub(super) struct Stream {
 /// Table the address of the current entry.
 pub(super) type Cursor = Value;
 
-/// Multiples of a Loop's stride that an unrolled body needs, computed once at entry. A Table has
-/// none.
+/// Multiples of a Loop's stride that an unrolled body needs. The kernel computes them once, at its
+/// entry. A Table has no multiples.
 #[derive(Clone, Copy)]
 pub(super) struct Multiples {
-    /// Leaves in the whole body.
+    /// Number of leaves in the whole unrolled body.
     unroll: usize,
     triple: Option<Value>,
     group: Option<Value>,
 }
 
 impl Stream {
-    /// Loads the two words of a side that begin at word `index` of the parameter block.
+    /// Emits the loads of the two words of a side. The words begin at index `index` of the
+    /// parameter block.
     pub(super) fn load(
         b: &mut FunctionBuilder,
         shape: LevelShape,
@@ -53,12 +55,12 @@ impl Stream {
         self.shape == LevelShape::Loop
     }
 
-    /// Returns the bytes per table entry.
+    /// Returns the number of bytes per table entry.
     fn width(self) -> i64 {
         if self.shape == LevelShape::Table32 { 4 } else { 8 }
     }
 
-    /// Computes the multiples for bodies of up to `unroll` leaves.
+    /// Emits the computation of the multiples for bodies of up to `unroll` leaves.
     pub(super) fn multiples(self, b: &mut FunctionBuilder, unroll: usize) -> Multiples {
         let triple = (self.is_loop() && unroll >= 4).then(|| b.ins().imul_imm_s(self.step, 3));
         let group = self.is_loop().then(|| b.ins().imul_imm_s(self.step, unroll as i64));
@@ -98,7 +100,8 @@ impl Stream {
         }
     }
 
-    /// Returns the addresses of the `leaves` iterations from `cursor` on.
+    /// Returns the addresses of `leaves` iterations. The first of them is the iteration at
+    /// `cursor`.
     pub(super) fn addresses(
         self,
         b: &mut FunctionBuilder,
@@ -110,8 +113,9 @@ impl Stream {
         if !self.is_loop() {
             return (0..leaves).map(|i| self.address(b, base, cursor, i)).collect();
         }
-        // base, base + s, base + 2s, base + 3s, and again from base + 4s: x86-64 folds the first
-        // three forms into its addressing modes, AArch64 uses one addition each.
+        // The addresses are base, base + s, base + 2s and base + 3s, and then the same four from
+        // base + 4s on. x86-64 folds the first three forms into its addressing modes. AArch64 uses
+        // one addition for each.
         let mut base = cursor;
         (0..leaves)
             .map(|i| {
@@ -133,7 +137,7 @@ impl Stream {
             .collect()
     }
 
-    /// Returns the address of iteration `i` after `cursor`. For a Loop, `i` is 0.
+    /// Returns the address of iteration `i` after the one at `cursor`. For a Loop, `i` must be 0.
     pub(super) fn address(
         self,
         b: &mut FunctionBuilder,
@@ -152,7 +156,7 @@ impl Stream {
     }
 }
 
-/// Loads word `index` of the parameter block, which has at most 26 words.
+/// Emits the load of the word at index `index` of the parameter block, which has at most 26 words.
 pub(super) fn word(b: &mut FunctionBuilder, params: Value, index: usize) -> Value {
     b.ins().load(types::I64, flags(), params, index as i32 * 8)
 }

@@ -1,9 +1,10 @@
-//! The kernel of a fused copy: the loops and the body, with an address stream on either side.
+//! Emits the kernel of a fused copy: the loops and the body, with an address stream on either side.
 //!
-//! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`.
-//! The generated code has the structure of theirs (outer levels, groups of unrolled leaves, the
-//! remaining leaves in binary), with two differences. Neither side is consecutive, so the innermost
-//! loop counts its leaves down. And a run of a leaf has a place on both sides.
+//! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`. A
+//! kernel from this file has the same structure as a kernel from those files (outer levels, groups
+//! of unrolled leaves, the remaining leaves in powers of two), with two differences. Neither side
+//! is a consecutive stream, so the innermost loop counts its leaves down. And each run of a leaf
+//! has a displacement on both sides.
 
 use super::join;
 use super::leaf::{self, PlacedMove};
@@ -16,12 +17,13 @@ use typepack_engine::kernel::{TransferLeaf, TransferShape};
 
 /// Number of moves (a load and a store each) that an unrolled body should reach.
 const BODY_MOVES: usize = 8;
-/// Maximum number of leaves in an unrolled body: two streams need twice the registers of one.
+/// Maximum number of leaves in an unrolled body. It is small, because two streams need twice as
+/// many registers as one.
 const BODY_LEAVES: usize = 4;
 
 struct LevelStreams {
     count: Value,
-    /// Source and destination.
+    /// The streams of the source and of the destination.
     sides: [Stream; 2],
 }
 
@@ -32,11 +34,11 @@ struct Kernel<'a, 'b, 'c> {
     levels: Vec<LevelStreams>,
     unroll: usize,
     multiples: [Multiples; 2],
-    /// Block length of a Long leaf.
+    /// Block length of a Long leaf; `None` for other leaves.
     length: Option<Value>,
 }
 
-/// Fills the function under construction with the kernel of `shape`.
+/// Emits the kernel of `shape` into the function under construction.
 pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Machine) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -72,8 +74,8 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Mac
     kernel.b.ins().return_(&[]);
 }
 
-/// Returns the number of leaves in the innermost body: a power of two, so that a mask finds the
-/// whole groups.
+/// Returns the number of leaves in the unrolled innermost body. The number is a power of two, so
+/// that the kernel finds the whole groups with a mask.
 fn unroll(leaf: &TransferLeaf) -> usize {
     let TransferLeaf::Runs { runs } = leaf else { return 1 };
     let moves_of_leaf: usize = runs.iter().map(|run| moves(run.bytes as u32).len()).sum();
@@ -81,7 +83,7 @@ fn unroll(leaf: &TransferLeaf) -> usize {
 }
 
 impl Kernel<'_, '_, '_> {
-    /// Emits level `l` and all inside it.
+    /// Emits level `l` and all levels inside it.
     fn level(&mut self, l: usize, bases: [Value; 2]) {
         let (sides, count) = (self.levels[l].sides, self.levels[l].count);
         let starts = [sides[0].start(bases[0]), sides[1].start(bases[1])];
@@ -105,7 +107,8 @@ impl Kernel<'_, '_, '_> {
         let after = self.loop_block();
         let turn = self.loop_block();
         if unroll == 1 {
-            // The count is not 0: `build` has tested it.
+            // The loop tests its condition only after its body. This is right here, because `build`
+            // has tested that the count is not 0.
             self.b.ins().jump(turn, &args(starts, count));
         } else {
             let groups = self.b.ins().band_imm_s(count, -(unroll as i64));
@@ -129,7 +132,7 @@ impl Kernel<'_, '_, '_> {
         }
     }
 
-    /// Emits `leaves` leaves; returns the cursors after them.
+    /// Emits `leaves` leaves. Returns the cursors after them.
     fn body(&mut self, leaves: usize, bases: [Value; 2], cursors: [Cursor; 2]) -> [Cursor; 2] {
         let sides = self.levels[self.levels.len() - 1].sides;
         let [from, to] = [0, 1]
@@ -140,7 +143,8 @@ impl Kernel<'_, '_, '_> {
                     let placed: Vec<PlacedMove> = runs
                         .iter()
                         .flat_map(|run| {
-                            // All values fit, by the limits that `check_transfer` tests.
+                            // The casts lose nothing, because `check_transfer` limits these
+                            // numbers.
                             moves(run.bytes as u32).into_iter().map(|m| PlacedMove {
                                 mem: from,
                                 offset: run.from as i32 + m.offset as i32,
@@ -149,7 +153,7 @@ impl Kernel<'_, '_, '_> {
                             })
                         })
                         .collect();
-                    // Successive runs that touch in the destination share a store.
+                    // Joins stores of successive runs that touch in the destination.
                     join::pack(self.b, self.machine, &placed, to);
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),
@@ -161,7 +165,7 @@ impl Kernel<'_, '_, '_> {
         [0, 1].map(|s| sides[s].after(self.b, cursors[s], leaves, self.multiples[s]))
     }
 
-    /// Makes a block that takes two cursors and a count.
+    /// Makes a block with three parameters: two cursors and a count.
     fn loop_block(&mut self) -> Block {
         let block = self.b.create_block();
         for _ in 0..3 {
@@ -170,7 +174,8 @@ impl Kernel<'_, '_, '_> {
         block
     }
 
-    /// Continues in a block of [`loop_block`](Self::loop_block).
+    /// Continues in a block that [`loop_block`](Self::loop_block) made. Returns the block's
+    /// parameters.
     fn enter(&mut self, block: Block) -> ([Cursor; 2], Value) {
         self.b.switch_to_block(block);
         let params = self.b.block_params(block);

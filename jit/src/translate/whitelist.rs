@@ -1,9 +1,9 @@
-//! The operations that a kernel may contain.
+//! Lists the operations that a kernel may contain.
 //!
 //! Cranelift panics when it lowers some operations of some types. `tests/agree` and `tests/aarch64`
-//! have compiled and run every operation of this list on both instruction sets. `compiler.rs` refuses
-//! a function with any other operation. So if an extension of the translator uses an untested
-//! operation, the engine falls back to the interpreter.
+//! have compiled and run every operation of this list on both instruction sets. `compiler.rs`
+//! refuses a function with any other operation. So if an extension of the translator uses an
+//! untested operation, the engine falls back to the interpreter.
 
 use cranelift_codegen::ir::{Function, Opcode};
 
@@ -47,8 +47,8 @@ mod tests {
         Direction, LeafShape, LevelShape, Run, Shape, TransferLeaf, TransferRun, TransferShape,
     };
 
-    /// Tests every leaf under every innermost level for both instruction sets: Cranelift's verifier
-    /// accepts the function, and every operation is in the list.
+    /// Checks every leaf under every innermost level, for both instruction sets: Cranelift's
+    /// verifier must accept the function, and every operation must be in the list.
     #[test]
     fn all_kinds_of_kernels_verify() {
         let runs = [(0, 1), (4, 8), (12, 8), (30, 4), (40, 300), (-9, 2)];
@@ -72,8 +72,8 @@ mod tests {
         }
     }
 
-    /// Tests fused copies: Cranelift's verifier accepts the function, and every operation is
-    /// listed.
+    /// Checks fused copies: Cranelift's verifier must accept the function, and every operation must
+    /// be in the list.
     #[test]
     fn all_kinds_of_pairs_verify() {
         let run = |from, to, bytes| TransferRun { from, to, bytes };

@@ -1,8 +1,8 @@
-/* Runs emitted kernels and compares them with memcpy along the same nest.
+/* Runs emitted kernels and compares their results with those of memcpy along the same nest.
  *
  * main.rs beside this file writes cases.h and runs this program under qemu. Memory and packed
- * bytes lie between canaries. The program compares every byte of both, so a kernel that writes a
- * gap, a neighbour or the byte past the end fails. */
+ * bytes lie between guard bytes. The program compares every byte of the memory and of the packed
+ * bytes, so a kernel fails if it writes a gap, a byte before the start or a byte past the end. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct test_case {
     int is_long; /* the block length is a parameter */
 };
 
-/* The kernel of a fused copy: every level has a source and a destination. */
+/* A case of a fused copy: every level has a source and a destination. */
 struct pair_run { int64_t from, to; uint64_t bytes; };
 struct pair_case {
     const char *name;
@@ -40,12 +40,12 @@ struct pair_case {
 #define CANARY 4096
 enum task { MEASURE, PACK, UNPACK };
 
-/* State of a walk along a nest. */
+/* The state of a walk along the runs of a nest. */
 struct walk {
     enum task task;
-    int64_t low, high;  /* MEASURE: touched span relative to the base */
-    uint64_t at;        /* packed bytes so far */
-    unsigned char *mem; /* the base */
+    int64_t low, high;  /* MEASURE: the touched span, relative to the base */
+    uint64_t at;        /* number of packed bytes so far */
+    unsigned char *mem; /* the base of the nest */
     unsigned char *packed;
 };
 
@@ -92,7 +92,7 @@ static void fill(unsigned char *p, size_t n, uint64_t seed) {
 
 typedef void kernel(const uint64_t *params, void *mem, void *packed);
 
-/* Makes executable pages with the code. */
+/* Returns the code in executable pages. */
 static void *executable(const unsigned char *bytes, size_t size) {
     size_t pages = (size + 4095) / 4096 * 4096;
     void *code =
@@ -113,7 +113,7 @@ static int run_case(const struct test_case *c, int direction) {
     walk(c, 0, 0, &w);
     size_t mem_bytes = (size_t)(w.high - w.low) + 2 * CANARY;
     size_t packed_bytes = w.at + 2 * CANARY;
-    unsigned char *mem[2], *packed[2]; /* expected, actual */
+    unsigned char *mem[2], *packed[2]; /* the expected bytes, then the actual bytes */
     for (int i = 0; i < 2; i++) {
         fill(mem[i] = need(malloc(mem_bytes)), mem_bytes, 1);
         fill(packed[i] = need(malloc(packed_bytes)), packed_bytes, 2);
@@ -152,7 +152,7 @@ static int run_case(const struct test_case *c, int direction) {
     return bad != 0;
 }
 
-/* State of a walk along both layouts of a pair. */
+/* The state of a walk along both layouts of a pair. */
 struct pair_walk {
     int measure;
     int64_t low[2], high[2]; /* touched spans relative to the bases */
@@ -191,7 +191,7 @@ static int run_pair(const struct pair_case *c) {
     struct pair_walk w = {.measure = 1};
     walk_pair(c, 0, 0, 0, &w);
     size_t bytes[2];
-    unsigned char *memory[2][2]; /* expected and actual; source and destination */
+    unsigned char *memory[2][2]; /* [expected, actual][source, destination] */
     for (int side = 0; side < 2; side++) {
         bytes[side] = (size_t)(w.high[side] - w.low[side]) + 2 * CANARY;
         for (int i = 0; i < 2; i++) {

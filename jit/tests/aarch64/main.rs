@@ -1,9 +1,9 @@
 //! Runs the kernels as AArch64 code in a small C program.
 //!
-//! [`typepack_jit::emit`] writes the code of every case, in both directions, into a C header.
-//! `driver.c` walks the same nests with memcpy and compares the results. `aarch64-linux-gnu-gcc`
-//! links the driver statically, and `qemu-aarch64-static` runs it (an AArch64 machine runs it
-//! directly).
+//! The test writes the code of every case, in both directions, into a C header;
+//! [`typepack_jit::emit`] makes the code. `driver.c` runs the code, copies along the same nests
+//! with memcpy, and compares the results. `aarch64-linux-gnu-gcc` compiles and links the driver
+//! statically, and `qemu-aarch64-static` runs it (an AArch64 machine runs it directly).
 //!
 //! If a tool is missing, the test prints a line and passes. In CI (`CI=true`) a missing tool is a
 //! failure, because `scripts/setup` installs the tools there.
@@ -52,7 +52,7 @@ fn kernels_run_as_aarch64_code() {
         .expect("the compiler runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 
-    // `timeout` ends the run, because a wrong branch may loop for ever.
+    // `timeout` ends a run that takes too long, because a wrong branch may loop for ever.
     let run = Command::new("timeout")
         .args(["120", EMULATOR])
         .arg(&program)
@@ -68,7 +68,8 @@ struct Case {
     nest: Nest,
 }
 
-/// Returns the nine layouts of the bench suite, then odd lengths, tables, and corner cases.
+/// Returns the nine layouts of the bench suite, and cases with odd lengths, tables, and other
+/// corner cases.
 fn cases() -> Vec<Case> {
     let double = 8;
     let (row, plane) = (130 * double, 130 * 130 * double);
@@ -134,8 +135,8 @@ fn window(name: &str, levels: Vec<Level>, runs: &[(i64, u64)]) -> Case {
     }
 }
 
-/// Returns the text of `cases.h`: the code, the tables and the numbers of all cases. `driver.c` has
-/// the types.
+/// Returns the text of `cases.h`: the code, the tables and the numbers of all cases. `driver.c`
+/// defines the types.
 fn header(cases: &[Case]) -> String {
     let mut text = String::new();
     let mut list = String::new();
@@ -168,7 +169,8 @@ fn header(cases: &[Case]) -> String {
     format!("{text}static const struct test_case cases[] = {{\n{list}}};\n")
 }
 
-/// Returns a level as C. If the level has a table, the table is appended to `text` as `name`.
+/// Returns a level as a C initialiser. If the level has a table, appends the table to `text` as an
+/// array with the name `name`.
 fn level_text(text: &mut String, name: &str, level: &Level) -> String {
     let count = level.count();
     match level {
@@ -184,7 +186,8 @@ fn level_text(text: &mut String, name: &str, level: &Level) -> String {
 
 fn array<T: ToString>(text: &mut String, kind: &str, name: &str, items: impl Iterator<Item = T>) {
     let items: Vec<String> = items.map(|item| item.to_string()).collect();
-    // An empty table gets one item: C has no empty arrays, and the driver does not use its length.
+    // Gives an empty table one item, because C has no empty arrays. The driver does not use the
+    // length of the array.
     let empty = if items.is_empty() { "0" } else { "" };
     writeln!(text, "static const {kind} {name}[] = {{{}{empty}}};", items.join(", "))
         .expect("text");

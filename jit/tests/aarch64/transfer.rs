@@ -1,4 +1,4 @@
-//! The cases of fused copies for `driver.c`, as AArch64 code.
+//! Makes the cases of fused copies that `driver.c` runs as AArch64 code.
 
 use super::{array, level_text, line};
 use std::fmt::Write as _;
@@ -33,8 +33,8 @@ impl Transfer {
     }
 }
 
-/// Returns cases of every length under loops and tables on either side, overlaps, unequal blocks,
-/// five levels.
+/// Returns cases with every length under loops and tables on either side, with overlaps, with
+/// unequal blocks, and with five levels.
 pub fn cases() -> Vec<Transfer> {
     let mut cases = Vec::new();
     let mut case = |name: String, levels, runs: &[(i64, i64, u64)]| {
@@ -71,7 +71,7 @@ pub fn cases() -> Vec<Transfer> {
     cases
 }
 
-/// Returns the part of `cases.h` for these cases.
+/// Returns the part of `cases.h` that contains these cases.
 pub fn header(cases: &[Transfer]) -> String {
     let (mut text, mut list) = (String::new(), String::new());
     for (i, case) in cases.iter().enumerate() {

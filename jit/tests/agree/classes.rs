@@ -1,9 +1,9 @@
 //! Tests every class of kernels at every alignment, against guard pages, and with counts of 0.
 //!
-//! A class is a set of shapes for which the translator writes the same code: direction, kind of the
-//! innermost level, depth, leaf. The lists below come from matches without a wildcard. So a new
-//! kind of level or leaf does not compile until it has a class. [`Sweep::complete`] fails for a
-//! class without a sample.
+//! A class is a set of shapes for which the translator writes the same code. A class is given by
+//! direction, kind of the innermost level, depth, and leaf. The lists below come from matches
+//! without a wildcard, so a new kind of level or leaf does not compile until it has a class.
+//! [`Sweep::complete`] fails if a class was not tested.
 
 use super::guarded::Edge;
 use super::transfer::{self, Transfer};
@@ -19,20 +19,21 @@ use typepack_engine::kernel::{
 };
 use typepack_jit::Jit;
 
-/// A window with a longer run is a class of its own: the run is a loop, and the loop is not unrolled.
+/// Length of the longest run that becomes straight-line code, in bytes. A longer run becomes a
+/// loop, and its window is not unrolled. So windows with a longer run are a class of their own.
 const STRAIGHT: u64 = 128;
 
-/// Lengths of blocks that are tested at every depth: one move, a joined move, two moves, four
-/// moves.
+/// Lengths of blocks that are tested at every depth. A block takes one move (1 byte), one move that
+/// may be joined (4 and 8 bytes), two moves (12 bytes) or four moves (64 bytes).
 const DEEP: [u32; 5] = [1, 4, 8, 12, 64];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum LeafClass {
     Fixed(u32),
     Long,
-    /// Several runs, all of them straight code.
+    /// A window whose runs are all straight-line code.
     Window,
-    /// Several runs, of which at least one is a loop.
+    /// A window with at least one run that is a loop.
     WindowOfLongRuns,
 }
 
@@ -67,7 +68,8 @@ impl LeafClass {
         }
     }
 
-    /// Returns a nest over this leaf. `which` varies the properties that the class does not fix.
+    /// Returns a nest with a leaf of this class. `which` varies the properties that the class does
+    /// not fix.
     fn nest(self, levels: impl Fn(i64) -> Vec<Level>, which: usize) -> Nest {
         match self {
             Self::Fixed(bytes) => block(levels(i64::from(bytes) + 3), u64::from(bytes)),
@@ -127,7 +129,8 @@ impl Class {
 /// Records which cases of each class were tested.
 struct Sweep<C>(HashMap<C, Tried>);
 
-/// One bit for each of 64 insets, by edge, and whether counts of 0 were tested.
+/// What was tested of one class: for each edge, one bit for each of 64 insets; and true if counts
+/// of 0 were tested.
 #[derive(Default)]
 struct Tried {
     insets: [u64; 2],
@@ -162,7 +165,7 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
 /// Returns a level of `count` iterations that are `stride` bytes apart. A table lists the
 /// iterations in a different order.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
-    // All entries differ. They do not ascend unless 7 divides the count.
+    // All entries differ. For most counts they do not ascend.
     let entries = || -> Vec<i64> {
         (0..count as i64)
             .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })
@@ -177,8 +180,8 @@ fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     }
 }
 
-/// Returns `depth` levels. The innermost level has kind `inner` and `count` iterations; the outer
-/// levels have all kinds. Nests of 8 levels stay within a few KiB.
+/// Returns `depth` levels. The innermost level has the kind `inner` and `count` iterations. The
+/// outer levels have all kinds and few iterations, so that nests of 8 levels stay within a few KiB.
 fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<Level> {
     let kinds: Vec<LevelShape> = levels().collect();
     let mut levels = vec![level(inner, count, stride)];
@@ -192,12 +195,14 @@ fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<
     levels
 }
 
-/// A permutation of 0..64, so that the alignments of the two sides differ.
+/// Returns the inset of the second side. The function is a permutation of 0..64 without a fixed
+/// point, so the alignments of the two sides differ.
 fn other(inset: usize) -> usize {
     (inset * 29 + 7) % 64
 }
 
-/// Returns counts with whole groups and every remainder of an unrolled body of up to 8 leaves.
+/// Returns a count. Over all insets, the counts have whole groups and every remainder of an
+/// unrolled body of up to 8 leaves.
 fn count(inset: usize, depth: usize) -> u64 {
     if depth <= 2 { 8 + inset as u64 % 9 } else { 1 + inset as u64 % 9 }
 }
@@ -220,7 +225,7 @@ fn every_class_at_every_alignment() {
             let part = super::full(&nest);
             for edge in [Edge::Start, Edge::End] {
                 agree_at(&jit, &nest, &part, edge, [inset, other(inset)], "class");
-                // `agree_at` compared both directions.
+                // `agree_at` has compared both directions.
                 for direction in directions() {
                     sweep.at(Class::of(&nest.shape(direction)), edge, inset);
                 }
@@ -240,7 +245,8 @@ fn every_class_at_every_alignment() {
     assert_eq!(jit.counters().refusals, 0);
 }
 
-/// Tests a count of 0 at each level in turn: neither side is accessed, so both addresses are null.
+/// Checks, for each level in turn, that the kernel accesses neither side if the count of the level
+/// is 0. Both addresses are null.
 fn moves_nothing(jit: &Jit, nest: &Nest, shape: &Shape) {
     let kernel = jit.kernel(shape).unwrap_or_else(|| panic!("{shape} refused"));
     for zero in 0..nest.levels.len() {

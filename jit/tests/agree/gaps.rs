@@ -1,9 +1,9 @@
-//! Another thread writes the bytes between runs while a kernel unpacks or copies into the runs. The
-//! kernel must not store any of these bytes, not even with their old values.
+//! Checks that a kernel does not store bytes between runs, not even with their old values. Another
+//! thread writes these bytes while the kernel unpacks or copies into the runs.
 //!
-//! `guarded.rs` proves that a kernel accesses no byte outside the pages of runs. This file proves
-//! it for the gaps between runs. One thread alone would not notice a load, a blend and a store
-//! there.
+//! `guarded.rs` shows that a kernel accesses no byte outside the pages of the runs. This file shows
+//! that a kernel stores no byte in the gaps between runs. With one thread alone, the test would not
+//! notice a kernel that loads a gap, blends the run into the loaded bytes, and stores all of them.
 
 use super::transfer::Transfer;
 use super::{block, jit, reference, window};
@@ -14,15 +14,16 @@ use typepack_engine::kernel::{Compiler, Direction, Level, Nest, TransferRun};
 /// Minimum number of calls of a kernel per case.
 const CALLS: usize = 300;
 
-/// The value that is unpacked.
+/// The value of all bytes that are unpacked.
 const VALUE: u8 = 0xa5;
 
-/// Runs per case: enough that the other thread works while the kernel does.
+/// Number of runs per case. There are enough runs that the other thread works while the kernel
+/// does.
 const COUNT: u64 = 451;
 
-/// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`
-/// (start, length). The function calls `unpack` at least `calls` times, and until the other thread
-/// has made some rounds. Returns whether all gaps kept the other thread's values.
+/// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`,
+/// which are given as (start, length). Calls `unpack` at least `calls` times, and until the other
+/// thread has made some rounds. Returns true if all gaps kept the other thread's values.
 fn gaps_are_kept(
     bytes: usize,
     runs: &[(usize, usize)],
@@ -45,8 +46,8 @@ fn gaps_are_kept(
             while !done.load(Ordering::Relaxed) && kept.load(Ordering::Relaxed) {
                 value = value.wrapping_add(1);
                 gaps.iter().for_each(|byte| byte.store(value, Ordering::Relaxed));
-                // Empties this CPU's store buffer: otherwise the loads below would read the store
-                // buffer and not the cache.
+                // Empties this processor's store buffer. Otherwise the loads below would read the
+                // store buffer and not the cache.
                 fence(Ordering::SeqCst);
                 if gaps.iter().any(|byte| byte.load(Ordering::Relaxed) != value) {
                     kept.store(false, Ordering::Relaxed);
@@ -61,7 +62,7 @@ fn gaps_are_kept(
             unpack(memory.as_ptr().cast::<u8>().cast_mut());
             made += 1;
             if made > calls {
-                // If both threads share one CPU, they must take turns.
+                // Lets the other thread run, in case both threads share one processor.
                 std::thread::yield_now();
             }
         }
@@ -76,8 +77,8 @@ fn gaps_are_kept(
     kept.into_inner()
 }
 
-/// Proves that the test would notice a wrong kernel: this one stores bytes in gaps with their old
-/// values. How soon the test notices depends on the timing of the threads.
+/// Checks that these tests would notice a wrong kernel: the closure below stores bytes in gaps with
+/// their old values. How soon the check notices this depends on the timing of the threads.
 #[test]
 fn values_put_back_are_noticed() {
     const BYTES: usize = 2000;

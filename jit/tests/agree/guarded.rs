@@ -1,11 +1,11 @@
-//! Memory between guard pages: pages without access.
+//! Allocates memory between guard pages, which are pages without access.
 
 use super::{Random, block, reference};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use typepack_engine::kernel::{Compiler, Direction, Level};
 use typepack_jit::Jit;
 
-/// The end of the memory that touches a guard page.
+/// Selects the end of the memory that touches a guard page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     Start,
@@ -48,8 +48,8 @@ impl Guarded {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `at` points to `bytes` accessible bytes of the mapping, which the system set to
-        // 0.
+        // SAFETY: `at` points to `bytes` accessible bytes of the mapping. These bytes are
+        // initialised, because the system fills a new mapping with 0.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
@@ -67,8 +67,8 @@ impl Drop for Guarded {
     }
 }
 
-/// Packs and unpacks `count` blocks. Each block lies at the start or the end of its own page, with
-/// a guard page between any two.
+/// Packs and unpacks `count` blocks, and compares the results with the reference. Each block lies
+/// at the start or the end of its own page, with a guard page between any two.
 pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     let page = rustix::param::page_size();
     let stride = 2 * page;

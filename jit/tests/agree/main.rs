@@ -1,11 +1,11 @@
-//! Compares compiled kernels with a reference interpreter, on random nests.
+//! Compares compiled kernels with a reference copy, on random nests.
 //!
-//! Every case packs and unpacks through memory that touches a guard page, on the side that the case
-//! picks. So reading or writing a byte outside the described memory or the packed bytes is a crash.
-//! Afterwards the test compares all bytes of both sides, gaps included.
+//! Every case packs and unpacks through memory that touches a guard page at one end. So a kernel
+//! that reads or writes a byte beyond that end of the described memory or of the packed bytes
+//! crashes. Afterwards the test compares all bytes of both sides, gaps included.
 //!
-//! A failing case names its seed. Run it alone with `JIT_TEST_SEED=<seed> cargo test -p
-//! typepack-jit --test agree random`.
+//! The message of a failing case names its seed. Run the case alone with `JIT_TEST_SEED=<seed>
+//! cargo test -p typepack-jit --test agree random`.
 
 mod classes;
 mod gaps;
@@ -20,7 +20,8 @@ use typepack_engine::Table;
 use typepack_engine::kernel::{Compiler, Direction, Leaf, Level, Nest, Run};
 use typepack_jit::{Jit, Mode, Settings};
 
-/// Random nests per run. A case takes about a millisecond, nearly all of it compiling.
+/// Number of random nests per run of the test. A case takes about a millisecond, nearly all of it
+/// compiling.
 const CASES: u64 = 6000;
 
 fn jit() -> Jit {
@@ -45,18 +46,19 @@ fn case(jit: &Jit, seed: u64) {
     agree(jit, &nest, &random::part(&mut random, &nest), Edge::Start, &name);
 }
 
-/// Returns all iterations of every level.
+/// Returns all iterations of every level, each as (start, end).
 fn full(nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels.iter().map(|level| (0, level.count())).collect()
 }
 
-/// Compares both directions, over the iterations `part` (start, end) of every level.
+/// Packs and unpacks the iterations `part` (start, end) of every level, and compares all bytes with
+/// the reference.
 fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
     agree_at(jit, nest, part, edge, [0, 0], name);
 }
 
-/// Does what [`agree`] does, with memory and packed bytes `insets` bytes away from the guard page.
-/// The bytes in between must keep their values.
+/// Does what [`agree`] does, with the memory `insets[0]` bytes and the packed bytes `insets[1]`
+/// bytes away from the guard page. The bytes in between must keep their values.
 fn agree_at(
     jit: &Jit,
     nest: &Nest,
@@ -88,8 +90,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // Use other packed bytes, because the memory already has the values of the first
-                // packed bytes.
+                // Unpacks other bytes than the ones just packed, because the memory already has the
+                // values of those.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);
@@ -124,7 +126,8 @@ fn whole(jit: &Jit, nest: &Nest, name: &str) {
     agree(jit, nest, &full(nest), Edge::Start, name);
 }
 
-/// Tests every fixed length, with counts around every unrolling.
+/// Tests every fixed length, with counts below and above the number of leaves in every unrolled
+/// body.
 #[test]
 fn every_length_and_count() {
     let jit = jit();
@@ -151,8 +154,8 @@ fn lengths_known_at_run_time() {
     }
 }
 
-/// Tests overlapping runs: when unpacking, the later run wins. The test uses all strides below the
-/// length, forwards, backwards, and 0.
+/// Tests overlapping blocks: when unpacking, the later block must win. The strides go from -9 to 9,
+/// so blocks overlap forwards, backwards, and completely.
 #[test]
 fn overlapping_blocks_keep_their_order() {
     let jit = jit();
@@ -186,8 +189,8 @@ fn windows() {
     }
 }
 
-/// Tests every run between two guard pages: no byte outside the runs is accessed, whatever the order
-/// of loads and stores. The packed side ends at a guard page, too.
+/// Tests runs that lie alone between two guard pages. So an access outside the runs crashes,
+/// whatever the order of loads and stores is. The packed bytes touch a guard page, too.
 #[test]
 fn runs_alone_on_their_pages() {
     let jit = jit();
@@ -200,8 +203,8 @@ fn runs_alone_on_their_pages() {
     }
 }
 
-/// Tests nests without an iteration: nothing is accessed, whatever the other numbers and addresses
-/// are.
+/// Checks that a kernel accesses nothing if a count is 0, whatever the other numbers and the
+/// addresses are.
 #[test]
 fn zero_counts() {
     let jit = jit();

@@ -1,4 +1,4 @@
-//! Random nests from a seed.
+//! Makes random nests from a seed.
 
 use std::sync::Arc;
 use typepack_engine::Table;
@@ -92,7 +92,7 @@ fn leaf(r: &mut Random) -> Leaf {
     }
 }
 
-/// Returns a random part of the iterations of every level.
+/// Returns a random part of the iterations of every level, each as (start, end).
 pub fn part(r: &mut Random, nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels
         .iter()

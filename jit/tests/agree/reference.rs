@@ -1,10 +1,10 @@
-//! The meaning of a nest: the list of its runs, and a byte-wise copy along the list. The example
-//! `tune` uses the runs and the parameters too.
+//! Defines what a nest means: the list of its runs, and a byte-by-byte copy along that list. The
+//! example `tune` uses the runs and the parameters, too.
 
 use typepack_engine::kernel::{Leaf, Level, Nest, Run};
 
-/// Returns the runs of the iterations `part` of every level, in packed order, with offsets from the
-/// origin.
+/// Returns the runs of `nest` for the iterations `part` of every level, in packed order. Their
+/// offsets are relative to the origin.
 pub fn runs(nest: &Nest, part: &[(u64, u64)]) -> Vec<Run> {
     let mut bases = vec![nest.base];
     for (level, &(start, end)) in nest.levels.iter().zip(part) {
@@ -52,8 +52,8 @@ pub fn unpack(runs: &[Run], origin: i64, packed: &[u8], mem: &mut [u8]) {
     }
 }
 
-/// Returns the parameter block for the iterations `part` of every level, and the base offset from
-/// the origin, as `engine/src/kernel/mod.rs` prescribes.
+/// Returns the parameter block for the iterations `part` of every level, as
+/// `engine/src/kernel/mod.rs` prescribes. Also returns the offset of the base from the origin.
 pub fn parameters(nest: &Nest, part: &[(u64, u64)]) -> (Vec<u64>, i64) {
     let mut base = nest.base;
     let mut words = Vec::new();

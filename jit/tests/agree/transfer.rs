@@ -1,5 +1,6 @@
-//! Compares kernels of fused copies with a copy run by run: random nests over two layouts, every
-//! length, overlapping destinations, counts of 0, memory next to guard pages on both sides.
+//! Compares kernels of fused copies with a run-by-run copy. The cases are random nests over two
+//! layouts, every length, overlapping destinations, and counts of 0. Memory lies next to guard
+//! pages on both sides.
 
 use super::{Edge, Guarded, Random, random};
 use typepack_engine::kernel::{
@@ -8,7 +9,7 @@ use typepack_engine::kernel::{
 use typepack_engine::{Direction, Table};
 use typepack_jit::Jit;
 
-/// Random nests per run.
+/// Number of random nests per run of the test.
 const CASES: u64 = 3000;
 
 /// A nest over two layouts.
@@ -16,7 +17,7 @@ const CASES: u64 = 3000;
 pub struct Transfer {
     pub levels: Vec<[Level; 2]>,
     pub runs: Vec<TransferRun>,
-    /// The only run is a Long leaf.
+    /// True if the only run is a Long leaf.
     pub long: bool,
 }
 
@@ -26,8 +27,8 @@ impl Transfer {
     }
 
     pub fn shape(&self) -> TransferShape {
-        // The shapes of one side's levels are those of a nest with these levels: the shape of a table
-        // states the width of its entries.
+        // Takes the shapes of one side's levels from a nest with these levels, because the shape of
+        // a table depends on the width of the table's entries.
         let shapes = |side: usize| {
             let levels = self.levels.iter().map(|level| level[side].clone()).collect();
             let nest = super::block(levels, 1);
@@ -61,7 +62,7 @@ impl Transfer {
         words
     }
 
-    /// Returns all runs in order.
+    /// Returns all runs of the copy, in order.
     pub fn all(&self) -> Vec<TransferRun> {
         let mut bases = vec![(0, 0)];
         for [from, to] in &self.levels {
@@ -97,7 +98,8 @@ fn agree(jit: &Jit, transfer: &Transfer, edge: Edge, name: &str) {
     agree_at(jit, transfer, edge, [0, 0], name);
 }
 
-/// Compares a transfer with source and destination `insets` bytes away from the guard page.
+/// Runs the kernel of `transfer` and compares all bytes with a run-by-run copy. The source lies
+/// `insets[0]` bytes and the destination `insets[1]` bytes away from the guard page.
 pub fn agree_at(jit: &Jit, transfer: &Transfer, edge: Edge, insets: [usize; 2], name: &str) {
     let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
     let runs = transfer.all();
@@ -173,7 +175,8 @@ fn line(count: u64, stride: i64) -> Level {
     Level::Loop { count, stride }
 }
 
-/// Tests every length, with counts around the unrolling, for loops and tables on either side.
+/// Tests every length, with counts around the number of leaves in the unrolled body, for loops and
+/// tables on either side.
 #[test]
 fn every_length_and_count() {
     let jit = super::jit();
@@ -196,7 +199,7 @@ fn every_length_and_count() {
     }
 }
 
-/// Tests runs that share bytes in the destination: the later run wins.
+/// Tests runs that share bytes in the destination: the later run must win.
 #[test]
 fn overlapping_destinations_keep_their_order() {
     let jit = super::jit();
@@ -208,7 +211,7 @@ fn overlapping_destinations_keep_their_order() {
             }
         }
     }
-    // Runs that touch or overlap in the destination, where stores may be joined.
+    // These runs touch or overlap in the destination, where a kernel may join stores.
     let run = |from, to, bytes| TransferRun { from, to, bytes };
     let runs = vec![
         run(0, 0, 8),
