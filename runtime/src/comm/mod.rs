@@ -63,14 +63,6 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        for space in 0..Space::COUNT {
-            self.endpoint.close_context(self.context + space);
-        }
-    }
-}
-
 impl fmt::Debug for Communicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Communicator")

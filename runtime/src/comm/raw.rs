@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// Starts and completes the messages of this process in one context. The calls do not check their arguments.
 ///
 /// Ranks are ranks of the world. The caller keeps the memory of an operation valid until the operation has
-/// ended. A `Messages` value keeps the queues of its context alive, and an operation keeps its plan alive. If
-/// the caller drops an [`Operation`], the operation continues and its memory stays in use.
+/// ended. A `Messages` value keeps its communicator alive, and an operation keeps its plan alive. If the
+/// caller drops an [`Operation`], the operation continues and its memory stays in use.
 #[derive(Clone, Debug)]
 pub struct Messages {
     endpoint: Arc<Endpoint>,

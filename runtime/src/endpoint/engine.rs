@@ -19,7 +19,7 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, LayoutRef, Posting, Sink, Supply, buffer, copy};
+use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::Forced;
@@ -98,7 +98,7 @@ impl MessageEngine {
             preparing: false,
             readable: Vec::new(),
             connects: 0,
-            matching: Matching::new(size),
+            matching: Matching::default(),
             requests: Requests::default(),
             stage: Stage::default(),
             traffic: Traffic::default(),
@@ -160,18 +160,6 @@ impl MessageEngine {
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight_but_to(self.fabric.rank()) == 0
             && !self.peers.iter().any(Peer::has_work)
-    }
-
-    /// Drops the queues of a context that no communicator uses any more. Does nothing if one of the queues
-    /// has an entry.
-    pub fn close_context(&mut self, context: u64) {
-        self.matching.close(context);
-    }
-
-    /// Returns the number of contexts that have queues.
-    #[cfg(test)]
-    pub fn contexts(&self) -> usize {
-        self.matching.contexts()
     }
 
     /// Makes a peer for each slot up to `slot` that does not have one yet. The process in such a slot has

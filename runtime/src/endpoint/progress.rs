@@ -584,13 +584,6 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(()), Err)
     }
 
-    /// Drops the context of a communicator to which no handle exists any more.
-    pub fn close_context(&self, context: u64) {
-        if let Ok(mut state) = self.lock() {
-            state.core.close_context(context);
-        }
-    }
-
     /// Returns the counters of sent messages.
     ///
     /// # Errors

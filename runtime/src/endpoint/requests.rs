@@ -247,7 +247,6 @@ mod tests {
 
     fn receive() -> Request {
         Request::Receive(Receive {
-            context: 0,
             source: Sender::Any,
             sink: Sink::Discard,
             capacity: 0,

@@ -174,11 +174,6 @@ pub trait Source: Any + fmt::Debug + Send {
     /// thread runs an errand of the operation. In this case the caller has to call the function again later.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
-    /// Tells the source that the context of a dropped communicator has been closed. If an operation still
-    /// runs in the context, the source closes the context again when the operation ends, so that no queues
-    /// of the context are left.
-    fn context_closed(&mut self, context: u64);
-
     /// Returns whether another rank may be waiting for a message that this source has not sent yet.
     fn is_needed(&self) -> bool;
 }
@@ -345,14 +340,6 @@ impl Core {
         }
         self.look_around();
         done
-    }
-
-    /// Forgets the context of a communicator that the program has dropped.
-    pub fn close_context(&mut self, context: u64) {
-        self.engine.close_context(context);
-        for source in &mut self.sources {
-            source.context_closed(context);
-        }
     }
 
     /// Returns whether no other rank waits for this one.

@@ -393,3 +393,42 @@ pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
     packed.resize(len, 0);
     Ok(packed)
 }
+
+/// Longest message that [`Kept`] holds without an allocation, in bytes.
+const SHORT: usize = 64;
+
+/// The packed bytes of a message that waits for its receive.
+#[derive(Debug)]
+pub enum Kept {
+    /// The bytes, and their number.
+    Short([u8; SHORT], u8),
+    /// The bytes.
+    Long(Vec<u8>),
+}
+
+impl Kept {
+    /// Makes room for `bytes` bytes, and calls `fill` with its address.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    #[inline]
+    pub fn new(bytes: u64, fill: impl FnOnce(*mut u8)) -> Result<Self> {
+        if bytes <= SHORT as u64 {
+            let mut short = [0; SHORT];
+            fill(short.as_mut_ptr());
+            return Ok(Self::Short(short, bytes as u8));
+        }
+        let mut long = buffer(bytes)?;
+        fill(long.as_mut_ptr());
+        Ok(Self::Long(long))
+    }
+
+    /// Returns the bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short(bytes, len) => &bytes[..usize::from(*len)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}

@@ -75,9 +75,6 @@ struct Entry {
     kept: bool,
     /// Number of rounds that have been started, counted modulo [`ROUNDS`].
     rounds: i32,
-    /// True if the program has dropped the schedule's communicator. Then the table closes the context once
-    /// more when the schedule is over.
-    closing: bool,
 }
 
 /// The state of a step after it was issued.
@@ -126,14 +123,7 @@ impl Schedules {
     ) -> Result<u32> {
         let index = self.free.pop().unwrap_or_else(|| {
             let (schedule, life) = (Schedule::default(), Life::Free);
-            self.entries.push(Entry {
-                schedule,
-                life,
-                place,
-                kept: false,
-                rounds: 0,
-                closing: false,
-            });
+            self.entries.push(Entry { schedule, life, place, kept: false, rounds: 0 });
             self.entries.len() as u32 - 1
         });
         let entry = &mut self.entries[index as usize];
@@ -156,7 +146,6 @@ impl Schedules {
         entry.life = Life::Free;
         entry.kept = false;
         entry.rounds = 0;
-        entry.closing = false;
         self.free.push(index);
     }
 
@@ -396,9 +385,6 @@ impl Schedules {
             return;
         }
         entry.life = Life::Idle;
-        if entry.closing {
-            engine.close_context(entry.place.context);
-        }
         if !entry.kept {
             self.release(index);
         }
@@ -640,13 +626,6 @@ impl ProgressSource for Schedules {
             self.let_go(engine, index);
         }
         true
-    }
-
-    fn context_closed(&mut self, context: u64) {
-        for entry in &mut self.entries {
-            entry.closing |=
-                matches!(entry.life, Life::Running(_)) && entry.place.context == context;
-        }
     }
 
     fn is_needed(&self) -> bool {

@@ -76,8 +76,6 @@ pub struct Stream {
 /// A receive in flight.
 #[derive(Debug)]
 pub struct Receive {
-    /// The context in which the receive was posted.
-    pub context: u64,
     /// Before the match, the source that the receive asked for. After the match, the sender of the message.
     pub source: Sender,
     /// The place to which the data goes.

@@ -29,9 +29,9 @@ impl MessageEngine {
                 });
             }
             Some(Request::Receive(receive)) => {
-                let (context, source) = (receive.context, receive.source);
+                let source = receive.source;
                 if receive.stream.is_none() {
-                    self.matching.cancel_receive(context, source, id);
+                    self.matching.cancel_receive(id);
                     self.requests.cancel(id);
                     return;
                 }
@@ -54,8 +54,7 @@ impl MessageEngine {
     /// such receive with this number.
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
-        let (context, source) = (receive.context, receive.source);
-        if receive.stream.is_some() || !self.matching.cancel_receive(context, source, id) {
+        if receive.stream.is_some() || !self.matching.cancel_receive(id) {
             return false;
         }
         self.requests.cancel(id);

@@ -152,13 +152,12 @@ impl MessageEngine {
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
         let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
-            let mut copied = buffer(label.bytes)?;
+            let len = label.bytes as usize;
             // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
-            // `Payload::new`), and `copied` is a new buffer of this length.
-            unsafe {
-                std::ptr::copy_nonoverlapping(payload.data(), copied.as_mut_ptr(), copied.len());
-            }
-            self.matching.keep(Slot::new(from), label, Arrived::Data(copied, payload.waiting));
+            // `Payload::new`), and `to` is new memory with room for this number of bytes.
+            let copy = |to| unsafe { std::ptr::copy_nonoverlapping(payload.data(), to, len) };
+            let kept = Kept::new(label.bytes, copy)?;
+            self.matching.keep(Slot::new(from), label, Arrived::Data(kept, payload.waiting));
             return Ok(());
         };
         if let Some(refusal) = self.refusal(from, &label, receive)? {

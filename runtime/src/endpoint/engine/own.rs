@@ -37,11 +37,10 @@ impl MessageEngine {
             return Ok(Operation::Done(status));
         }
         if self.terms.is_eager(label.bytes) && !how.synchronous {
-            let mut data = buffer(label.bytes)?;
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
-            // (conditions of `send`); `data` is a new buffer of this size.
-            unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
-            self.matching.keep(own, label, Arrived::Data(data, None));
+            // (conditions of `send`); `to` is new memory with room for as many bytes.
+            let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
+            self.matching.keep(own, label, Arrived::Data(Kept::new(label.bytes, pack)?, None));
             self.kept += 1;
             return Ok(Operation::Done(status));
         }

@@ -47,7 +47,7 @@ impl MessageEngine {
         let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.matching.take(context, source, tag) else {
             let sink = Sink::Memory(layout.keep());
-            let receive = Receive { context, source, sink, capacity, stream: None };
+            let receive = Receive { source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
@@ -149,9 +149,9 @@ impl MessageEngine {
         let fits = if refusal.is_some() { 0 } else { message.bytes.min(capacity) };
         match message.what {
             Arrived::Data(data, waiting) => {
-                // SAFETY: `fits` is at most `capacity` and at most the length of `data`. `data` is a vector
-                // of this process, so no user layout overlaps it.
-                unsafe { layout.unpack(0..fits, data.as_ptr()) };
+                // SAFETY: `fits` is at most `capacity` and at most the number of bytes in `data`. `data` is
+                // memory of this process, so no user layout overlaps it.
+                unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
                 if let Some(id) = waiting {
                     self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
                 }
@@ -175,7 +175,7 @@ impl MessageEngine {
                     return received(status, capacity, refusal).map(Operation::Done);
                 }
                 let sink = Sink::Memory(layout.keep());
-                let receive = Receive { context, source, sink, capacity, stream: None };
+                let receive = Receive { source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
                 let arrival = Arrival::Rts(offer, located);

@@ -76,8 +76,6 @@ impl ProgressSource for Clock {
         true
     }
 
-    fn context_closed(&mut self, _: u64) {}
-
     fn is_needed(&self) -> bool {
         false
     }

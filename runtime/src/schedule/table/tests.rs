@@ -84,38 +84,3 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     }
     assert_eq!(got, [2; 8]);
 }
-
-/// Checks that a schedule leaves no queues of its context behind if the program drops the communicator
-/// before the schedule is over.
-#[test]
-fn a_schedule_that_outlives_its_communicator_closes_the_context() {
-    let (mut core, mut other) = job();
-    let mut data = [1u8; 8];
-    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
-    let place = Place { context: CONTEXT, tag: TAG };
-    let started = core.with(|schedules: &mut Schedules, engine| {
-        // SAFETY: the array outlives the schedule.
-        unsafe {
-            schedules.start(engine, place, |steps| {
-                let peer = Peer { slot: Slot::new(1), rank: 1 };
-                let first = steps.receive(&part, peer)?;
-                let second = steps.receive(&part, peer)?;
-                steps.after(second, first);
-                Ok(())
-            })
-        }
-    });
-    let Ok(Ok(Operation::Pending(id))) = started else { panic!("{started:?}") };
-    core.close_context(CONTEXT);
-    assert_eq!(core.engine.contexts(), 1);
-    let mut word = [3u8; 8];
-    let layout = LayoutRef { origin: word.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
-    let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
-    for _ in 0..2 {
-        // SAFETY: the array outlives both engines.
-        unsafe { other.send(&layout, label, Slot::new(0), How::STANDARD) }.expect("a send");
-        core.progress().expect("a turn");
-    }
-    core.engine.requests().fetch(id).expect("an end").expect("well");
-    assert_eq!((core.engine.contexts(), data), (0, [3; 8]));
-}
