@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Scope<'scope, 'env: 'scope> {
     comm: Communicator,
     space: Space,
-    pending: Mutex<Vec<u64>>,
+    pending: Mutex<Pending>,
     // These fields make both lifetimes invariant, as in `std::thread::Scope`, so the compiler neither
     // shortens nor extends them.
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -31,7 +31,38 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[derive(Debug)]
 pub struct Request<'scope> {
     started: Operation,
+    /// The place of a pending operation in the scope's list.
+    place: usize,
     scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+/// The pending operations of a scope.
+#[derive(Default)]
+struct Pending {
+    /// The operations by place; a free place has none.
+    ids: Vec<Option<u64>>,
+    free: Vec<usize>,
+}
+
+impl Pending {
+    fn add(&mut self, id: u64) -> usize {
+        let place = self.free.pop().unwrap_or(self.ids.len());
+        match self.ids.get_mut(place) {
+            Some(free) => *free = Some(id),
+            None => self.ids.push(Some(id)),
+        }
+        place
+    }
+
+    /// Removes an operation, unless it was removed before.
+    fn remove(&mut self, place: usize, id: u64) {
+        if let Some(held) = self.ids.get_mut(place)
+            && *held == Some(id)
+        {
+            *held = None;
+            self.free.push(place);
+        }
+    }
 }
 
 impl Communicator {
@@ -81,7 +112,7 @@ impl Communicator {
         let scope = Scope {
             comm: self.clone(),
             space,
-            pending: Mutex::new(Vec::new()),
+            pending: Mutex::new(Pending::default()),
             scope: PhantomData,
             env: PhantomData,
         };
@@ -93,31 +124,37 @@ impl Communicator {
     }
 }
 
+fn locked(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    // A panic of another thread that held this lock does no harm: nothing panics between the steps of a change
+    // of the list, so the list is always consistent.
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Ends a scope. `wait` completes the scope's operations. If the value is dropped without a call of `wait`,
 /// because the program panics, the drop detaches the operations.
 struct End<'a> {
     comm: &'a Communicator,
-    pending: &'a Mutex<Vec<u64>>,
+    pending: &'a Mutex<Pending>,
 }
 
 impl End<'_> {
-    fn list(&self) -> MutexGuard<'_, Vec<u64>> {
-        // A panic of another thread that held this lock does no harm: each change of the list is a single
-        // step, so the list is always consistent.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Removes one operation from the list and returns it. If the wait for this operation panics, the other
-    /// operations are still in the list and can be detached.
+    /// Removes the last operation from the list and returns it. If the wait for this operation panics, the
+    /// other operations are still in the list and can be detached.
     fn next(&self) -> Option<u64> {
-        self.list().pop()
+        let mut pending = locked(self.pending);
+        loop {
+            if let Some(id) = pending.ids.pop()? {
+                return Some(id);
+            }
+        }
     }
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
         // `next` takes operations from the end of the list. The reversed list gives them in the order in
-        // which they were started.
-        self.list().reverse();
+        // which they were started, unless one took the place of another that had ended. No request uses its
+        // place any more.
+        locked(self.pending).ids.reverse();
         while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {
                 failed = failed.or(Some(error));
@@ -142,17 +179,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     pub(crate) fn keep(&self, started: Operation) -> Request<'scope> {
+        let mut place = 0;
         if let Operation::Pending(id) = started {
-            self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+            place = locked(&self.pending).add(id);
         }
-        Request { started, scope: PhantomData }
+        Request { started, place, scope: PhantomData }
     }
 
-    fn forget(&self, id: u64) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = pending.iter().position(|other| *other == id) {
-            pending.swap_remove(at);
-        }
+    fn forget(&self, place: usize, id: u64) {
+        locked(&self.pending).remove(place, id);
     }
 
     /// Starts a send; see [`Communicator::send`].
@@ -245,7 +280,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 // The list keeps the operation until the wait is over. So if the wait panics, the scope still
                 // detaches the operation.
                 let result = self.comm.finish(request.started);
-                self.forget(id);
+                self.forget(request.place, id);
                 result
             }
         }
@@ -288,10 +323,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         match &tested {
             Ok(None) => {}
             Ok(Some(status)) => {
-                self.forget(id);
+                self.forget(request.place, id);
                 request.started = Operation::Done(*status);
             }
-            Err(_) => self.forget(id),
+            Err(_) => self.forget(request.place, id),
         }
         tested
     }

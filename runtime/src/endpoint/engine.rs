@@ -87,8 +87,8 @@ pub struct MessageEngine {
 impl MessageEngine {
     /// Creates an engine without messages. The caller passes an `eager_limit` of at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
-        let size = fabric.size();
-        let peers = (0..size).map(|rank| Peer::new(&fabric, rank)).collect();
+        let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
+        let requests = Requests::new(fabric.rank());
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default() },
@@ -99,7 +99,7 @@ impl MessageEngine {
             readable: Vec::new(),
             connects: 0,
             matching: Matching::default(),
-            requests: Requests::default(),
+            requests,
             stage: Stage::default(),
             traffic: Traffic::default(),
             busy: false,
@@ -158,8 +158,7 @@ impl MessageEngine {
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
     /// not count, because no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
-        self.requests.sends_in_flight_but_to(self.fabric.rank()) == 0
-            && !self.peers.iter().any(Peer::has_work)
+        self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
     }
 
     /// Makes a peer for each slot up to `slot` that does not have one yet. The process in such a slot has

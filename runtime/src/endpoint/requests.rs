@@ -22,6 +22,14 @@ pub enum Request {
     Done(Result<Status>),
 }
 
+impl Request {
+    /// Returns whether this is a send in flight to another rank than `own`.
+    #[inline]
+    fn is_send_but_to(&self, own: usize) -> bool {
+        matches!(self, Self::Send(send) if send.dest.index() != own)
+    }
+}
+
 /// The source of progress (`endpoint/sources.rs`) that owns a request, and the name that the source has for
 /// the request.
 #[derive(Clone, Copy, Debug)]
@@ -42,20 +50,38 @@ struct Entry {
 }
 
 /// The table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
+    /// This rank.
+    own: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,
     in_flight: usize,
+    /// Number of sends in flight to other ranks.
+    sends: usize,
     completions: u64,
     /// Results of requests that have owners. The owners have not received these results yet.
     collected: VecDeque<(Owner, Result<Status>)>,
 }
 
 impl Requests {
+    /// Creates the empty table of rank `own`.
+    pub fn new(own: usize) -> Self {
+        Self {
+            own,
+            entries: Vec::new(),
+            free: Vec::new(),
+            in_flight: 0,
+            sends: 0,
+            completions: 0,
+            collected: VecDeque::new(),
+        }
+    }
+
     /// Opens a request in flight and returns its number.
     pub fn open(&mut self, request: Request) -> u64 {
         self.in_flight += 1;
+        self.sends += usize::from(request.is_send_but_to(self.own));
         match self.free.pop() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
@@ -135,7 +161,9 @@ impl Requests {
     /// Completes a request in flight. If the request is an orphan, the function drops the request and its
     /// result, because no thread has its number.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
+        let own = self.own;
         let Some(entry) = self.entry(id) else { return };
+        let sent = entry.request.as_ref().is_some_and(|request| request.is_send_but_to(own));
         let (orphan, owner) = (entry.orphan, entry.owner);
         if owner.is_none() && !orphan {
             entry.request = Some(Request::Done(result));
@@ -143,6 +171,7 @@ impl Requests {
             self.close(id);
             self.collected.extend(owner.map(|owner| (owner, result)));
         }
+        self.sends -= usize::from(sent);
         self.in_flight -= 1;
         self.completions += 1;
     }
@@ -191,7 +220,8 @@ impl Requests {
         if !self.is_complete(id) {
             self.in_flight -= 1;
             self.completions += 1;
-            self.close(id);
+            let request = self.close(id);
+            self.sends -= usize::from(request.is_some_and(|r| r.is_send_but_to(self.own)));
         }
     }
 
@@ -211,10 +241,9 @@ impl Requests {
         self.in_flight
     }
 
-    /// Returns the number of sends in flight to ranks other than `rank`.
-    pub fn sends_in_flight_but_to(&self, rank: usize) -> usize {
-        let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest.index() != rank);
-        self.entries.iter().filter(counted).count()
+    /// Returns the number of sends in flight to other ranks.
+    pub fn sends_in_flight(&self) -> usize {
+        self.sends
     }
 
     /// Returns the number of requests that have completed so far. If this number has changed, a waiting
@@ -242,8 +271,9 @@ impl RequestTable for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::label::Sender;
-    use crate::message::payload::Sink;
+    use crate::message::label::{Label, Sender, Slot};
+    use crate::message::payload::{Sink, Supply};
+    use crate::transport::in_flight::SendStage;
 
     fn receive() -> Request {
         Request::Receive(Receive {
@@ -256,7 +286,7 @@ mod tests {
 
     #[test]
     fn stale_and_foreign_numbers_name_nothing() {
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(0);
         let first = requests.open(receive());
         let status = Status { source: 0, tag: 0, bytes: 0 };
         assert!(requests.fetch(first).is_none());
@@ -273,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_result_of_a_request_with_an_owner_is_no_callers() {
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(0);
         let id = requests.open(receive());
         requests.own(id, Owner { source: 3, token: 4 });
         assert!(requests.is_owned(id));
@@ -285,12 +315,36 @@ mod tests {
 
     #[test]
     fn orphans_leave_when_they_are_complete() {
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(0);
         let id = requests.open(receive());
         requests.orphan(id);
         assert!(requests.receive(id).is_some());
         requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
         assert!(requests.get(id).is_none());
         assert_eq!(requests.in_flight(), 0);
+    }
+
+    #[test]
+    fn sends_to_other_ranks_are_counted_until_they_end() {
+        let mut requests = Requests::new(1);
+        let label = Label { context: 0, tag: 0, bytes: 0, types: 0 };
+        let send = |dest| Send {
+            dest: Slot::new(dest),
+            label,
+            supply: Supply::Lost,
+            synchronous: false,
+            stage: SendStage::Queued,
+        };
+        let ids = [0, 1, 2].map(|dest| requests.open(Request::Send(send(dest))));
+        requests.open(receive());
+        assert_eq!(requests.sends_in_flight(), 2);
+        requests.orphan(ids[0]);
+        assert_eq!(requests.sends_in_flight(), 2);
+        requests.complete(ids[0], Ok(Status { source: 1, tag: 0, bytes: 0 }));
+        requests.complete(ids[1], Ok(Status { source: 1, tag: 0, bytes: 0 }));
+        assert_eq!(requests.sends_in_flight(), 1);
+        requests.cancel(ids[2]);
+        requests.cancel(ids[2]);
+        assert_eq!((requests.sends_in_flight(), requests.in_flight()), (0, 1));
     }
 }
