@@ -39,8 +39,11 @@ fn send(world: &Communicator, word: &Plan, number: usize) {
     world.send(&message(number), word, WORDS as u64, 1, number as i32).unwrap();
 }
 
-/// The four forms of a receive of the message `number`.
-const FORMS: [(&str, fn(usize) -> (Source, Tag)); 4] = [
+/// The name of a form of receives, and what the receive of a message asks for, by the message's number.
+type Form = (&'static str, fn(usize) -> (Source, Tag));
+
+/// The four forms.
+const FORMS: [Form; 4] = [
     ("source, tag", |number| (Source::Rank(0), Tag::Is(number as i32))),
     ("any source, tag", |number| (Source::Any, Tag::Is(number as i32))),
     ("source, any tag", |_| (Source::Rank(0), Tag::Any)),
