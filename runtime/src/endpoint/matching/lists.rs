@@ -68,13 +68,16 @@ impl Key {
         usize::from(any_source) * ANY_SOURCE + usize::from(any_tag) * ANY_TAG
     }
 
-    /// Returns a hash whose low bits depend on all bits of the key.
+    /// Returns a hash. Tags that follow each other have buckets that follow each other, because programs
+    /// count with tags; the high bits of a tag change the low bits too, for tags that are multiples.
     #[inline]
     fn hash(self) -> usize {
+        let tag = self.from & ((1 << TAG_BITS) - 1);
         let context = self.context ^ 0x9e37_79b9_7f4a_7c15;
-        let from = self.from ^ 0xd6e8_feb8_6659_fd93;
-        let product = u128::from(context) * u128::from(from);
-        (product as u64 ^ (product >> 64) as u64) as usize
+        let source = self.from >> TAG_BITS ^ 0xd6e8_feb8_6659_fd93;
+        let product = u128::from(context) * u128::from(source);
+        let start = product as u64 ^ (product >> 64) as u64;
+        start.wrapping_add(tag ^ tag >> 11 ^ tag >> 21) as usize
     }
 }
 
