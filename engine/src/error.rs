@@ -67,7 +67,7 @@ pub enum ErrorKind {
     Count,
     /// Any other argument has a value that is not allowed.
     Argument,
-    /// A datatype is not allowed in this place.
+    /// A datatype is not allowed where it was passed.
     Type,
     /// A size, extent or displacement does not fit in 64 bits.
     Overflow,

@@ -1,7 +1,7 @@
 //! Tables of integers that are stored in the narrowest width that holds all entries.
 //!
 //! Constructors store the user's arrays of displacements and block lengths as [`Table`]s. Lowering
-//! makes no second copy but shares the tables, and kernels read them in place. So the width of a
+//! shares these tables instead of copying them, and kernels read them in place. So the width of a
 //! table is part of a kernel's shape. The first access to fresh memory costs more than copying data
 //! into it, so a smaller copy is also faster. A list of a million short blocks takes only five bytes
 //! per block.
@@ -93,8 +93,8 @@ pub(crate) use entries;
 /// these values fit.
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
-/// stops at the first part that does not fit. It tests the last value first, because the values of a
-/// list often ascend.
+/// stops at the first part that does not fit. Before the pass, it tests the last value, because the
+/// values of a list often ascend.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,

@@ -80,17 +80,17 @@ fn of_variable() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Number of entries in a table of which [`slot`] gives the index.
+/// Number of entries in each table that is indexed by [`slot`].
 pub const SLOTS: usize = 256;
 
 /// Returns the index of a thread's entry in a table of [`SLOTS`] entries. Two threads may share an
 /// entry, so each entry must record the key of its owner.
 #[inline(always)]
 pub const fn slot(key: usize) -> usize {
-    // The control blocks of two threads lie a whole number of pages or of stacks apart. Multiplying
-    // by the golden ratio spreads both kinds of distances over the upper bits of the product, and
-    // these bits are the index. The shift by 12 removes the bits below a page. If these bits were
-    // kept, distances such as 0x880_0000 would fill only 48 of 128 slots.
+    // The distance between the control blocks of two threads is a multiple of the page size or of the
+    // stack size. Multiplying by the golden ratio spreads both kinds of distances over the upper bits
+    // of the product, and these bits are the index. The shift by 12 removes the bits below a page. If
+    // these bits were kept, distances such as 0x880_0000 would fill only 48 of 128 slots.
     ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 

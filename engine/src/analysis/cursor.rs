@@ -1,8 +1,8 @@
 //! A cursor that walks the runs of a plan in packed order and can start at any packed byte.
 //!
-//! The cursor uses `runs.rs`. `transfer/` walks two layouts in step, with one cursor for each; other
-//! callers read the offsets and lengths of runs from a cursor. A cursor copies no data and calls no
-//! kernel.
+//! The cursor is built on `runs.rs`. `transfer/` walks two layouts in step, with one cursor for
+//! each; other callers read the offsets and lengths of runs from a cursor. A cursor copies no data
+//! and calls no kernel.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,8 +17,8 @@ pub struct Cursor<'a> {
     end: u64,
     /// Packed position of the cursor; `run` begins at this packed byte.
     position: u64,
-    /// The part of the current run that begins at `position`; its length is 0 at the end of the
-    /// packed bytes.
+    /// The rest of the current run, from `position` on; its length is 0 at the end of the packed
+    /// bytes.
     run: Run,
     /// Length of the whole current run, in bytes.
     whole: u64,
@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
     pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
         Self::at(plan, count, 0)
     }
@@ -38,8 +38,8 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
-    /// Returns `ErrorKind::Argument`, naming `position`, if it is past the end.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Argument`, naming `position`, if that position is past the end.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
         let runs = RunWalk::of_elements(plan.program(), end);
@@ -54,9 +54,9 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    /// Returns the part of the current run that begins at this position. The offset of the returned
-    /// run is relative to displacement 0 of the first element. Returns `None` at the end of the
-    /// packed bytes.
+    /// Returns the rest of the current run, from this position on. The offset of the returned run is
+    /// relative to displacement 0 of the first element. Returns `None` at the end of the packed
+    /// bytes.
     #[inline]
     pub fn run(&self) -> Option<Run> {
         (self.run.bytes > 0).then_some(self.run)
@@ -102,8 +102,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Loads the run at which `runs` stands into `run` and `whole`; both lengths are 0 if no run is
-    /// left.
+    /// Takes the next run from `runs` and stores it in `run` and its length in `whole`. If no run is
+    /// left, both lengths are set to 0.
     fn next_run(&mut self) {
         (self.run.bytes, self.whole) = (0, 0);
         if let Some(found) = self.runs.next() {
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
 impl Iterator for Cursor<'_> {
     type Item = Run;
 
-    /// Returns the part of the current run that begins at the cursor, and moves to the next run.
+    /// Returns the rest of the current run, from the cursor on, and moves to the next run.
     fn next(&mut self) -> Option<Run> {
         let run = self.run()?;
         self.advance(run.bytes);

@@ -1,11 +1,11 @@
 //! Facts about a layout: block sizes, density, order, alignment.
 //!
-//! The input is the program of a plan (`plan/`). `explain`, the runtime's choice of a protocol, and
-//! passes that must prove that blocks do not overlap use the facts. One forward walk over the program
-//! computes a `Summary` of every node from the summaries of its operands. So the cost depends on the
-//! size of the program, not on the number of blocks: a type of 10^18 blocks may have a program of one
-//! node. `overlap.rs` decides whether data overlaps, which takes more work; `known.rs` stores the
-//! answers.
+//! The input is the program of a plan (`plan/`). Three users need the facts: `explain`, the runtime
+//! when it chooses a protocol, and passes that must prove that blocks do not overlap. One forward
+//! walk over the program computes a `Summary` of every node from the summaries of its operands. So
+//! the cost depends on the size of the program, not on the number of blocks: a type of 10^18 blocks
+//! may have a program of one node. Deciding whether data overlaps takes more work: `overlap.rs` does
+//! it, and `known.rs` stores the answers.
 
 use crate::ir::{Edge, Op, Program, edges};
 use crate::plan::Plan;
@@ -34,13 +34,13 @@ pub struct Facts {
     pub extent: i64,
     /// Number of runs.
     pub runs: u64,
-    /// Length of the shortest run, in bytes; 0 without data.
+    /// Length of the shortest run, in bytes; 0 if there is no data.
     pub shortest: u64,
-    /// Length of the longest run, in bytes; 0 without data.
+    /// Length of the longest run, in bytes; 0 if there is no data.
     pub longest: u64,
     /// True if the data of one element is one run of memory in packed order.
     pub dense: bool,
-    /// True if any number of consecutive elements is one run of memory.
+    /// True if consecutive elements, however many, form one run of memory.
     pub contiguous: bool,
     /// True if, inside one element, every run begins at or after the end of the previous run:
     /// addresses only grow, and nothing overlaps.
@@ -50,7 +50,8 @@ pub struct Facts {
     /// The largest power of two, in bytes, that divides the extent and the offset of every run; 2^63
     /// if the extent and all offsets are 0.
     pub alignment: u64,
-    /// The largest power of two, in bytes, that divides the length of every run; 2^63 without data.
+    /// The largest power of two, in bytes, that divides the length of every run; 2^63 if there is no
+    /// data.
     pub granularity: u64,
 }
 
@@ -75,7 +76,7 @@ impl Facts {
         };
         let Some(body) = program.body else { return facts };
         let summaries = summarize(program);
-        // The body repeated `factor` times makes one element.
+        // One element is the body repeated `factor` times.
         let one = summaries[body.node.index()]
             .repeated(program.factor, program.stride)
             .moved(body.offset);
@@ -99,7 +100,7 @@ impl Facts {
         if self.span == 0 { 1.0 } else { self.bytes as f64 / self.span as f64 }
     }
 
-    /// Returns the mean length of a run in bytes; 0 without data.
+    /// Returns the mean length of a run in bytes; 0 if there is no data.
     pub fn mean(&self) -> f64 {
         if self.runs == 0 { 0.0 } else { self.bytes as f64 / self.runs as f64 }
     }
@@ -110,9 +111,9 @@ impl Plan {
     /// such a type in a receive buffer (MPI-5.0 section 5.1.11). If it is unpacked anyway, it must be
     /// unpacked in typemap order.
     ///
-    /// A proof gives the answer for loops, tables and lists that are nested without interleaving, or
-    /// interleaved like rows and columns. If there is no proof, the runs of a part of the layout are
-    /// sorted. One call sorts at most 2^20 runs and 64 MiB of table entries. If that is not enough,
+    /// If loops, tables and lists are nested without interleaving, or interleaved like rows and
+    /// columns, a proof gives the answer. Otherwise, the runs of part of the layout are sorted and
+    /// compared. One call sorts at most 2^20 runs and 64 MiB of table entries. If that is not enough,
     /// the answer is [`Answer::Unknown`].
     pub fn overlaps(&self, count: u64) -> Answer {
         super::overlap::overlaps(self.program(), count)
@@ -124,9 +125,9 @@ fn lowest(bits: u64) -> u64 {
     1 << bits.trailing_zeros().min(63)
 }
 
-/// The summary of one node placed at displacement 0; all lengths are in bytes. Spans have 128 bits.
-/// The positions in a correct program never wrap around, but a node with wrapping positions must not
-/// cause a panic here.
+/// The summary of one node placed at displacement 0; all lengths are in bytes. Spans are computed in
+/// 128 bits. In a correct program positions never wrap around, but a faulty program whose positions
+/// do wrap around must not cause a panic here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     pub(super) runs: u64,
@@ -264,7 +265,8 @@ pub(super) fn summarize(program: &Program) -> Vec<Summary> {
     all
 }
 
-/// Returns, for each node, whether the program's body reaches it. Passes leave unused nodes behind.
+/// Returns, for each node, whether the program uses it, that is, whether it can be reached from the
+/// body. Passes leave unused nodes behind.
 fn in_use(program: &Program) -> Vec<bool> {
     let mut used = vec![false; program.nodes().len()];
     if let Some(body) = program.body {

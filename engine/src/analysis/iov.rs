@@ -3,17 +3,17 @@
 //! `MPIX_Type_iov_len` and `MPIX_Type_iov` for this purpose).
 //!
 //! This file works on the program of a plan, like `exec/`. [`Iov`] counts the runs of every node
-//! once. After that, [`Iov`] finds a run by its number, or a packed byte, with one division per loop
-//! and one binary search over sampled sums per sequence or list: O(depth + log list). From there,
-//! [`Runs`] yields each further run in amortised constant time (`runs.rs`).
+//! once. After that, finding a run by its number, or the run that holds a packed byte, takes one
+//! division per loop and one binary search over sampled sums per sequence or list: O(depth + log
+//! list). From there, [`Runs`] yields each further run in amortised constant time (`runs.rs`).
 //!
 //! **Definition of a run.** A run is either a block of the program or one entry of a dense list. A
 //! list is dense if the copies inside each entry adjoin each other without gaps. Inside the program,
 //! the passes have already merged runs where they could. Runs are *not* merged across iterations of a
 //! loop or across elements, even if the last run of one iteration touches the first run of the next.
-//! So the number of runs of a loop is a product, and a division finds a run from its number. (MPICH,
-//! too, returns the segments of its own representation.) There is one exception: elements that adjoin
-//! each other without a gap are one run together, for any count.
+//! So the number of runs of a loop is a product, and one division per loop finds a run by its number.
+//! (MPICH, too, returns the segments of its own representation.) There is one exception: elements
+//! that adjoin each other without a gap are one run together, for any count.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -47,9 +47,9 @@ enum Ranks {
     /// Every part or entry has this many runs, so the number of runs before `i` is `i` times this
     /// value.
     Uniform(u64),
-    /// Entry `k` is the number of runs before part or entry `k * SAMPLE`. To answer for another
-    /// index, the runs after the last sample at or before the index are counted one part or entry at
-    /// a time.
+    /// Element `k`, called a sample, is the number of runs before part or entry `k * SAMPLE`. For any
+    /// other index, the last sample at or before the index is used, and the runs of the parts or
+    /// entries between the two are added one by one.
     Sampled(Box<[u64]>),
 }
 
@@ -81,7 +81,7 @@ impl Ranks {
             Self::Uniform(each) => index as u64 * each,
             Self::Sampled(samples) => {
                 // `index` may equal the number of parts or entries. If that number is a multiple of
-                // `SAMPLE`, no sample exists for this index, so the last sample is used.
+                // `SAMPLE`, there is no sample for this index, so the last sample is used.
                 let sample = (index / SAMPLE).min(samples.len() - 1);
                 samples[sample] + (sample * SAMPLE..index).map(count).sum::<u64>()
             }
@@ -133,7 +133,8 @@ impl Iov {
                     rank.before(list.len(), |entry| entry_runs(list, entry))
                 }
                 Op::Ragged { body, .. } => {
-                    // The number of copies is the bytes of the node divided by the bytes of its body.
+                    // The number of copies is the packed size of the node divided by that of its
+                    // body.
                     node.bytes / program.node(body.node).bytes * of(body, &counts)
                 }
                 Op::Seq { parts } => {
@@ -156,7 +157,7 @@ impl Iov {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn len(&self, count: u64) -> Result<u64> {
         let bytes = self.plan.packed_bytes(count)?;
@@ -169,11 +170,11 @@ impl Iov {
     }
 
     /// Finds the longest prefix of the runs of `count` elements that has at most `limit` bytes.
-    /// Returns the number of runs in this prefix and the number of their bytes.
+    /// Returns the number of runs in this prefix and the total length of these runs, in bytes.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn below(&self, count: u64, limit: u64) -> Result<(u64, u64)> {
         let (all, bytes) = (self.len(count)?, self.plan.packed_bytes(count)?);
@@ -187,8 +188,8 @@ impl Iov {
         let mut at = body.node;
         let each = program.node(at).bytes;
         let (mut runs, mut rest) = (limit / each * self.counts[at.index()], limit % each);
-        // In every iteration the limit lies `rest` bytes behind the start of a copy of node `at`, and
-        // inside this copy.
+        // In every iteration, the limit falls inside a copy of node `at`, `rest` bytes after the
+        // start of this copy.
         while rest > 0 {
             let node = program.node(at);
             let (part, passed) = match &node.op {
@@ -228,7 +229,7 @@ impl Iov {
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if there are fewer than `first` runs. Returns
-    /// `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     #[doc(alias = "MPIX_Type_iov")]
     pub fn runs(&self, count: u64, first: u64) -> Result<Runs<'_>> {
         let all = self.len(count)?;
@@ -247,8 +248,8 @@ impl Iov {
         Ok(Runs(runs))
     }
 
-    /// Returns the packed byte at which run number `first` begins. `bytes` is the number of packed
-    /// bytes; the function returns `bytes` if `first` is the total number of runs.
+    /// Returns the packed position at which run number `first` begins. `bytes` is the total number of
+    /// packed bytes; the function returns `bytes` if `first` equals the total number of runs.
     fn position(&self, first: u64, bytes: u64) -> u64 {
         let program = self.plan.program();
         let (Some(body), false) = (program.body, program.is_one_run()) else {
@@ -258,8 +259,8 @@ impl Iov {
         let mut at = body.node;
         let each = self.counts[at.index()];
         let (mut position, mut rest) = (first / each * bytes_of(&body), first % each);
-        // The loop looks for run number `rest` inside node `at`. While `rest` is not 0, the node has
-        // at least two runs, so it is not a block.
+        // The loop looks for run number `rest` of node `at`. While `rest` is not 0, the node has at
+        // least two runs, so it is not a block.
         while rest > 0 {
             let inner = match &program.node(at).op {
                 Op::Block => break,

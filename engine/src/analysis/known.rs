@@ -1,16 +1,16 @@
-//! Stores with each plan what is known about its overlap.
+//! Stores, with each plan, what is known about whether its elements overlap.
 //!
-//! `overlap.rs` computes each answer anew, and sorts runs if its proofs fail. `pack/threads.rs` and
-//! the runtime need an answer before every copy that several threads or ranks share. So the answers
-//! are stored here.
+//! `overlap.rs` computes every answer from scratch, and sorts runs if its proofs fail.
+//! `pack/threads.rs` and the runtime need an answer before every copy that several threads or ranks
+//! share. So the answers are stored here.
 
 use super::Answer;
 use crate::plan::Plan;
 use crate::plan::kept::Room;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The known answers about the overlap of a plan. Two numbers are enough: if `n` elements overlap,
-/// then any greater number of elements overlaps too.
+/// What is known about whether elements of a plan overlap. Two numbers are enough: if `n` elements
+/// overlap, then any greater number of elements overlaps too.
 #[derive(Debug, Default)]
 struct KnownOverlap {
     /// The greatest number of elements that are known not to overlap.

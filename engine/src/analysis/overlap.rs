@@ -11,10 +11,10 @@
 //! or entry must be examined. Records that are read column by column are loops with one common
 //! stride; for them, the spans are compared modulo that stride.
 //!
-//! In the remaining cases, runs are sorted, within a budget for the whole question. As many runs of
-//! the nest are sorted as the budget allows. If two sorted runs overlap, the layout overlaps. If no
-//! two do, this is a proof only if all runs were sorted. No function here recurses, and a node is
-//! examined once, no matter how many other nodes use it.
+//! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. One budget
+//! covers the whole question. If two sorted runs overlap, the layout overlaps. If no two do, this is
+//! a proof only if all runs were sorted. No function here recurses, and a node is examined once, no
+//! matter how many other nodes use it.
 
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
@@ -65,11 +65,11 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
 struct Question<'a> {
     program: &'a Program,
     summaries: Vec<Summary>,
-    /// One answer per node; only heads and leaves of nests get one.
+    /// One answer per node. Only the answers for heads and leaves of nests are ever set.
     answers: Vec<Answer>,
-    /// For each node that is a table: `None` if the table was not examined yet, otherwise the least
-    /// and the greatest distance between two entries, counted in entry units. The inner option is
-    /// `None` if the budget did not suffice.
+    /// For each node that is a table: `None` if the table has not been examined yet; otherwise the
+    /// least and the greatest distance between two entries, not yet multiplied by the table's scale.
+    /// The inner option is `None` if the budget did not suffice.
     gaps: Vec<Option<Option<(u128, u128)>>>,
     runs: u64,
     words: usize,
@@ -99,7 +99,7 @@ impl Dimension<'_> {
 }
 
 impl<'a> Question<'a> {
-    /// Returns the levels and the leaf of the nest that begins at `head`.
+    /// Returns the levels and the leaf of the nest whose outermost node is `head`.
     ///
     /// At most 63 levels have more than one iteration, because the number of packed bytes fits in 63
     /// bits.
@@ -273,8 +273,8 @@ impl<'a> Question<'a> {
             return false;
         };
         let apart = meet(&mut spans) == Answer::No;
-        // The spans repeat with period `stride`. So no span may reach into the next repetition of the
-        // first span.
+        // The spans repeat with period `stride`. So no span may reach into the first span of the next
+        // period.
         apart && spans.iter().all(|span| span.high <= least + stride)
     }
 

@@ -15,9 +15,9 @@ pub(super) struct RunWalk<'a> {
     walk: Walk<'a>,
     /// Number of packed bytes of all elements.
     end: u64,
-    /// The remaining entries of the dense list in which the walk stands, if any.
+    /// The remaining entries of the dense list that the walk is in, if any.
     list: Option<Entries<'a>>,
-    /// If all elements are one run: the part of this run that has not been returned yet.
+    /// If all elements together are one run, the part of this run that has not been returned yet.
     one: Option<Found>,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Found {
 struct Entries<'a> {
     list: &'a RaggedList,
     scale: i64,
-    /// Position of an entry whose displacement is 0.
+    /// The position to which the displacements of the entries are relative.
     at: i64,
     /// Bytes of one copy of the list's body.
     unit: u64,
     entry: usize,
-    /// Number of bytes of the current entry that lie before the range of the walk.
+    /// Number of bytes at the start of the current entry that are not in the range of the walk.
     skip: u64,
     /// Number of remaining bytes of the list that lie in the range of the walk.
     left: u64,
@@ -110,7 +110,7 @@ impl<'a> RunWalk<'a> {
     }
 }
 
-/// Returns true if `node` is one run or a dense list; the walk stops at such nodes.
+/// Returns true if `node` is one run or a dense list. The walk does not descend into such nodes.
 fn is_runs(program: &Program, node: &Node) -> bool {
     match &node.op {
         Op::Block => true,

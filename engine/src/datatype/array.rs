@@ -125,9 +125,8 @@ impl Datatype {
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
-    /// if a size is below 1, if a subsize is below 1 or above its size, or if a start puts the box over
-    /// the edge of the array. Returns `ErrorKind::Overflow` if the array has more than `i64::MAX`
-    /// bytes.
+    /// if a size is below 1, if a subsize is below 1 or above its size, or if the box extends past the
+    /// edge of the array. Returns `ErrorKind::Overflow` if the array has more than `i64::MAX` bytes.
     #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(
         sizes: &[i64],

@@ -4,16 +4,17 @@
 //! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
 //! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in 64 bits,
 //! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
-//! second attempt computes in 128 bits. This attempt may succeed, because a marker may replace the
-//! bound that did not fit. Otherwise the error states the value of the number.
+//! second attempt computes in 128 bits. The second attempt may succeed, because a marker may replace
+//! the bound that did not fit. If it fails, the error states the number that did not fit.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
 //! - If a type has lower (upper) bound markers, they replace all natural bounds: the bound is the
 //!   position of the least (greatest) marker. `resized` erases all markers inside its child and sets
 //!   a new pair. All other constructors keep the markers of their children (markers are "sticky").
-//! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has markers of one
-//!   side only and no data, its other bound is at the same position, so its extent is 0.
+//! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
+//!   markers or only upper markers, and no data, its other bound is at the same position, so its
+//!   extent is 0.
 //! - Both bounds of a type without entries and without markers are 0.
 //! - A struct without an upper marker is padded: its extent is rounded up to a multiple of the
 //!   largest alignment of its basic types. Other constructors add no padding, so their extents follow
@@ -81,7 +82,7 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
 }
 
 /// Returns the error that ends the attempt in 64 bits. The caller then repeats the computation in 128
-/// bits and drops this error.
+/// bits and discards this error.
 #[cold]
 fn too_wide() -> Error {
     Error::new(ErrorKind::Overflow, "datatype", "a number does not fit 64 bits")
@@ -131,7 +132,8 @@ struct Side<I> {
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes one more bound into account. `keep` selects one of two bounds that have the same origin.
+    /// Takes one more bound into account. If two bounds have the same origin, `keep` selects one of
+    /// them.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -145,14 +147,14 @@ impl<I: Integer> Side<I> {
 /// The union of the bounds of the copies placed so far.
 struct Union<I> {
     size: I,
-    /// Number of basic types, computed modulo 2^64. This number is never greater than the size, so it
-    /// is exact if the size fits in 64 bits.
+    /// Number of basic types, computed modulo 2^64. The true number is never greater than the size,
+    /// so this value is exact if the size fits in 64 bits.
     elements: i64,
     depth: u32,
     lower: Side<I>,
     upper: Side<I>,
-    /// Positions of the first byte of data and of one past the last byte. Without data, `first` is
-    /// greater than `last`.
+    /// Positions of the first byte of data and of one past the last byte. If there is no data,
+    /// `first` is greater than `last`.
     first: I,
     last: I,
     align: u32,
@@ -471,9 +473,9 @@ fn scatter<I: Integer>(
     unit: i128,
 ) -> Result<()> {
     let extent = i128::from(old.extent());
-    // Decide whether every sum below fits in 64 bits, because the loop over millions of entries is
-    // faster in 64 bits than in 128. For a table of 32-bit entries, the range of `i32` is used as the
-    // bound, so the table need not be scanned.
+    // First decide whether every sum below fits in 64 bits, because a loop over millions of entries
+    // is faster in 64 bits than in 128. For a table of 32-bit entries, the range of `i32` is used as
+    // the bound, so the table need not be scanned.
     let (least, greatest) = match displacements {
         Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -484,8 +486,8 @@ fn scatter<I: Integer>(
     let largest = times(magnitude, unit.abs()).saturating_add(farthest);
     let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
         (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
-            // The displacements of most lists count in extents of the copy. For such lists, the loop
-            // runs in units of the extent and needs no multiplication.
+            // In most lists, displacements are in units of the extent of `old`. For such lists, the
+            // loop computes in the same unit and needs no multiplication.
             let in_copies = unit == extent && unit != 0;
             let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => {
                 let blocks = lengths.zip(at);
@@ -536,7 +538,8 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
     (copies, low, high)
 }
 
-/// Checks that the displacement of a copy fits in 64 bits, because programs store it as an `i64`.
+/// Checks that the displacement of a copy fits in 64 bits, because the loop program stores it as an
+/// `i64`.
 #[inline(always)]
 fn displacement<I: Integer>(bytes: I) -> Result<I> {
     #[cold]
@@ -559,14 +562,15 @@ mod tests {
     use super::*;
     use crate::datatype::{Datatype, Order};
 
-    /// Computes the bounds of the constructor call of `ty`, once in 64 bits and once in 128 bits.
+    /// Computes the bounds of the constructor call that made `ty`, once in 64 bits and once in 128
+    /// bits.
     fn both(ty: &Datatype) -> [Result<Bounds>; 2] {
         let call = ty.constructor();
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
     }
 
-    /// Checks that an empty block may have any displacement. A review found that the displacement of
-    /// an empty block, which is not used, caused an overflow error.
+    /// Checks that an empty block may have any displacement. Regression test: the displacement of an
+    /// empty block is not used, but it once caused an overflow error.
     #[test]
     fn empty_blocks_may_lie_anywhere() {
         let double = crate::Datatype::named(Named::DOUBLE);

@@ -54,8 +54,8 @@ pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
 }
 
 /// Stores the block lengths of a struct. Most structs have a few members, and all their block lengths
-/// are 1. A separate table for such block lengths would cost a tenth of the instructions of making
-/// and dropping the struct.
+/// are 1. Allocating a table for such block lengths would account for a tenth of the instructions that
+/// it takes to make and drop the struct.
 #[inline]
 fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     match Table::ones(blocklengths.len()) {
@@ -64,8 +64,8 @@ fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     }
 }
 
-/// Makes the constructor call of a struct. Checks all arguments except that the types are not bound
-/// markers.
+/// Makes the constructor call of a struct. Checks all arguments, except that it accepts bound markers
+/// among the types.
 #[inline]
 pub(super) fn struct_call(
     blocklengths: &[i64],

@@ -1,4 +1,4 @@
-//! Decodes a type: returns the constructor call that made the type, and the arguments of the call
+//! Decodes a type: returns the constructor call that made the type, and the arguments of that call
 //! (MPI-5.0 section 5.1.13).
 //!
 //! `rebuild.rs` does the reverse, so for every constructor the two files must agree on the positions
@@ -258,7 +258,7 @@ impl Datatype {
 
     /// Records `form`. The type's call must have this form.
     pub(super) fn recorded(mut self, form: Form) -> Self {
-        // Usually the type was made just now and has no other owner. Then its node can be changed in
+        // Usually the type has just been made and has no other owner. Then its node can be changed in
         // place.
         let unshared = match &mut self.0 {
             Handle::Made(node) => Arc::get_mut(node),

@@ -1,16 +1,16 @@
-//! Converts between packed bytes and elements (MPI-5.0 sections 3.2.5 and 5.1.11). One direction
-//! tells how many elements a message contains if the message is shorter than the receive buffer. The
-//! other direction tells how many bytes a number of elements takes.
+//! Converts between packed bytes and elements (MPI-5.0 sections 3.2.5 and 5.1.11). A program that
+//! receives a message shorter than its buffer needs the number of elements in these bytes. The
+//! opposite conversion returns the number of bytes that a number of elements takes.
 //!
-//! The functions walk down from the type to the basic element in which the bytes end. All copies of
-//! the child of a call other than a struct have equal sizes, so a division finds the copy. A struct
-//! with more than 16 members stores sampled prefix sums of the sizes of its members at the first
-//! query.
+//! The functions walk down from the type to the basic element in which the bytes end. In every
+//! constructor call except a struct, all copies of the child have the same size, so a division finds
+//! the copy. At its first query, a struct with more than 16 members computes and stores sampled
+//! prefix sums of the sizes of its members.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;
 
-/// The numbers of packed bytes and of basic elements before a member of a struct.
+/// The number of packed bytes, and the number of basic elements, before a member of a struct.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     bytes: u64,
@@ -91,8 +91,8 @@ impl Datatype {
             }
             ty = match ty.constructor() {
                 Constructor::Named(named) => {
-                    // Only a pair has more than one basic element. So this type is a pair, and the
-                    // position lies after its first element.
+                    // A pair is the only named type with more than one basic element. So this type is
+                    // a pair, and the position lies after its first element.
                     let first = named.members().map(|[(_, first), _]| u64::from(first.size()))?;
                     (rest, done) = (0, done.checked_add(first)?);
                     ty

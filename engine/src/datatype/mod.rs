@@ -1,4 +1,4 @@
-//! The datatype tree: keeps the user's constructor calls unchanged.
+//! The datatype tree, which records the user's constructor calls unchanged.
 //!
 //! Building this tree is the first step on the way from a constructor call to a copy. A node holds
 //! its constructor call, which decoding returns, and its bounds. Nodes are immutable and shared, so a
@@ -48,8 +48,8 @@ use std::sync::{Arc, OnceLock};
 
 /// An MPI datatype: an immutable, shared tree of constructor calls.
 ///
-/// A clone costs one reference count. A datatype describes memory; [`Datatype::commit`] turns it into a
-/// [`Plan`](crate::Plan) that moves bytes.
+/// Cloning a datatype only increments a reference count. A datatype describes memory;
+/// [`Datatype::commit`] turns it into a [`Plan`](crate::Plan) that moves bytes.
 #[derive(Clone)]
 #[doc(alias = "MPI_Datatype")]
 pub struct Datatype(Handle);
@@ -184,7 +184,7 @@ impl Constructor {
         }
     }
 
-    /// Returns the name of the call as printed types show it.
+    /// Returns the name of the call, as it appears in printed types.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Named(named) => named.name(),
@@ -357,7 +357,7 @@ impl Datatype {
         }
     }
 
-    /// If this is a named type whose consecutive copies form one run (without hole or padding),
+    /// If this is a named type whose consecutive copies form one run (without holes or padding),
     /// returns its size in bytes. The result is 0 for a named type without data.
     #[inline]
     pub(crate) fn named_run(&self) -> Option<u64> {

@@ -1,10 +1,10 @@
 //! The constructor calls and bound markers of MPI-1 (deprecated in MPI-2.0, removed in MPI-3.0).
 //!
-//! Programs and textbooks still use these calls. The C calls do the same as current calls with other
-//! names, except that `MPI_Type_struct` accepts the bound markers [`Named::LB`](crate::Named) and
-//! `UB`. The Fortran calls take displacements as default integers, and types made by the Fortran
-//! calls decode with combiners of their own (MPI-2.2 section 4.1.13). `bounds.rs` computes the
-//! bounds.
+//! Programs and textbooks still use these calls. Each C call does the same as a current call that
+//! has another name, except that `MPI_Type_struct` accepts the bound markers
+//! [`Named::LB`](crate::Named) and `UB`. The Fortran calls take displacements as default integers,
+//! and types made by the Fortran calls decode with combiners of their own (MPI-2.2 section 4.1.13).
+//! `bounds.rs` computes the bounds.
 //!
 //! `MPI_Type_lb`, `MPI_Type_ub` and `MPI_Type_extent` are [`Datatype::lb`], [`Datatype::ub`] and
 //! [`Datatype::extent`].

@@ -1,10 +1,10 @@
-//! Finds the argument because of which the layout of a constructor call exceeds 64 bits.
+//! Finds the argument that makes the layout of a constructor call exceed 64 bits.
 //!
 //! `bounds.rs` computes sums and products, so its error can only state their values. When a call is
 //! refused, this file examines the arguments again, and the new error names the argument and the
-//! value that the user should check. In a list, this value is the first entry that is too far away by
-//! itself. If there is no such entry, the error states the least and the greatest entry, because they
-//! lie too far apart. In a regular call such as a vector, the value is the argument of largest
+//! value that the user should check. For a list, this value is the first entry that does not fit by
+//! itself. If every entry fits by itself, the least and the greatest entry lie too far apart, and the
+//! error states both. For a regular call such as a vector, the value is the argument of largest
 //! magnitude. This code runs only when a call is refused.
 
 use super::{Constructor, Datatype};
@@ -110,8 +110,8 @@ fn equal_blocks(
     scattered(blocks, unit, displacements)
 }
 
-/// Describes the range of all entries. The caller uses this text if no entry is too far away by
-/// itself, but the entries lie too far apart.
+/// Describes the range of all entries. The caller uses this text if every entry fits by itself, but
+/// the entries lie too far apart.
 fn apart(displacements: &Table) -> (&'static str, String) {
     let least = displacements.iter().min().unwrap_or(0);
     let most = displacements.iter().max().unwrap_or(0);

@@ -157,8 +157,8 @@ fn integer_kind(range: i32) -> Result<Named> {
     }
 }
 
-/// Returns true if `MPI_MINLOC` can compare values of this type, that is, for integers and reals
-/// (MPI-5.0 section 6.9.2).
+/// Returns true if `MPI_MINLOC` can compare values of this type, that is, if it is an integer or a real
+/// type (MPI-5.0 section 6.9.2).
 fn is_ordered(named: Named) -> bool {
     is_integer(named)
         || matches!(
@@ -215,7 +215,7 @@ enum Key {
     ValueIndex(Named, Named),
 }
 
-/// Returns the type that is stored for `key`. If there is none, `make` makes the type, and it is
+/// Returns the type that is stored for `key`. If none is stored, `make` makes the type, which is then
 /// stored.
 fn cached(key: Key, make: impl FnOnce() -> Result<Datatype>) -> Result<Datatype> {
     static MADE: LazyLock<Mutex<HashMap<Key, Datatype>>> = LazyLock::new(Mutex::default);

@@ -1,7 +1,8 @@
 //! Makes a type from the decoded form of its constructor call. This is the inverse of `decode.rs`.
 //!
-//! The input is what MPI's queries return, possibly from another library. So this file checks every
-//! length and value, and then calls the ordinary constructors, which check the rest.
+//! The input is what `MPI_Type_get_envelope` and `MPI_Type_get_contents` return, possibly those of
+//! another MPI library. So this file checks every length and value, and then calls the ordinary
+//! constructors, which check the rest.
 
 use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result, counted};

@@ -1,9 +1,9 @@
-//! The interpreter: executes any nest, from the parameter block that a compiled kernel takes.
+//! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
 //! `exec/` calls the interpreter for nests without a kernel; at run time, kernels are checked
-//! against its results. The interpreter steps through the levels like an odometer and makes one
-//! memcpy per run. So it moves rows of hundreds of bytes at the machine's speed; for short blocks,
-//! kernels are faster (those of `leaf/` and the compiler's).
+//! against its results. The interpreter steps through the levels like an odometer and calls memcpy
+//! once per run. So it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf
+//! kernels (`leaf/`) and compiled kernels are faster.
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
@@ -23,8 +23,9 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// A level's kind and parameters, read once. The compiler must assume that stores of packed bytes
-/// overwrite the parameter block, and would otherwise read the parameters again for every block.
+/// A level's kind and parameters, read once. The compiler must assume that storing packed bytes may
+/// overwrite the parameter block, so without this copy it would read the parameters again for every
+/// block.
 #[derive(Clone, Copy)]
 pub(crate) enum Steps {
     Loop { stride: i64 },
@@ -78,12 +79,12 @@ impl Steps {
     }
 }
 
-/// Executes a nest, as a call of a kernel of its shape would.
+/// Executes a nest, as a call of a compiled kernel for its shape would.
 ///
 /// # Safety
 ///
-/// - The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`. The side
-///   that is only read may be immutable.
+/// - The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`. The memory
+///   that is only read (`mem` if `PACK`, `packed` otherwise) may be immutable.
 pub(crate) unsafe fn run<const PACK: bool>(
     nest: &Nest,
     words: &[u64],
@@ -109,7 +110,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
             at = at.wrapping_offset(shift as isize);
         }
         // SAFETY: `at` is the base of the innermost level at one position of the outer levels, and
-        // `packed` its place; the caller guarantees the memory of all positions.
+        // `packed` is the address of the packed bytes of this position. The caller guarantees that
+        // the memory and the packed bytes of all positions are valid.
         packed = unsafe {
             row::<PACK>(&nest.levels[inner], params.add(3 * inner), &nest.leaf, at, packed)
         };
@@ -135,9 +137,9 @@ pub(crate) unsafe fn run<const PACK: bool>(
 /// - `word` points to the level's three parameters. If the level is a table, all entries below the
 ///   count are readable.
 /// - For every iteration, the leaf's runs relative to `mem` are valid (for reads if `PACK`, for
-///   writes otherwise). `packed` is valid for the opposite access, for the leaf's bytes times the
-///   count.
-/// - The two sides do not overlap.
+///   writes otherwise). `packed` is valid for the opposite access; its length is the leaf's length
+///   times the count.
+/// - The leaf's runs and the packed bytes do not overlap.
 #[inline(always)]
 unsafe fn row<const PACK: bool>(
     level: &Level,
@@ -178,15 +180,15 @@ unsafe fn row<const PACK: bool>(
     packed
 }
 
-/// Moves bytes `skip..skip + bytes` of one leaf whose base is `mem`. `packed` is the place of byte
-/// `skip`.
+/// Moves bytes `skip..skip + bytes` of one leaf whose base is `mem`. `packed` is the packed address
+/// of byte `skip`.
 ///
 /// # Safety
 ///
 /// - The parts of the leaf's runs that hold these bytes, relative to `mem`, are valid (for reads if
 ///   `PACK`, for writes otherwise). `packed` is valid for the opposite access, for `bytes` bytes.
-/// - The two sides do not overlap.
-/// - `skip + bytes` is at most the leaf's bytes.
+/// - The leaf's runs and the packed bytes do not overlap.
+/// - `skip + bytes` is at most the leaf's length in bytes.
 pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
     leaf: &Leaf,
     mem: *mut u8,
@@ -210,8 +212,8 @@ pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
                 }
                 let bytes = (run.bytes - skip).min(left);
                 let at = mem.wrapping_offset(run.offset as isize).wrapping_add(skip as usize);
-                // SAFETY: `bytes` is at most what this run has after `skip`, and at most what is
-                // left to move, so both sides are valid for `bytes` bytes.
+                // SAFETY: this run has at least `bytes` bytes after `skip`, and at least `bytes`
+                // bytes are left to move, so `at` and `packed` are valid for `bytes` bytes.
                 unsafe { copy::<PACK>(at, packed, bytes as usize) };
                 packed = packed.wrapping_add(bytes as usize);
                 left -= bytes;

@@ -14,9 +14,9 @@
 //! ```
 //!
 //! A `Loop` level contributes `i * stride` bytes, a `Table` level `entries[i] * scale` bytes. The
-//! leaf moves one block, or a window of a few short runs, to or from the next packed bytes. A
-//! kernel executes the iterations in this order and packed bytes are consecutive (typemap order),
-//! so that unpacking of overlapping types is correct.
+//! leaf moves one block, or a window of a few short runs, to or from the next packed bytes. A kernel
+//! executes the iterations in this order, and their packed bytes are consecutive (typemap order). So
+//! unpacking a type whose data overlaps gives the correct result.
 //!
 //! # The parameter block
 //!
@@ -135,8 +135,8 @@ pub struct Nest {
     pub leaf: Leaf,
 }
 
-/// The levels of a nest, outermost first. Most nests have at most 3 levels, and these need no heap
-/// allocation. This matters because every commit makes nests.
+/// The levels of a nest, outermost first. Up to 3 levels, as in most nests, need no heap allocation.
+/// This matters because every commit makes nests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(SmallVec<[Level; 3]>);
 
@@ -176,7 +176,7 @@ impl From<Vec<Level>> for Levels {
 
 impl Nest {
     /// Maximum depth of a nest that the engine passes to a compiler. If a program is deeper, the
-    /// executor runs the outer loops; this costs no measurable time.
+    /// executor runs the outermost loops itself; this costs no measurable time.
     pub const MAX_DEPTH: usize = 8;
 
     /// Number of words of the largest parameter block.
@@ -266,7 +266,7 @@ pub enum LeafShape {
 }
 
 impl LeafShape {
-    /// Length of the longest block whose length is part of the shape, in bytes.
+    /// Maximum length, in bytes, of a block whose length is part of the shape.
     pub const FIXED_MAX: u64 = 64;
 }
 
@@ -312,8 +312,8 @@ impl fmt::Display for Shape {
 /// - Table addresses in the block point to at least `count` entries of the shape's width.
 /// - For every iteration, the leaf's runs, relative to `mem` plus the level offsets, are valid for
 ///   reads (pack) or writes (unpack). The kernel accesses nothing else at `mem`.
-/// - `packed` is valid for writes (pack) or reads (unpack). The number of its bytes is the product of
-///   the leaf's bytes and of the counts of all levels.
+/// - `packed` is valid for writes (pack) or reads (unpack). Its length in bytes is the leaf's length
+///   multiplied by the counts of all levels.
 /// - The described memory and the packed bytes do not overlap.
 ///
 /// For the kernel of a [`TransferShape`], the conditions are different: `params` points to the
@@ -359,15 +359,15 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A code generator that makes kernels. The engine contains no code generator, so the caller passes
-/// one to the commit.
+/// A code generator that makes kernels. The engine contains no code generator, so the caller of
+/// commit passes one.
 ///
 /// # Safety
 ///
 /// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
 ///   the engine relies on this when it calls the kernel with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of compiling a kernel, expressed as a number of bytes. A kernel that packs
+    /// Returns the cost of compiling a kernel, expressed as a number of bytes: a kernel that packs
     /// this many bytes in blocks of 8 saves as much time, compared with the interpreter, as its
     /// compilation takes. The engine requests the kernel of a nest once the kernel would have saved
     /// the cost of its own compilation (`plan/cost/`). If the result is 0, the engine requests

@@ -1,9 +1,9 @@
-//! Describes the kernel of a fused copy. One nest walks two layouts.
+//! Describes the kernel of a fused copy, in which one nest walks two layouts.
 //!
 //! In a fused copy, both the source and the destination are described memory. Apart from the
-//! differences listed here, the text of `mod.rs` applies. `../transfer/nest.rs` finds the nest that
-//! two plans have in common, `../transfer/compiled.rs` calls the kernel. Each level adds one
-//! displacement to the source address and one to the destination address:
+//! differences listed here, the documentation of `mod.rs` applies. `../transfer/nest.rs` finds the
+//! nest that two plans have in common, and `../transfer/compiled.rs` calls the kernel. Each level
+//! adds one displacement to the source address and one to the destination address:
 //!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …
@@ -67,13 +67,13 @@ pub struct TransferShape {
 
 impl TransferShape {
     /// Maximum depth of a nest that the engine passes to a compiler. If a nest is deeper, the
-    /// executor runs the outer levels.
+    /// executor runs the outermost levels itself.
     pub const MAX_DEPTH: usize = 5;
     /// Number of words of the largest parameter block.
     pub const WORDS: usize = 5 * Self::MAX_DEPTH + 1;
     /// Maximum number of runs of a leaf.
     pub const RUNS: usize = 16;
-    /// Length of the longest run of a leaf, in bytes.
+    /// Maximum length of a run of a leaf, in bytes.
     pub const RUN_BYTES: u64 = 64;
     /// Maximum distance in bytes from the base of the source (or destination) to the start or the end
     /// of a run.

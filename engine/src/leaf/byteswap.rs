@@ -3,11 +3,11 @@
 //!
 //! Swapping a run of whole elements of 2, 4, 8 or 16 bytes takes one shuffle per register. One
 //! shuffle suffices because each move begins at the start of an element, so no element crosses a
-//! 16-byte boundary of the register. So [`Swapped`] implements [`Machine`] like the instruction sets
-//! of `moves.rs`. The loops that are generic over [`Machine`] work in both byte orders: rows in this
-//! file, tiles in `tiles.rs`, lists in `lists.rs`. The patterns of `dense/` permute bytes anyway, and
-//! their permutation also reverses the bytes. `mod.rs` picks the loop according to the [`Swap`] of a
-//! nest.
+//! 16-byte boundary of the register. Therefore [`Swapped`] can implement [`Machine`], as the
+//! instruction sets of `moves.rs` do. The loops that are generic over [`Machine`] work in both byte
+//! orders: rows in this file, tiles in `tiles.rs`, lists in `lists.rs`. The patterns of `dense/`
+//! permute bytes anyway, and their permutation also reverses the bytes. `mod.rs` picks the loop
+//! according to the nest's [`Swap`].
 //!
 //! Invariant: callers pass whole elements only. If a range begins or ends inside an element,
 //! `external32/mod.rs` splits the range.
@@ -127,8 +127,7 @@ impl<const W: usize> Mirror<W> {
     };
 }
 
-/// Reverses the bytes of each element of `W` bytes, without the vector instructions of a particular
-/// CPU.
+/// Reverses the bytes of each element of `W` bytes, without CPU-specific vector instructions.
 #[inline(always)]
 fn swapped_words<T: Copy, const W: usize>(value: T) -> T {
     let mut value = value;
@@ -169,8 +168,8 @@ impl<const W: usize> Machine for Swapped<Portable, W> {
 }
 
 /// Reinterprets `value` as a register of the same size, calls `turn` with this register, and
-/// reinterprets the result as a `T`. Callers contain one call per register size. Only the call in the
-/// branch for the size of `T` ever runs.
+/// reinterprets the result as a `T`. Callers have one branch per register size, each with its own
+/// call. Only the branch for the size of `T` ever runs.
 ///
 /// # Safety
 ///
@@ -260,8 +259,8 @@ unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
 }
 
 /// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are loaded
-/// before the first is stored. Otherwise a load could have to wait for a store to an address with the
-/// same offset in another page.
+/// before the first is stored. Otherwise, a load might have to wait for an earlier store to the same
+/// offset in another page.
 ///
 /// # Safety
 ///
@@ -315,8 +314,7 @@ unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Does what [`interpreter::copy`] does, and reverses the bytes of each element; the elements have
-/// width `width`.
+/// Does what [`interpreter::copy`] does, and reverses the bytes of each element of width `width`.
 ///
 /// # Safety
 ///
@@ -343,8 +341,8 @@ pub(crate) unsafe fn copy<const PACK: bool>(
     unsafe { mover(isa, width)(from, to, bytes) }
 }
 
-/// Returns the row for blocks of `bytes` bytes. The blocks consist of elements of width `width`, and
-/// this width is not 1.
+/// Returns the row for blocks of `bytes` bytes. The blocks consist of elements of width `width`,
+/// which must not be 1.
 pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64, width: Width) -> Row {
     match level {
         LevelShape::Loop => instance::<Strided, PACK>(isa, bytes, width),
@@ -414,7 +412,7 @@ macro_rules! run_by_run {
             let (count, steps) = unsafe { (*words as usize, S::new(words)) };
             let (mut cursor, mut packed) = (steps.start(mem), packed);
             for _ in 0..count {
-                // SAFETY: the loop runs `count` times, so the cursor stands at an existing iteration.
+                // SAFETY: the loop runs `count` times, so the cursor is at an existing iteration.
                 let at = unsafe { steps.at(mem, cursor, 0) };
                 cursor = steps.after(cursor, 1);
                 for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
@@ -473,7 +471,7 @@ unsafe fn masked<S: Steps, const PACK: bool>(
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: `count` bounds the loop, so the level has the iteration at which the cursor stands.
+        // SAFETY: `count` bounds the loop, so the cursor is at an iteration that the level has.
         let at = unsafe { steps.at(mem, cursor, 0) };
         cursor = steps.after(cursor, 1);
         for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
@@ -482,9 +480,9 @@ unsafe fn masked<S: Steps, const PACK: bool>(
             if bytes <= 64 {
                 let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
                 let mask = _bzhi_u64(u64::MAX, bytes as u32);
-                // SAFETY: the bytes under the mask are this run in an existing iteration on one side,
-                // and the packed bytes of the run on the other. Other bytes are not accessed.
-                // `mirror` points to 64 bytes.
+                // SAFETY: in memory, the bytes under the mask are this run in an existing iteration;
+                // in the packed data, they are the packed bytes of the run. Other bytes are not
+                // accessed. `mirror` points to 64 bytes.
                 unsafe {
                     let mirror = MIRRORS[width.bytes().trailing_zeros() as usize].as_ptr();
                     let data = _mm512_maskz_loadu_epi8(mask, from.cast());
@@ -536,8 +534,8 @@ macro_rules! instances {
             /// The conditions of [`Mover`] hold.
             $(#[$feature])?
             unsafe fn run<const W: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-                // SAFETY: the caller guarantees that both sides are valid for `bytes` bytes, that
-                // `bytes` is a multiple of `W`, and that the CPU has the instruction set.
+                // SAFETY: the caller guarantees that source and destination are valid for `bytes`
+                // bytes, that `bytes` is a multiple of `W`, and that the CPU has the instruction set.
                 unsafe { long_run::<Swapped<$machine, W>>(from, to, bytes) }
             }
 
@@ -593,9 +591,9 @@ macro_rules! instances {
                 let (count, steps) = unsafe { (*words as usize, S::new(words)) };
                 let (mut cursor, mut packed) = (steps.start(mem), packed);
                 for _ in 0..count {
-                    // SAFETY: the loop runs `count` times, so the cursor stands at an existing
-                    // iteration, and its block of `bytes` bytes at `at` is valid. `packed` points to
-                    // the packed bytes of the block.
+                    // SAFETY: the loop runs `count` times, so the cursor is at an existing iteration,
+                    // and its block of `bytes` bytes at `at` is valid. `packed` points to the packed
+                    // bytes of the block.
                     unsafe {
                         let at = steps.at(mem, cursor, 0);
                         let (from, to) = if PACK { (at, packed) } else { (packed, at) };

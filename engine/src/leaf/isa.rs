@@ -1,15 +1,16 @@
 //! The instruction sets that leaf kernels may use.
 //!
-//! `plan/` picks an instruction set once per settings; `Settings::isa` can force it. `mod.rs` picks
-//! the instance of each leaf kernel for it. The engine does not read the environment: the runtime
-//! reads `TYPEPACK_ISA` and passes it in the settings.
+//! `plan/` picks the instruction set that its settings ask for (`Settings::isa`) or else the best
+//! one that this machine supports. `mod.rs` picks the instance of each leaf kernel for that
+//! instruction set. The engine does not read the environment: the runtime reads `TYPEPACK_ISA` and
+//! passes it in the settings.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// An instruction set for leaf kernels. The variants ascend from the instruction set that every
-/// machine has.
+/// An instruction set for leaf kernels. The variants are in ascending order, and the first is
+/// available on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isa {
@@ -23,10 +24,10 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All instruction sets, whether this machine has them or not.
+    /// All instruction sets, whether this machine supports them or not.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// Returns the best instruction set of this machine.
+    /// Returns the best instruction set that this machine supports.
     pub fn best() -> Self {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
@@ -34,7 +35,7 @@ impl Isa {
         })
     }
 
-    /// Returns whether this machine has the instruction set.
+    /// Returns whether this machine supports the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -54,7 +55,7 @@ impl Isa {
         }
     }
 
-    /// Returns the name that `TYPEPACK_ISA` takes.
+    /// Returns the name of the instruction set, as it is written in `TYPEPACK_ISA`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -84,7 +85,7 @@ impl FromStr for Isa {
     }
 }
 
-/// The error for a text that names no instruction set of this machine.
+/// The error for a string that is not the name of an instruction set that this machine supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseIsaError {
     text: String,

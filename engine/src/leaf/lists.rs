@@ -1,10 +1,10 @@
 //! Moves the runs of an index list. Each run has its own length.
 //!
 //! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A memcpy
-//! per entry would cost a function call and a mispredicted jump on the length. These take several
-//! times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits in one
-//! register takes one masked move; on other CPUs, a short run takes two overlapping moves of a fixed
-//! size. Nothing outside a run is read or written, because the memory in the gaps may belong to
+//! per entry would cost a function call and a mispredicted branch on the length, which together take
+//! several times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits
+//! in one register takes one masked move; on other CPUs, a short run takes two overlapping moves of a
+//! fixed size. Nothing outside a run is read or written, because the memory in the gaps may belong to
 //! another thread or may not be mapped.
 
 use super::Isa;
@@ -16,7 +16,7 @@ use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
 
-/// Length of the longest run that the moves of this file handle, in bytes. Longer runs use memcpy.
+/// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use memcpy.
 const SHORT: usize = 64;
 
 /// A list of runs, and the memory address to which their displacements are relative. Run `i` has
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::table::Table;
 
-    /// Checks that runs of every length are moved and that nothing beside them is written. The test
+    /// Checks that runs of every length are moved and that nothing outside them is written. The test
     /// uses tables of every width, both directions, and every instruction set of this machine.
     #[test]
     fn runs_of_all_lengths_and_nothing_beside_them() {
@@ -209,8 +209,8 @@ mod tests {
         }
     }
 
-    /// Checks lists whose runs consist of whole units of `unit` bytes; the bytes of each part of
-    /// `part` bytes are reversed.
+    /// Checks lists whose runs consist of whole units of `unit` bytes. The moves reverse the bytes of
+    /// each group of `part` bytes.
     fn runs_of(unit: usize, part: usize) {
         let turn = |bytes: &mut [u8]| bytes.chunks_mut(part).for_each(|part| part.reverse());
         let counts: Vec<i64> = (0..90).map(|i| i * 7 % 30).collect();

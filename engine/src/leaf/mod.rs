@@ -6,8 +6,8 @@
 //!
 //! - It executes only the innermost level, with `rows.rs` for blocks or `dense/` for dense patterns.
 //!   The code in this file steps through the outer levels like an odometer.
-//! - It executes the innermost level together with a second level, along which memory is contiguous,
-//!   in tiles. `traversal.rs` contains the decision whether tiles pay, and `tiles.rs` the code that
+//! - It executes two levels together, in tiles: the innermost level, and a second level along which
+//!   memory is contiguous. `traversal.rs` decides whether tiles are worthwhile, and `tiles.rs`
 //!   transposes tiles in registers.
 //!
 //! A list of runs of unequal length is not a nest; `lists.rs` executes such lists. `moves.rs`
@@ -15,7 +15,7 @@
 //! functions of `byteswap.rs` reverse the bytes of each element between load and store.
 //!
 //! The packed bytes never depend on the order in which a kernel visits memory. When unpacking, a
-//! kernel deviates from packed order only where the blocks are disjoint.
+//! kernel departs from packed order only if the blocks are disjoint.
 
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
@@ -67,7 +67,8 @@ pub(crate) enum Class {
 ///   picked. If the level is a table, its first `count` entries are readable.
 /// - For every iteration, the block at `mem` plus the iteration's displacement is valid for reads
 ///   (pack) or writes (unpack).
-/// - `packed` is valid for writes (pack) or reads (unpack) of count times the block's length.
+/// - `packed` is valid for writes (pack) or reads (unpack); its length is the block's length times
+///   the count.
 /// - The described memory and the packed bytes do not overlap.
 /// - The context is the value with which the row was picked, such as the block's length or a pointer
 ///   to the runs. The CPU has the row's instruction set.
@@ -83,12 +84,13 @@ pub(crate) struct Routine {
 }
 
 enum Work {
-    /// Executes the innermost level, a level of blocks. The context is the length of the block.
+    /// A row that executes the innermost level if the leaf is a block. The context is the length of
+    /// the block.
     Row { row: Row, length: u64 },
-    /// Executes the innermost level, a level of windows, run by run.
+    /// A row that executes the innermost level, run by run, if the leaf is a window.
     Runs { row: Row, runs: Arc<[Run]> },
-    /// Executes the innermost level, a level of windows, run by run, and reverses the bytes of each
-    /// element.
+    /// A row that executes the innermost level, run by run, if the leaf is a window, and reverses the
+    /// bytes of each element.
     SwappedRuns { row: Row, window: Box<byteswap::Window> },
     /// Executes the innermost level as a dense pattern.
     #[cfg(target_arch = "x86_64")]
@@ -163,8 +165,8 @@ impl Routine {
         Some(Work::Row { row, length })
     }
 
-    /// Builds the parts of the routine that are otherwise built after the first calls. `nest` and
-    /// `direction` must be those for which the routine was made.
+    /// Builds at once the parts of the routine that are otherwise built only after some calls. `nest`
+    /// and `direction` must be those for which the routine was made.
     pub(crate) fn build(&self, nest: &Nest, direction: Direction) {
         #[cfg(target_arch = "x86_64")]
         if let Work::Dense(lazy) = &self.work {
@@ -189,7 +191,7 @@ impl Routine {
         format!("leaf {kind} {}", self.isa)
     }
 
-    /// Returns the routine's class in the cost model (`plan/cost/`).
+    /// Returns the class under which the cost model (`plan/cost/`) lists the routine.
     pub(crate) fn class(&self) -> Class {
         match &self.work {
             _ if self.traversal.is_some() => Class::Tile,
@@ -219,8 +221,9 @@ impl Routine {
         {
             let row = |params: *const u64, mem, packed| {
                 // SAFETY: the traversal passes the parameters of a part of the innermost level, and
-                // the two addresses of one position of the outer levels. The caller guarantees that
-                // the memory of the whole nest is valid, so the memory of this part is valid too.
+                // the memory address and the packed address of one position of the outer levels. The
+                // caller guarantees that the memory of the whole nest is valid, so the memory of this
+                // part is valid too.
                 unsafe { self.row::<PACK>(nest, params, mem, packed) };
             };
             // SAFETY: `applies` returned true for `nest` and `words`, and `row` executes the
@@ -229,13 +232,13 @@ impl Routine {
         }
         let params = words[3 * inner..].as_ptr();
         let row = |mem, packed| {
-            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the two
-            // addresses of one position of the outer levels. The caller guarantees that the memory
-            // there is valid.
+            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the
+            // memory address and the packed address of one position of the outer levels. The caller
+            // guarantees that the memory there is valid.
             unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
-        // Often the only outer level is the loop over elements, and its count is 1. Then `row` is
-        // called directly.
+        // Often the only outer level is the loop over elements, and its count is 1. In that case,
+        // call `row` directly.
         let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
         if inner == 0 || inner == 1 && once {
             return row(mem, packed);
@@ -277,7 +280,7 @@ impl Routine {
                 Work::Dense(lazy) => lazy.run::<PACK>(nest, params, mem, packed),
             }
         }
-        // Only `Work::Dense` uses `nest`, and it exists only on x86-64.
+        // Only `Work::Dense` uses `nest`, and this variant exists only on x86-64.
         #[cfg(not(target_arch = "x86_64"))]
         let _ = nest;
     }

@@ -47,7 +47,7 @@ impl Machine for Avx512 {
     const WIDEST: usize = 64;
 }
 
-/// Copies `N` bytes as one move.
+/// Copies `N` bytes in one move.
 ///
 /// # Safety
 ///
@@ -81,7 +81,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         }};
     }
     // SAFETY: every move starts at `at` with `at + width <= B`, so it lies within `B` bytes. The
-    // caller guarantees that `B` bytes are valid on both sides.
+    // caller guarantees that `B` bytes are valid at `from` and at `to`.
     let whole = unsafe {
         if M::WIDEST >= 64 && B >= 64 {
             moves!(64)
@@ -104,10 +104,11 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     if rest == 0 {
         return;
     }
-    // Use the narrowest move that covers the rest. This move may overlap the part that is already
+    // Use the narrowest move that covers the rest. This move may overlap bytes that have already been
     // moved.
-    // SAFETY: each move ends at `B`. A move is at least `rest` bytes wide and less than twice as wide.
-    // The moves above covered at least the difference, so this move starts at or after byte 0.
+    // SAFETY: each move ends at byte `B`. Its width is the least power of two that is at least `rest`.
+    // Because `rest` is less than the width of the moves above, this move is no wider than they are,
+    // so it starts at or after byte 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
@@ -134,9 +135,9 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     let last = bytes - 64;
     // SAFETY: the caller guarantees that the run has at least 64 bytes, so bytes 0..64 lie within it.
     unsafe { block::<M, 64>(from, to) };
-    // From the second move on, stores begin at cache lines, because a store of 64 bytes that crosses
-    // a line costs as much as two stores. If `to` is not aligned to the element, no element ever
-    // begins at a cache line. Then the second move simply starts at byte 64.
+    // From the second move on, stores begin at cache lines, because a store of 64 bytes that crosses a
+    // line costs as much as two stores. If `to` is not aligned to an element, no element begins at the
+    // start of a cache line. Then the second move simply starts at byte 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.

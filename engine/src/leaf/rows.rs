@@ -13,24 +13,24 @@ use super::moves::{Machine, Portable, block, long, run};
 use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 
-/// Length of the longest block for which rows of fixed length exist, in bytes.
+/// Maximum length, in bytes, of a block that has a row of its own, for exactly that length.
 #[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 
-/// Length of the longest block, in bytes, for which a row joins several blocks into one store. Up to
-/// this length, storing whole registers saves more time than joining the blocks costs.
+/// Maximum length, in bytes, of blocks that a row joins into one store. Up to this length, storing
+/// whole registers saves more time than joining the blocks costs.
 const JOINED: usize = 8;
 
 /// Number of blocks that a row moves per iteration of its loop.
 const GROUP: usize = 4;
 
-/// The parameters of a level, read once before the loop. The compiler must assume that stores of
-/// packed bytes overwrite the parameter block. So, without this copy, it would read the parameters
-/// again for every block.
+/// The parameters of a level, read once before the loop. The compiler must assume that storing packed
+/// bytes may overwrite the parameter block. So, without this copy, it would read the parameters again
+/// for every block.
 ///
-/// A cursor stands at an iteration and advances by several iterations at once. The distance from the
-/// cursor to each block of a group does not change from group to group. So computing the address of a
-/// block takes an addition and not a multiplication (`typepack-bench peers`, d8s16 at 16 KiB).
+/// A cursor denotes one iteration and advances by several iterations at once. The distance from the
+/// cursor to each block of a group is the same for every group. So computing the address of a block
+/// takes an addition and no multiplication (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
     /// A position in the level.
     type Cursor: Copy;
@@ -133,7 +133,7 @@ pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> 
     }
 }
 
-/// Picks the instruction set. Blocks that fill registers wider than 16 bytes use these registers;
+/// Picks the instruction set. Blocks that fill a register wider than 16 bytes use such registers;
 /// shorter blocks use the portable instance on every machine.
 fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
     let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -237,7 +237,7 @@ unsafe fn window<S: Steps, const PACK: bool>(
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: there are `count` iterations, and the cursor stands at one of them.
+        // SAFETY: there are `count` iterations, and the cursor is at one of them.
         let at = unsafe { steps.at(mem, cursor, 0) };
         cursor = steps.after(cursor, 1);
         for &Run { offset, bytes } in runs {
@@ -335,8 +335,8 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
 }
 
 /// Moves four blocks; each block fills one register. All loads come before all stores, so that stores
-/// to the same cache line follow each other (`typepack-bench peers`, z1s2 and d8s16). The code uses
-/// four variables because the compiler would keep an array in memory.
+/// to the same cache line are adjacent (`typepack-bench peers`, z1s2 and d8s16). The code uses four
+/// variables because the compiler would keep an array in memory.
 ///
 /// # Safety
 ///
@@ -403,9 +403,9 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the loop runs `count` times, so the cursor stands at an existing iteration. Its
-        // block at `at` has `bytes` bytes, at least 64, and is valid. `packed` points to the packed
-        // bytes of this block.
+        // SAFETY: the loop runs `count` times, so the cursor is at an existing iteration. Its block
+        // at `at` has `bytes` bytes, at least 64, and is valid. `packed` points to the packed bytes
+        // of this block.
         unsafe {
             let at = steps.at(mem, cursor, 0);
             let (from, to) = if PACK { (at, packed) } else { (packed, at) };
@@ -415,8 +415,8 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     }
 }
 
-/// Copies `bytes` bytes. If `to` begins at a cache line, whole lines are copied in groups. Otherwise
-/// [`long`] copies the bytes; it aligns its stores to cache lines.
+/// Copies `bytes` bytes. If `to` is aligned to a cache line, whole lines are copied in groups.
+/// Otherwise [`long`] copies the bytes; it aligns its stores to cache lines.
 ///
 /// # Safety
 ///

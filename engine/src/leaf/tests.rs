@@ -31,7 +31,7 @@ fn instruction_sets_that_this_cpu_lacks_are_named() {
     }
 }
 
-/// A range of usable memory between two guard pages. An access to a guard page ends the test.
+/// A range of usable memory between two guard pages. An access to a guard page crashes the test.
 #[cfg(not(miri))]
 struct Guarded {
     pages: region::Allocation,
@@ -81,8 +81,8 @@ impl Numbers {
     }
 }
 
-/// Returns the range of bytes that a nest accesses, relative to the nest's base. If the nest has a
-/// level with a count of 0, the range may still contain bytes.
+/// Returns the range of bytes that a nest accesses, relative to the nest's base. If a level of the
+/// nest has a count of 0, the nest accesses nothing, but the range may not be empty.
 fn span(nest: &Nest) -> (i64, i64) {
     let (mut low, mut high) = match &nest.leaf {
         Leaf::Block { bytes } => (0, *bytes as i64),
@@ -305,8 +305,8 @@ fn windows_at_every_alignment_and_count() {
 }
 
 /// Checks dense patterns in calls so large that stores are announced. The patterns have periods of
-/// one line, periods whose permutes stay in registers, and longer periods. Their registers are packed
-/// from two to four lines, and their grains are bytes and words.
+/// one line, periods whose permutes stay in registers, and longer periods. A packed register takes
+/// its bytes from two to four lines, and the grains are bytes and words.
 #[test]
 fn windows_beyond_the_first_cache() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
@@ -427,8 +427,8 @@ fn random_nests() {
     }
 }
 
-/// Checks that unpacking does not write to gaps, not even the bytes that are already there. Another
-/// thread writes to the gaps at the same time, so that the test notices a write.
+/// Checks that unpacking never writes to gaps, not even to store the value that is already there.
+/// Another thread writes to the gaps at the same time, so that the test notices such a write.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! When packing, x counts along the near level; when unpacking, x counts along the far level. The
-//! kernels transpose squares of elements in registers. A square uses each line that it touches
-//! completely and at once, in `from` and in `to`. So a pitch that is a power of two does no harm,
-//! although it puts all rows of a square into one cache set. The written blocks must be disjoint. The
-//! caller must prove this before it picks a tile kernel.
+//! kernels transpose squares of elements in registers. A square uses the whole of each line that it
+//! touches, and uses it at one time, in `from` and in `to`. So a pitch that is a power of two does no
+//! harm, although it puts all rows of a square into one cache set. The written blocks must be
+//! disjoint. The caller must prove this before it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
 use super::isa::Isa;
@@ -29,9 +29,9 @@ pub(crate) struct Transpose {
     pub(crate) from_pitch: isize,
     pub(crate) to: *mut u8,
     pub(crate) to_pitch: isize,
-    /// Number of elements along the contiguous side of `from`.
+    /// Number of elements that are contiguous in `from`, that is, the length of one of its rows.
     pub(crate) width: usize,
-    /// Number of elements along the contiguous side of `to`.
+    /// Number of elements that are contiguous in `to`, that is, the length of one of its rows.
     pub(crate) height: usize,
 }
 
@@ -181,7 +181,8 @@ fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpos
 /// Number of elements along each side of a block of squares.
 const BLOCK: usize = 32;
 
-/// Transposes elements of `B` bytes one by one. The inner loop runs along the shorter side.
+/// Transposes elements of `B` bytes one by one. The inner loop runs along the shorter side of the
+/// matrix.
 ///
 /// # Safety
 ///
@@ -265,7 +266,8 @@ mod x86 {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features below.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features that the
+    /// `target_feature` attribute below names.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
@@ -322,7 +324,8 @@ mod x86 {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features below.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features that the
+    /// `target_feature` attribute below names.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
@@ -528,8 +531,8 @@ mod x86 {
         }
     }
 
-    /// Defines functions that compile `$body` again with more instruction-set features: instructions
-    /// with three operands, and 16 or 32 registers.
+    /// Defines functions that compile `$body` again for a newer instruction set, which has
+    /// instructions with three operands, and 16 or 32 registers.
     macro_rules! wider {
         ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
             $(
@@ -558,7 +561,7 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Pairs of the bytes per element and the bytes that are reversed together.
+    /// Pairs: the number of bytes per element, and the number of bytes that are reversed together.
     const PARTS: [(usize, usize); 15] = [
         (1, 1),
         (2, 1),
@@ -577,8 +580,8 @@ mod tests {
         (16, 16),
     ];
 
-    /// Compares every transposer with the definition, for matrices whose sides are close to multiples
-    /// of the squares' sides.
+    /// Compares every transposer with the definition, for matrices whose width and height are close
+    /// to multiples of the side of a square.
     #[test]
     fn every_instance_transposes_and_touches_nothing_else() {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {

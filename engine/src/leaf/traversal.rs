@@ -1,13 +1,13 @@
-//! The traversal: the order in which a nest visits memory if this is not packed order. It is meant
-//! for nests whose packed order runs across cache lines.
+//! The traversal: an order, other than packed order, in which a nest visits memory. It is meant for
+//! nests whose packed order jumps from cache line to cache line.
 //!
 //! `mod.rs` tries to make a traversal for every routine. The loop over elements counts as one more
 //! level. The *far* level is the innermost level. The *near* level is the level along which
 //! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column type,
-//! the planes of a transposed cube. The near level often lies outside the far level. Then, in packed
-//! order, the first-level cache drops the lines of a whole column before the next column needs them.
-//! In this case the traversal walks the near and the far level in tiles; the levels between them are
-//! outer loops around the tiles:
+//! the planes of a transposed cube. The near level often lies outside the far level. Then a nest that
+//! is executed in packed order loses the lines of a column from the first-level cache before the next
+//! column needs them. In this case the traversal walks the near and the far level in tiles; the
+//! levels between them are outer loops around the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near
@@ -35,16 +35,15 @@ const LINE: u64 = 64;
 /// traversal relies.
 const CACHE: (u64, u64) = (64, 8);
 
-/// Number of iterations of the near level in a tile, before the levels around the tile advance. This
-/// number is large enough to use whole lines, and small enough that the packed lines being filled
-/// stay in a cache.
+/// Number of iterations of the near level that a tile covers. This number is large enough to use
+/// whole lines, and small enough that the packed lines being filled stay in a cache.
 pub(crate) const CHUNK: u64 = 64;
 
-/// Minimum number of elements on each side of a matrix that is transposed in registers.
+/// Minimum width and height, in elements, of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// If both sides of a tile have at least this many elements, squares of every size are at least half
-/// full.
+/// If the width and the height of a tile are at least this many elements, squares of every size are
+/// at least half full.
 const FULL: u64 = 8;
 
 /// Maximum distance in bytes between two iterations of the near level. Iterations that lie a line or
@@ -73,17 +72,17 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, swap, near, isa)?;
-        // Compare squares with moving elements one by one in packed order. When unpacking, the stores
-        // jump in memory. Such stores cost more than loads that jump, so squares always pay. When
-        // packing, only the loads jump. For elements of more than 2 bytes, such loads are as fast as
-        // squares or twice as fast (`stays_in_l1`).
+        // Compare transposing squares with moving elements one by one in packed order. When unpacking
+        // one by one, the stores jump in memory. Such stores cost more than loads that jump, so
+        // squares are always faster. When packing, only the loads jump. For elements of more than 2
+        // bytes, such loads are as fast as squares or twice as fast (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
         (full || !stays_in_l1(inside(nest, near, count))).then_some(traversal)
     }
 
-    /// Returns the traversal whose tiles cover level `near` and the innermost level.
+    /// Returns the traversal whose tiles consist of level `near` and the innermost level.
     fn along(nest: &Nest, swap: Option<&Swap>, near: usize, isa: Isa) -> Option<Self> {
         let (span, transpose) = match &nest.leaf {
             Leaf::Block { bytes } => {
@@ -102,8 +101,8 @@ impl Traversal {
         Some(Self { near, transpose, always: false, span })
     }
 
-    /// Returns the traversal of any nest that has one and for which a traversal is allowed, no matter
-    /// how small the nest is.
+    /// Returns the traversal of `nest` even if the nest is so small that packed order is faster.
+    /// Returns `None` if the nest has no near level or if a traversal is not allowed.
     #[cfg(test)]
     pub(super) fn forced(
         nest: &Nest,
@@ -123,8 +122,8 @@ impl Traversal {
         self.transpose.is_some()
     }
 
-    /// Returns whether this order is allowed, and faster than packed order, for the counts in
-    /// `words`.
+    /// Returns whether, for the counts in `words`, this order is allowed and faster than packed
+    /// order.
     #[inline]
     pub(super) fn applies<const PACK: bool>(&self, nest: &Nest, words: &[u64]) -> bool {
         let count = |l: usize| words[3 * l];
@@ -162,7 +161,7 @@ impl Traversal {
             pitch[l] = pitch[l + 1] * words[3 * (l + 1)];
         }
         let (columns, rows) = (words[3 * near], words[3 * far]);
-        // If a side has fewer elements than `SQUARE`, most of each register would be empty.
+        // If the tile has fewer than `SQUARE` columns or rows, most of each register would be empty.
         let transpose = self.transpose.filter(|_| columns.min(rows) >= SQUARE);
         let chunk = if transpose.is_some() && near + 1 == far { columns } else { CHUNK };
         let step = words[3 * near + 1] as isize;
@@ -196,9 +195,9 @@ impl Traversal {
     }
 }
 
-/// Returns the tile as a matrix to transpose. `width` elements lie side by side in memory, and
-/// `height` elements lie side by side in the packed bytes. The address of each side comes with its
-/// pitch in bytes.
+/// Returns the tile as a matrix to transpose. `width` elements are adjacent in memory, and `height`
+/// elements are adjacent in the packed bytes. The memory address and the packed address each come
+/// with a pitch in bytes.
 fn matrix<const PACK: bool>(
     (mem, far): (*mut u8, isize),
     (packed, across): (*mut u8, isize),
@@ -251,11 +250,11 @@ fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *m
     }
 }
 
-/// Returns the number of rows of a tile whose rows lie `stride` bytes apart. With this number, the
-/// rows stay in the first-level cache until all their lines are used up.
+/// Returns the number of rows of a tile whose rows lie `stride` bytes apart. With this many rows, the
+/// lines stay in the first-level cache until all their bytes have been used.
 pub(crate) fn height(stride: i64) -> u64 {
-    /// Maximum number of rows if each row lies on a page of its own. The packed side uses the rest of
-    /// the translation buffer.
+    /// Maximum number of rows if each row lies on a page of its own. The packed bytes use the
+    /// remaining entries of the translation buffer.
     const PAGES: u64 = 32;
     let lines = (sets(stride) * CACHE.1).min(64);
     match stride.unsigned_abs() {
@@ -266,15 +265,15 @@ pub(crate) fn height(stride: i64) -> u64 {
 }
 
 /// Returns how many sets of the first-level cache are used by lines that lie `stride` bytes apart.
-/// Lines whose distance is a multiple of 4096 use the same set, so a stride that is divisible by a
-/// high power of 2 uses few sets.
+/// Lines whose distance is a multiple of 4096 bytes share a set, so lines at a stride that is
+/// divisible by a high power of 2 use few sets.
 fn sets(stride: i64) -> u64 {
     CACHE.0.min(4096 >> stride.trailing_zeros().min(12))
 }
 
 /// Returns whether the lines of a column are still in the first-level cache when the neighbouring
-/// column needs them. The argument is the number of lines of the column and the number of cache sets
-/// that they use.
+/// column needs them. The argument is a pair: the number of lines of the column, and the number of
+/// cache sets that they use.
 ///
 /// If the lines stay in the cache, the fastest order for packing doubles is column by column, which
 /// writes one stream of packed bytes (`typepack-bench commit --size 64K`, "transpose": 1.9 times as
@@ -326,23 +325,23 @@ fn near_level(nest: &Nest) -> Option<usize> {
         .min_by_key(length)
 }
 
-/// If the outermost level is the near level and tiles pay for it, returns how many of its iterations
-/// share a cache line, but at least 2. Returns `None` otherwise.
+/// If the outermost level is the near level and tiles are worthwhile, returns how many of its
+/// iterations share a cache line, or 2 if fewer do. Returns `None` otherwise.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal =
         Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }
-    // At least two iterations are needed, even if fewer share a line.
+    // A tile needs at least two iterations, even if fewer share a line.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))
 }
 
 /// Returns whether the leaves at all positions of the levels from `near` inwards are known to be
-/// disjoint. Each leaf spans `span` bytes. The proof takes the levels from the shortest stride to the
-/// longest. The stride of each level must be at least the number of bytes that all levels of shorter
-/// stride cover together.
+/// disjoint. Each leaf spans `span` bytes. The proof goes through the levels from the shortest stride
+/// to the longest. The stride of each level must be at least the number of bytes that the leaf and
+/// all levels of shorter stride span together.
 fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
     let mut levels = [(0, 0); Nest::MAX_DEPTH];
     let levels = &mut levels[near..nest.levels.len()];

@@ -1,4 +1,4 @@
-//! The identity of plans. A table that stores facts about plans uses it as a key, such as
+//! The identity of plans. Tables of facts about plans use it as their key; examples are
 //! `transfer/memo.rs` and the runtime's table of the types that a peer knows.
 
 use super::{Inner, Plan};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 pub(crate) struct PlanName(Weak<Inner>);
 
 impl Plan {
-    /// Returns true if both values refer to the same plan, which one commit or one decoding made. Two
-    /// commits of equal types make different plans.
+    /// Returns true if both values refer to one plan, that is, to the result of the same commit or
+    /// the same decoding. Two commits of equal types make different plans.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -24,7 +24,8 @@ impl Plan {
     /// Returns true if `name` is the name of this plan.
     #[inline]
     pub(crate) fn is(&self, name: &PlanName) -> bool {
-        // `name` keeps the allocation of its plan, so no other plan can get the same address.
+        // `name` keeps the allocation of its plan from being freed, so no other plan can get the same
+        // address.
         std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
     }
 }

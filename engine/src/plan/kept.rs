@@ -2,11 +2,11 @@
 //! known answers about its overlap, and its external32 form. Each value is computed when it is first
 //! requested.
 //!
-//! Until the first request, the plan holds only one empty pointer (`mod.rs`). So a program that needs
-//! none of the values does not pay for them. This file must not import the modules that use it, so it
-//! stores the values as `dyn Any`. A stored value must not refer to the plan, because then the plan
-//! would never be freed. An [`Iov`](crate::iov::Iov) refers to its plan, so its callers store it
-//! themselves.
+//! Until the first request, the plan holds only one empty pointer (`mod.rs`). So the values cost
+//! nothing in a program that needs none of them. This file must not import the modules that use it,
+//! so it stores the values as `dyn Any`. A stored value must not refer to the plan, because then the
+//! plan would never be freed. An [`Iov`](crate::iov::Iov) refers to its plan, so it cannot be stored
+//! here; the code that uses it stores it.
 
 use super::Plan;
 use crate::datatype::Datatype;
@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// The module that stores a value with a plan. Each module stores one value, always of the same type.
+/// A slot for one value stored with a plan, named after what the value describes. A slot always holds
+/// a value of the same type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Room {
     Overlap,
@@ -27,8 +28,9 @@ pub(crate) enum Room {
 pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
 
 impl Plan {
-    /// Returns the value of `room`. If no value is stored, `make` computes the value. An error is not
-    /// stored. If two threads compute the value at the same time, one of the two values is dropped.
+    /// Returns the value in slot `room`. If no value is stored there, `make` computes it. An error is
+    /// not stored. If two threads compute the value at the same time, one of the two values is
+    /// dropped.
     #[inline]
     pub(crate) fn kept<T: Any + Send + Sync>(
         &self,

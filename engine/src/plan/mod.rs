@@ -36,7 +36,8 @@ use std::sync::{Arc, OnceLock};
 /// call of memcpy per block takes less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
-/// A committed datatype. `pack` and `unpack` execute it. A clone costs one reference count.
+/// A committed datatype. `pack` and `unpack` execute it. Cloning a plan only increments a reference
+/// count.
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 
@@ -46,8 +47,7 @@ pub struct Plan(Arc<Inner>);
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
-    /// A copy of the program's factor. It is stored here so that it lies next to the other fields
-    /// that every call reads.
+    /// A copy of the program's factor, placed next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
     /// If consecutive elements adjoin each other without a gap and form one run: the displacement of
@@ -84,9 +84,9 @@ impl Plan {
         Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
     }
 
-    /// Makes a plan from a verified program and its footprint. At most `most_nests` nests get a plan
-    /// of their own, because the plan of a nest needs more memory than its nodes. The executor walks
-    /// the other nests node by node.
+    /// Makes a plan from a verified program and its footprint. At most `most_nests` nests get a
+    /// [`NestPlan`], because a `NestPlan` needs more memory than the nodes of its nest. The executor
+    /// walks the other nests node by node.
     pub(crate) fn assemble(
         datatype: Option<Datatype>,
         footprint: Footprint,

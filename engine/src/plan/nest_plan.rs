@@ -46,12 +46,12 @@ struct KernelSlot {
     /// requested a little later, which is harmless.
     saved: AtomicU64,
     /// Number of calls in which the check of `Settings::verify` found a wrong result. After the first
-    /// wrong result, the kernel is not used any more.
+    /// wrong result, the kernel is no longer used.
     distrusted: AtomicU64,
 }
 
-/// The executor of a nest in one direction. It is chosen at the first call and not at commit, because
-/// choosing takes time and most plans are used in one direction only.
+/// The executor of a nest in one direction. It is chosen at the first call in this direction, not at
+/// commit, because choosing takes time and most plans are used in only one direction.
 #[repr(C)]
 pub(crate) struct Selected {
     /// The leaf kernel. `None` if no routine exists for the nest, or if the strategy uses none.

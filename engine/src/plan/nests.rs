@@ -16,7 +16,7 @@ use crate::passes::nest::{is_nest, nest_of};
 #[repr(C)]
 pub(super) struct NestPlans {
     first: Option<NestPlan>,
-    /// Present only if no single nest executes the whole program, so that the executor walks the
+    /// Present only if no single nest executes the whole program, so that the executor must walk the
     /// program.
     walk: Option<Box<Walked>>,
 }
@@ -97,10 +97,11 @@ impl NestPlans {
 
     /// Finds the nests of a program, at most `most` of them, and makes their plans. If one kernel can
     /// execute the whole program together with the loop over elements, the whole program is the only
-    /// nest, and the function returns true. Otherwise the function returns false. Then a node becomes
-    /// a nest if one kernel can execute the node, but no kernel can execute the node's user.
+    /// nest, and the function returns true. Otherwise the function returns false. In that case, a
+    /// node becomes a nest if one kernel can execute the node but no kernel can execute the node that
+    /// uses it.
     ///
-    /// The plan for the body of a ragged list is recorded at the node of the list. The outermost
+    /// The nest plan for the body of a ragged list is recorded at the node of the list. The outermost
     /// level of this plan's nest is a loop over the copies of an entry, and the executor sets the
     /// count of this loop for each entry. Any other plan is recorded at the node that it executes.
     pub(super) fn find(

@@ -1,4 +1,4 @@
-//! Divides the packed form into segments that are cheap to pack one by one.
+//! Divides the packed form of a plan's elements into segments that are cheap to pack one by one.
 //!
 //! `exec/` can pack any range of packed bytes. But a range that begins or ends inside a block, a row
 //! or a plane needs extra calls at that end. The functions of this file find ranges that begin and
@@ -7,11 +7,11 @@
 //!
 //! A *unit* is a part that the program repeats. From coarse to fine, the units are elements,
 //! iterations of the loop over elements, and then the bodies of loops, tables, lists and sequences.
-//! `wish` is the length that the caller wishes for a segment. A segment ends at the end of a unit,
-//! and this unit is the coarsest one with which the segment has at least three quarters of the wished
-//! length. The limit of three quarters is a balance. An end at a coarser unit saves one or two kernel
-//! calls. But shorter segments mean more segments: at three quarters of the wish, there are four
-//! segments instead of three, and this costs about as much. If columns are packed in tiles
+//! `wish` is the segment length that the caller wants. A segment ends at the end of the coarsest unit
+//! that makes the segment at least three quarters of `wish` long. The limit of three quarters is a
+//! compromise: ending at a coarser unit saves one or two kernel calls, but shorter segments mean more
+//! segments. With segments of three quarters of `wish`, there are four segments instead of three, and
+//! the extra segment costs about as much as is saved. If columns are packed in tiles
 //! (`leaf/tiles.rs`), a tile is one more unit, and a segment of one tile may be up to twice as long
 //! as the wish. If a segment had fewer columns than a tile, the next segment would read the same
 //! cache lines again.
@@ -33,8 +33,8 @@ const SHORT: u64 = 64;
 impl Plan {
     /// Returns the best size for a caller that uses segments of equal size. The size is close to
     /// `wish` bytes and at most `wish`. There are two exceptions: a single unit of at most 64 bytes
-    /// is never cut, and with tiles of columns the size may be up to twice the wish. Every segment
-    /// begins at a whole element, row or block if these have equal lengths.
+    /// is never cut, and with tiles of columns the size may be up to twice the wish. If elements,
+    /// rows or blocks have equal lengths, every segment begins at the start of one of them.
     ///
     /// If the parts of a layout have different sizes, as in structs and in lists with different block
     /// lengths, segments of equal size cannot all begin at such boundaries. [`Plan::segments`] adapts
@@ -82,7 +82,7 @@ impl Plan {
     /// `count` elements. The segment has at most `wish` bytes, or at most 64 if `wish` is less than
     /// 64; if columns are packed in tiles, it has at most twice as many. The segment ends at the end
     /// of a whole element, row or block if such an end is near. A run of memory that is much longer
-    /// than the wish is cut.
+    /// than `wish` is cut.
     ///
     /// This function is for callers that keep their own position; [`Plan::segments`] makes the
     /// list. A call costs about as much as finding a position: O(depth + log list).
@@ -159,7 +159,7 @@ impl Iterator for Segments<'_> {
 impl FusedIterator for Segments<'_> {}
 
 /// Returns the minimum length of a segment that ends at a coarse unit. If the segment would be
-/// shorter, it ends at a finer unit.
+/// shorter, it ends at the end of a finer unit.
 fn least(wish: u64) -> u64 {
     wish - wish / 4
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub enum Strategy {
     /// All elements together are one run of memory, and one memcpy copies it.
     Memcpy,
-    /// Each row is so long that one memcpy per row is used.
+    /// Each row is so long that it is copied with a memcpy of its own.
     Rows,
-    /// A leaf kernel: a precompiled loop for the inner levels. There is one for each instruction set.
+    /// A leaf kernel: a loop for the inner levels, precompiled for each instruction set.
     Leaf,
     /// A compiled kernel as soon as it is available; until then, a leaf kernel or the interpreter.
     Kernel,
@@ -35,14 +35,14 @@ pub struct Settings {
     /// [`Strategy::Kernel`] forces compiled kernels, so leaf kernels and rows are not used.
     /// Contiguous types still use memcpy unless the interpreter is forced.
     pub strategy: Option<Strategy>,
-    /// The instruction set of the leaf kernels. If it is `None`, or if this machine does not have the
-    /// given one, the best instruction set of this machine is used.
+    /// The instruction set of the leaf kernels. If this field is `None`, or if this machine does not
+    /// support the given instruction set, the best one that the machine supports is used.
     pub isa: Option<Isa>,
 }
 
 impl Settings {
     /// Returns the instruction set of the leaf kernels. If the interpreter is forced, returns the
-    /// portable one.
+    /// portable instruction set.
     pub(super) fn leaf_isa(&self) -> Isa {
         match self.strategy {
             Some(Strategy::Interpreter) => Isa::Portable,

@@ -6,9 +6,8 @@
 //! the same representation.
 //!
 //! - Signed and unsigned integers are one class. Section 6.9.2 puts them in one group, and copying
-//!   them moves the same bytes. Programs often send `MPI_INT` to a receiver that receives
-//!   `MPI_UNSIGNED`, and no harm results. Comparison by name ([`Sameness::Name`]) distinguishes the
-//!   two.
+//!   them moves the same bytes. Programs often send `MPI_INT` and receive it as `MPI_UNSIGNED`, and
+//!   no harm results. Comparison by name ([`Sameness::Name`]) distinguishes the two.
 //! - `MPI_CHAR`, `MPI_CHARACTER` and `MPI_WCHAR` are characters; `MPI_SIGNED_CHAR` and
 //!   `MPI_UNSIGNED_CHAR` are integers, as the standard says.
 //! - `long double` is a separate class. On x86-64 it has 80 significant bits in 16 bytes, while
@@ -205,10 +204,10 @@ impl Basic {
         }
     }
 
-    /// Returns the number that stands for this element in the hash. It is never 0, it is below 2^32,
-    /// and different elements have different numbers. For a class and width, bits 16 to 23 hold the
-    /// class and the lower bits hold the width. For a name, bit 24 is set and the lower bits hold the
-    /// ABI value.
+    /// Returns the number that stands for this element in the hash. The number is never 0 and is
+    /// below 2^32, and different elements have different numbers. For a class and width, bits 16 to
+    /// 23 hold the class and the lower bits hold the width. For a name, bit 24 is set and the lower
+    /// bits hold the ABI value.
     pub fn token(self) -> u32 {
         match self {
             Self::Representation { class, width } => (class as u32 + 1) << 16 | width,

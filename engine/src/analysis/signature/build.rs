@@ -13,8 +13,8 @@ use crate::plan::kept::Room;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of nodes of a signature. A struct adds at most one node and takes more than 100
-/// bytes of memory itself, so real types stay far below this limit.
+/// Maximum number of nodes of a signature. A struct adds at most one node. The struct itself takes
+/// more than 100 bytes of memory, so real types stay far below this limit.
 const MAX_NODES: usize = 1 << 28;
 
 impl Signature {
@@ -43,8 +43,8 @@ impl Signature {
         };
         let mut pending = vec![ty];
         while let Some(&top) = pending.last() {
-            // This test comes before the loop over the children, because a type may be pending many
-            // times and have many children.
+            // This test comes before the loop over the children: a type may be pending many times,
+            // and looping over its children each time would be expensive.
             if builder.finished(top).is_some() {
                 pending.pop();
                 continue;
@@ -67,8 +67,9 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// The sequences made so far, by number of elements and hash. Two sequences with equal keys may
-    /// differ, so the parts of a sequence found here are compared too.
+    /// The sequences made so far. The key is the number of elements and the hash. Two different
+    /// sequences may have the same key, so a lookup also compares the parts of the sequence that it
+    /// finds.
     sequences: HashMap<(u64, Affine), NodeId>,
     /// The signature of each finished type; `None` if the type has no data.
     done: HashMap<*const (), Option<Repeated>>,
@@ -224,8 +225,8 @@ impl Node {
     }
 }
 
-/// Returns how many times `parts` repeats its shortest period; most lists do not repeat, and the
-/// result is 1. The function uses the failure function of Knuth, Morris and Pratt.
+/// Returns how many times `parts` repeats its shortest period. Most lists do not repeat, and then the
+/// result is 1. The period is found with the failure function of Knuth, Morris and Pratt.
 fn repetitions(parts: &[Repeated]) -> usize {
     // A list that repeats contains its last part more than once. In most structs the last part occurs
     // only once, so this cheap test avoids the table of the failure function.

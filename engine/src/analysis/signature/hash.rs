@@ -1,5 +1,5 @@
 //! The signature hash: a polynomial over the basic elements. The hash of two sequences joined end to
-//! end follows from their two hashes.
+//! end can be computed from their two hashes.
 //!
 //! `build.rs` and `mod.rs` use it to hash a signature without expanding it; `matching.rs` compares its
 //! values. For elements with tokens `t1 … tn` ([`Basic::token`](super::Basic::token)) the value is
@@ -14,12 +14,12 @@
 //! the base would repeat within a signature, and the bound below would not hold.
 //!
 //! **Collisions.** Take two different sequences of at most `n` elements. Their lengths may differ; no
-//! token is 0. Their values are equal for at most `n` of the `P` possible bases. So the probability
-//! of a collision is at most `n / 2^127` for a base chosen at random: 2^-107 for a million elements,
+//! token is 0. Their values are equal for at most `n` of the `P` possible bases. So the probability of
+//! a collision is at most `n / 2^127` for a base chosen at random: 2^-107 for a million elements,
 //! 2^-64 for the longest signature. The base is fixed, public, and equal in all processes, so an
 //! attacker can construct a collision. The hash finds mistakes; it does not protect against attacks.
-//! The base generates the multiplicative group modulo `P`, so its powers, the weights of the
-//! positions of a signature, all differ.
+//! The base generates the multiplicative group modulo `P`, so its powers all differ; these powers are
+//! the weights of the positions in a signature.
 
 /// The number of elements of a signature and their hash. Every message carries both, so that its
 /// receiver can check types.
@@ -41,13 +41,13 @@ impl SignatureHash {
     pub const EMPTY: Self = Self { elements: 0, value: 0 };
     /// The prime modulus.
     pub const MODULUS: u128 = (1 << 127) - 1;
-    /// The base of the polynomial. It was chosen as follows. Take the texts `typepack type signature
-    /// 0`, `typepack type signature 1` and so on. For each text, compute the SHA-256 and reduce its
-    /// first 128 bits modulo the prime. The base is the first result that is a primitive root.
+    /// The base of the polynomial, chosen as follows. Take the texts `typepack type signature 0`,
+    /// `typepack type signature 1` and so on. For each text, compute the SHA-256 and reduce its first
+    /// 128 bits modulo the prime. The base is the first result that is a primitive root.
     pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
 
-    /// Returns the hash of the elements of `self` followed by those of `next`, in O(log
-    /// `next.elements`).
+    /// Returns the hash of the elements of `self` followed by those of `next`. Takes O(log
+    /// `next.elements`) steps.
     ///
     /// The number of elements wraps around if it exceeds 2^64 - 1.
     #[must_use]
@@ -120,7 +120,8 @@ const fn add(a: u128, b: u128) -> u128 {
     reduce(a + b)
 }
 
-/// Reduces a number below 2^128 modulo the prime, such as the sum of two reduced numbers.
+/// Returns `a` modulo the prime. `a` may be any 128-bit number, such as the sum of two reduced
+/// numbers.
 const fn reduce(a: u128) -> u128 {
     let folded = (a & SignatureHash::MODULUS) + (a >> 127);
     if folded >= SignatureHash::MODULUS { folded - SignatureHash::MODULUS } else { folded }
@@ -192,9 +193,9 @@ mod tests {
 
     #[test]
     fn the_base_generates_the_group() {
-        // A base generates the multiplicative group if its power to (order / f) is not 1 for any
-        // prime factor f of the order. The order is 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1); these are
-        // its prime factors.
+        // A base generates the multiplicative group if, for every prime factor f of the group's order,
+        // the base raised to the power (order / f) is not 1. The order is 2^127 - 2 = 2 (2^63 - 1)
+        // (2^63 + 1); these are its prime factors.
         let factors: [u128; 12] =
             [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
         let order = SignatureHash::MODULUS - 1;

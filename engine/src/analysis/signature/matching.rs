@@ -4,12 +4,13 @@
 //!
 //! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
 //!   message may be shorter than the buffer, even empty, and may end inside an element.
-//! - "The type `MPI_PACKED` can match any other type": if everything on one side is `MPI_PACKED`,
-//!   only the number of bytes is checked. Packed elements in a struct with other elements match only
-//!   packed elements; the standard defines no meaning for such a mixture.
+//! - "The type `MPI_PACKED` can match any other type": if all elements of the message, or all elements
+//!   of the buffer, are `MPI_PACKED`, only the number of bytes is checked. Packed elements in a struct
+//!   with other elements match only packed elements; the standard defines no meaning for such a
+//!   mixture.
 //! - `MPI_BYTE` matches only `MPI_BYTE`. Programs that send typed data and receive it as bytes still
-//!   work, as with other MPI libraries, because the check is optional. A program that asks for the
-//!   check gets an error for such a receive.
+//!   work, as with other MPI libraries, because the check is optional. If the check is enabled, such a
+//!   receive is an error.
 //! - A message longer than the receive buffer is a separate error (`MPI_ERR_TRUNCATE`). It is
 //!   reported only if the part that fits in the buffer matches.
 
@@ -71,16 +72,16 @@ impl From<Mismatch> for Error {
 
 impl Signature {
     /// Decides whether `send_count` elements of this datatype may be received as `recv_count` elements
-    /// of `recv`. `Ok(Err(…))` contains the first position at which they disagree.
+    /// of `recv`. `Ok(Err(…))` contains the first position at which the two signatures disagree.
     ///
     /// The comparison computes two prefix hashes if the signatures match. If they do not match, a
     /// binary search computes at most about 60 pairs of prefix hashes. Signatures with equal hashes
-    /// are taken as equal ([`SignatureHash`]).
+    /// are taken to be equal ([`SignatureHash`]).
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of one side do not fit in an `i64`. Returns
-    /// `ErrorKind::Argument` if the two sides compare basic types by different rules.
+    /// Returns `ErrorKind::Overflow` if the packed size of either side does not fit in an `i64`.
+    /// Returns `ErrorKind::Argument` if the two signatures compare basic types by different rules.
     pub fn matches(
         &self,
         send_count: u64,
@@ -117,7 +118,7 @@ impl Signature {
         };
         let mut element = common;
         if !agree(common)? {
-            // The shortest prefix that differs ends with the first element that differs.
+            // The shortest prefix whose hashes differ ends with the first element that differs.
             let (mut good, mut bad) = (0, common);
             while bad - good > 1 {
                 let middle = good + (bad - good) / 2;
@@ -135,16 +136,16 @@ impl Signature {
     }
 
     /// Decides whether a message may be received as `count` elements of this datatype, given only the
-    /// hash of the message. A receiver uses this function because it does not know the type of the
-    /// sender; [`Signature::matches`] compares two types. This function also returns false if the
-    /// message has more basic elements than `count` elements of this datatype.
+    /// hash of the message. A receiver uses this function because it does not know the sender's
+    /// datatype; to compare two datatypes, use [`Signature::matches`]. This function also returns
+    /// false if the message has more basic elements than `count` elements of this datatype.
     ///
-    /// A hash does not contain the number of bytes. If one side is entirely `MPI_PACKED`, the caller
-    /// must check that the number of bytes of the message fits.
+    /// A hash does not contain the number of bytes. If the message or the datatype is entirely
+    /// `MPI_PACKED`, the caller must check that the bytes of the message fit in the buffer.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn accepts(&self, count: u64, sent: SignatureHash) -> Result<bool> {
         let room = self.elements_of(count)?;
         if sent.elements == 0 || self.is_packed() {

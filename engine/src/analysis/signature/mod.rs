@@ -11,11 +11,12 @@
 //! - `matching.rs`: decides whether a message may be received into a buffer
 //!
 //! Every constructor except the struct has one child and only repeats it. So, whatever the
-//! displacements, its signature is the child's signature repeated a number of times; `Repeated` holds
-//! this pair. Only structs, value-index pairs and basic types make nodes. So a signature has no index
-//! tables, and any number of nested constructors without a struct makes one `Repeated`. Sequences are
-//! compressed further: adjacent parts with equal signatures are joined, equal sequences share one
-//! node, and a sequence that repeats a shorter one is stored as a repetition.
+//! displacements are, its signature is the child's signature repeated a number of times; a `Repeated`
+//! holds the child's node and this number. Only structs, value-index pairs and basic types make nodes.
+//! So a signature has no index tables, and nested constructors without a struct, however many, make
+//! one `Repeated`. Sequences are compressed further: adjacent parts with equal signatures are joined,
+//! equal sequences share one node, and a sequence that repeats a shorter one is stored as a
+//! repetition.
 //!
 //! Invariants: the parts of a sequence have smaller ids than the sequence. No part is empty. A
 //! sequence has at least two parts and is not a repetition of a shorter sequence; neighbouring parts
@@ -37,8 +38,8 @@ use crate::error::{Error, ErrorKind, Result, counted};
 use hash::Affine;
 use std::sync::Arc;
 
-/// The signature of a datatype. A clone costs one reference count. A signature does not keep its
-/// datatype alive.
+/// The signature of a datatype. Cloning a signature only increments a reference count. A signature
+/// does not keep its datatype alive.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -98,7 +99,7 @@ enum Kind {
     },
 }
 
-/// Number of elements, number of bytes and hash of the first parts of a sequence together.
+/// Number of elements, number of bytes and hash of the first parts of a sequence, taken together.
 #[derive(Clone, Copy)]
 struct Sample {
     elements: u64,
@@ -159,7 +160,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn elements_of(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| root.count * self.node(root.node).elements))
     }
@@ -187,7 +188,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn hash(&self, count: u64) -> Result<SignatureHash> {
         Ok(self.root(count)?.map_or(SignatureHash::EMPTY, |root| {
             let node = self.node(root.node);
@@ -201,7 +202,7 @@ impl Signature {
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if `count` elements have fewer than `elements` basic elements.
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn prefix_hash(&self, count: u64, elements: u64) -> Result<SignatureHash> {
         let all = self.elements_of(count)?;
         if elements > all {
@@ -238,8 +239,8 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the data has fewer bytes. Returns `ErrorKind::Overflow` if
-    /// the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Argument` if the data has fewer bytes. Returns `ErrorKind::Overflow` if the
+    /// packed size of `count` elements does not fit in an `i64`.
     pub fn hash_of_bytes(&self, count: u64, bytes: u64) -> Result<Option<SignatureHash>> {
         let root = self.root(count)?;
         // The product cannot overflow, because `root` checked it.
@@ -257,8 +258,8 @@ impl Signature {
     }
 
     /// Returns the hash of the whole basic elements in the first `length` units of `item`, and the
-    /// number of units after them. The second number is not 0 only if the position lies inside a
-    /// basic element. `length` must not exceed the length of `item`.
+    /// number of units left over. That number is nonzero only if `length` ends inside a basic element.
+    /// `length` must not exceed the length of `item`.
     fn prefix(&self, item: Repeated, length: u64, unit: Unit) -> (SignatureHash, u64) {
         let (mut hash, mut elements) = (Affine::EMPTY, 0);
         let (_, rest) = self.descend(item, length, unit, |passed, of, count| {
@@ -322,10 +323,10 @@ impl Signature {
         }
     }
 
-    /// Returns how many copies of `other`, one after another, have the signature of `self`. File
-    /// views need this number, because a file type consists of copies of the etype (MPI-5.0 section
-    /// 14.1.1). Returns 0 if `self` has no data. Returns `None` if no number of copies has the
-    /// signature of `self`, or if the two signatures compare basic types by different rules.
+    /// Returns the number of copies of `other` that, one after another, have the same basic types as
+    /// `self`. File views need this number, because a file type consists of copies of the etype
+    /// (MPI-5.0 section 14.1.1). Returns 0 if `self` has no data. Returns `None` if no number of
+    /// copies matches, or if the two signatures compare basic types by different rules.
     pub fn copies_of(&self, other: &Signature) -> Option<u64> {
         if self.sameness() != other.sameness() {
             return None;
@@ -338,7 +339,8 @@ impl Signature {
             return None;
         }
         let copies = mine / theirs;
-        // The sizes fit, so neither hash returns an error if the signatures agree.
+        // If the signatures agree, both sizes fit in an `i64`, so neither call of `hash` returns an
+        // error.
         let equal = self.hash(1).ok()? == other.hash(copies).ok()?;
         equal.then_some(copies)
     }

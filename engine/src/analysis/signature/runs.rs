@@ -31,7 +31,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn runs(&self, count: u64) -> Result<SignatureRuns<'_>> {
         let mut runs = SignatureRuns { signature: self, frames: Vec::new(), held: None };
         if let Some(root) = self.root(count)? {
@@ -51,7 +51,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn run_count(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| self.node(root.node).runs_of(root.count)))
     }
@@ -61,7 +61,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit in an `i64`.
+    /// Returns `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn run_list(&self, count: u64, cap: usize) -> Result<SignatureRunList> {
         let total = self.run_count(count)?;
         let runs = self.runs(count)?.take(cap).collect();
@@ -74,11 +74,11 @@ impl Signature {
 pub struct SignatureRuns<'a> {
     signature: &'a Signature,
     frames: Vec<Frame>,
-    /// A run that has not been returned yet, because the next part may make it longer.
+    /// The run that has not been returned yet, because the next part may extend it.
     held: Option<SignatureRun>,
 }
 
-/// A sequence over which the iterator is walking.
+/// A sequence that the iterator is walking through.
 #[derive(Clone)]
 struct Frame {
     node: NodeId,
@@ -134,13 +134,13 @@ impl Iterator for SignatureRuns<'_> {
     }
 }
 
-/// Maximum number of parts that are printed, and maximum depth of nested structs.
+/// Maximum number of parts that are printed; also the maximum depth of nested structs.
 const SHOWN_PARTS: usize = 48;
 const SHOWN_LEVELS: usize = 6;
 
 impl fmt::Display for Signature {
-    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`. An ellipsis `…` replaces what is
-    /// too long or too deep.
+    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`. An ellipsis `…` replaces parts that
+    /// are too long or nested too deeply.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
         // Holds, for each open sequence, its node and the index of the next part.

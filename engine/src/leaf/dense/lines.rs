@@ -3,12 +3,12 @@
 //! `mod.rs` uses this form for calls with many elements. The pattern of 64-byte lines repeats after
 //! `lcm(stride, 64)` bytes, a *period*. A [`Step`] describes one line of a period: it says which
 //! bytes of the line are data. The addresses of the elements ascend, so the data of a line is
-//! consecutive in packed order. To pack a line takes one load, one permute and one store; the store
-//! of the next step overlaps this store. To unpack a line takes a load, the inverse permute and a
+//! consecutive in packed order. Packing a line takes one load, one permute and one store, which the
+//! store of the next step overlaps. Unpacking a line takes one load, the inverse permute and one
 //! store. On the memory side, loads and stores use the line's mask: gaps may belong to another
 //! thread, so they are neither read nor written. On the packed side, an access of a whole register
-//! reaches past the data of its step. So the caller leaves enough packed bytes after the last step,
-//! and moves them later.
+//! reaches past the data of its step. So the caller makes sure that enough packed bytes follow the
+//! last step, and moves these bytes later.
 //!
 //! If a period has 1, 3, 5 or 7 lines (the stride is one of these numbers times a power of two), its
 //! permutes and masks stay in registers.
@@ -77,7 +77,7 @@ impl Lines {
             }
         }
         let half = steps.iter().all(|step| step.mask.count_ones() as usize <= LINE / 2);
-        // When packing, the mask applies to loads, and a word mask makes only stores faster.
+        // When packing, the mask applies to loads; a word mask makes stores faster, but not loads.
         let grain = if PACK { BYTES } else { grain };
         for step in &mut steps {
             step.mask = in_grains(step.mask, grain);
@@ -85,8 +85,8 @@ impl Lines {
         Self { steps: steps.into(), pitch, bytes: packed, half, grain }
     }
 
-    /// Moves `periods` whole periods. `far` is true if the lines are not expected in the first-level
-    /// cache.
+    /// Moves `periods` whole periods. `far` is true if the lines are not expected to be in the
+    /// first-level cache.
     ///
     /// # Safety
     ///
@@ -104,7 +104,7 @@ impl Lines {
         packed: *mut u8,
     ) {
         let written = if PACK { self.bytes } else { self.pitch };
-        // Announce only lines that this call writes itself.
+        // Announce only lines that this call will write itself.
         let announced = if far { periods.saturating_sub(AHEAD / written + 1) } else { 0 };
         let (rest, done) = (periods - announced, announced);
         // SAFETY: `announced + rest == periods`, and the caller guarantees that all periods are
@@ -118,8 +118,8 @@ impl Lines {
         }
     }
 
-    /// Does what [`run`](Self::run) does. If `FAR` is true, every store is announced; otherwise none
-    /// is.
+    /// Does what [`run`](Self::run) does. If `FAR` is true, every store is announced ([`announce`]);
+    /// otherwise none is.
     ///
     /// # Safety
     ///
@@ -132,7 +132,7 @@ impl Lines {
         packed: *mut u8,
     ) {
         // SAFETY: the caller guarantees that the periods are valid. Each arm passes the grain of the
-        // masks, and passes a `WIDTH` of 32 only if no line has more than 32 bytes of data.
+        // masks. A `WIDTH` of 32 is passed only if no line has more than 32 bytes of data.
         unsafe {
             match (self.half, self.grain) {
                 (true, WORDS) => self.sized::<PACK, FAR, 32, WORDS>(periods, mem, packed),

@@ -14,9 +14,9 @@
 //! With a [`Swap`], the permutes also reverse the bytes of each basic element, at no extra cost. This
 //! works only if no basic element lies in two registers ([`can_swap`]).
 //!
-//! A 64-byte access that crosses a cache line costs as much as two accesses. So, if aligning pays and
-//! the call moves enough elements, `short.rs` first moves a few elements, until the lines of the
-//! pattern coincide with cache lines.
+//! A 64-byte access that crosses a cache line costs as much as two accesses. So, if aligning is
+//! worthwhile and the call moves enough elements, `short.rs` first moves a few elements, until the
+//! lines of the pattern coincide with cache lines.
 //!
 //! A pattern is built only after its loop has moved some data ([`LazyPattern`]), because the loops of
 //! many types never move enough data to repay the building.
@@ -36,11 +36,11 @@ use short::Short;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of lines of a period. A longer period comes from a stride that is odd and long. At
-/// such a stride, a line holds few elements, and moves of 16 bytes are as fast as a pattern.
+/// Maximum number of lines of a period. Longer periods arise only from long odd strides. At such a
+/// stride, a line holds few elements, and moves of 16 bytes are as fast as a pattern.
 const STEPS: usize = 64;
 
-/// Minimum number of periods in a call at which aligning to cache lines pays.
+/// Minimum number of periods in a call for which aligning to cache lines is worthwhile.
 const PERIODS_TO_ALIGN: usize = 8;
 
 /// Minimum number of full registers in a call at which `lines.rs` or `gather.rs` is faster than
@@ -52,12 +52,12 @@ const REGISTERS: usize = 16;
 /// them ten times and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
-/// Minimum number of periods in a call for which it pays to load the permutes of a period.
+/// Minimum number of periods in a call for which it is worthwhile to load the permutes of a period.
 const PERIODS: usize = 4;
 
-/// If both sides together have at least this many bytes, their lines are expected in the second-level
-/// cache rather than the first-level cache. The limit is most of a first-level cache of 48 KiB, and a
-/// little more than one of 32 KiB.
+/// If the memory and the packed bytes of a call together have at least this many bytes, their lines
+/// are expected to be in the second-level cache rather than the first-level cache. The limit is most
+/// of a first-level cache of 48 KiB, and a little more than one of 32 KiB.
 const NEAR: usize = 40 << 10;
 
 /// A pattern that is built on demand. Until its loop has moved enough data, the loop is executed run
@@ -108,8 +108,8 @@ impl Stripe {
         self.offset + self.bytes
     }
 
-    /// Returns the packed position of byte `i` of the run after its bytes are reversed. `nth` is the
-    /// packed position of this byte in native order.
+    /// Returns the packed position of byte `i` of the run if the bytes of each element are reversed.
+    /// `nth` is the packed position that this byte has in native order.
     pub(super) fn swapped(&self, nth: usize, i: usize) -> usize {
         let within = i % self.width;
         nth - within + (self.width - 1 - within)
@@ -119,18 +119,19 @@ impl Stripe {
 /// The method for calls with many elements.
 struct Long {
     method: Method,
-    /// The number of elements per period of lines is `1 << shift`.
+    /// A period of lines has `1 << shift` elements.
     elements: usize,
     shift: u32,
     /// The inverse of the number of lines per period, modulo the number of elements per period. This
     /// many elements advance the position within a line by the smallest possible step: the greatest
     /// power of two that divides the stride.
     inverse: usize,
-    /// True if aligning to cache lines pays.
+    /// True if aligning to cache lines is worthwhile.
     aligns: bool,
-    /// Minimum number of elements that remain after the whole periods; `few` moves them. There is at
-    /// least one such element, so no line of a whole period reaches past the last element. The packed
-    /// bytes of these elements also fill the register that a step may access beyond its own data.
+    /// Minimum number of elements that must remain after the whole periods; `few` moves them. At
+    /// least one must remain, so that no line of a whole period reaches past the last element. Their
+    /// packed bytes must also fill a register, because the last step accesses a whole register of
+    /// packed bytes, which may reach beyond its own data.
     spare: usize,
 }
 
@@ -245,7 +246,7 @@ impl LazyPattern {
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }
 
-    /// Moves the elements of one call. `words` are the parameters of the innermost level of `nest`.
+    /// Moves all elements of one call. `words` are the parameters of the innermost level of `nest`.
     ///
     /// # Safety
     ///
@@ -270,8 +271,8 @@ impl LazyPattern {
         }
     }
 
-    /// Does what [`run`](Self::run) does as long as the pattern is not built. Builds the pattern if
-    /// enough data has been moved.
+    /// Does the work of [`run`](Self::run) until the pattern is built. Builds the pattern once enough
+    /// data has been moved.
     ///
     /// # Safety
     ///
@@ -295,7 +296,7 @@ impl LazyPattern {
             // has the features.
             return unsafe { self.build::<PACK>(nest).run::<PACK>(words, mem, packed) };
         }
-        // The cast loses no bits, because `moves` is at most `left`, and `left` has 32 bits.
+        // The cast loses no bits, because `moves` is at most `left`, which is a 32-bit number.
         self.left.store(left - moves as u32, Ordering::Relaxed);
         let context = match &nest.leaf {
             Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
@@ -316,8 +317,8 @@ impl LazyPattern {
     }
 }
 
-/// Returns whether all basic elements that are byte-swapped are aligned to their width. Then no basic
-/// element lies in two lines of the pattern.
+/// Returns whether all basic elements that are byte-swapped are aligned to their width. If so, no
+/// basic element lies in two lines of the pattern.
 pub(super) fn can_swap(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
     let Level::Loop { stride, .. } = *level else { return false };
     runs(leaf).enumerate().all(|(i, (offset, _))| {
@@ -465,7 +466,7 @@ impl Pattern {
 impl Long {
     /// Returns how many elements from `address` on lie before the first element that begins at the
     /// start of a cache line. If no element begins exactly at the start of a line, the element that
-    /// begins closest after a start is used.
+    /// begins closest after the start of a line is used.
     fn to_line(&self, address: usize) -> usize {
         // The stride is a multiple of a unit, the greatest power of two that divides it. A line has
         // as many units as a period has elements.

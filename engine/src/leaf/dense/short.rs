@@ -1,10 +1,10 @@
-//! Moves a few elements of a dense pattern. One move takes as many whole elements as 64 bytes hold;
-//! it consists of a masked load, a permute and a masked store.
+//! Moves a few elements of a dense pattern. One move handles as many whole elements as fit in 64
+//! bytes; it consists of a masked load, a permute and a masked store.
 //!
 //! `mod.rs` uses this form for calls with few elements, and for the ends of calls with many elements.
 //! All moves but the last use the same permute and the same pair of masks; the last move uses only
 //! the first bits of the masks. So this form needs no alignment and no division, and accesses nothing
-//! but data on either side. Elements longer than 64 bytes take several such moves each.
+//! but data on either side. An element longer than 64 bytes needs several such moves.
 
 use super::Stripe;
 use super::masked::{LINE, first, in_grains, load, store};
@@ -28,12 +28,12 @@ struct Stretch {
 
 /// A pattern that is moved element by element, for one direction.
 pub(super) struct Short {
-    /// The first stretch, often the only one. It is stored inline, so that reading it takes no extra
-    /// load of a pointer.
+    /// The first stretch, often the only one. It is stored inline, so that no pointer must be loaded
+    /// to reach it.
     head: Stretch,
     /// The other stretches of an element that is longer than 64 bytes.
     tail: Box<[Stretch]>,
-    /// Number of elements in `head`; 1 if `tail` is not empty.
+    /// Number of elements that `head` covers; 1 if `tail` is not empty.
     elements: usize,
     /// Distance from the start of one element to the start of the next, in bytes.
     stride: usize,
@@ -92,12 +92,12 @@ impl Short {
         Self { head, tail: stretches.collect(), elements, stride, bytes }
     }
 
-    /// Returns the number of elements that one move takes; 1 if an element takes several moves.
+    /// Returns the number of elements that one move handles; 1 if an element needs several moves.
     pub(super) fn elements(&self) -> usize {
         self.elements
     }
 
-    /// Returns the number of moves that one element takes; 1 if a move takes several elements.
+    /// Returns the number of moves that one element needs; 1 if a move handles several elements.
     pub(super) fn stretches(&self) -> usize {
         1 + self.tail.len()
     }
@@ -128,8 +128,8 @@ impl Short {
             // SAFETY: `long` has the same conditions as this function and gets the same arguments.
             return unsafe { self.long::<PACK, GRAIN>(count, mem, packed) };
         }
-        // The fields are read once here. The compiler must assume that the stores overwrite `self`,
-        // so it would otherwise read the fields again after every store.
+        // The fields are read once here. The compiler must assume that the stores may overwrite
+        // `self`, so it would otherwise read the fields again after every store.
         let Self { ref head, elements, stride, bytes, .. } = *self;
         let (memory, data) = (head.memory, head.data);
         let (pitch, packed_pitch) = (elements * stride, elements * bytes);

@@ -1,9 +1,9 @@
 //! Tests every class of leaf kernels on every instruction set, in both byte orders, at every distance
 //! from a guard page, and with a count of 0.
 //!
-//! The code derives the class in `match` expressions without a wildcard. So a new variant of `Work`
-//! does not compile until it has a class here, and the test fails until it contains a nest for this
-//! class.
+//! The code determines the class with `match` expressions that have no wildcard arm. So a new variant
+//! of `Work` does not compile until it has a class here, and the test fails until it contains a nest
+//! for this class.
 
 use super::super::lists::{self, Runs};
 use super::*;
@@ -23,8 +23,8 @@ enum Kind {
     Tile(u64),
 }
 
-/// The number of bytes that are reversed together in a leaf. 1 means that no bytes are reversed; 0
-/// means a window whose runs have different widths.
+/// The width of the elements whose bytes are reversed. 1 means that no bytes are reversed; 0 means a
+/// window whose runs have different widths.
 type Turn = usize;
 
 fn turn_of(leaf: &Leaf, swap: Option<&Swap>) -> Turn {
@@ -51,7 +51,8 @@ impl Kind {
         }
     }
 
-    /// Returns the kinds of executors that exist on `isa` for the swap `turn`.
+    /// Returns the kinds of executors that exist on `isa` if elements of width `turn` are
+    /// byte-swapped.
     fn all(isa: Isa, turn: Turn) -> Vec<Self> {
         let whole = |bytes: &u64| turn != 0 && bytes.is_multiple_of(turn as u64);
         // The length 65 stands for all blocks longer than 64 bytes.
@@ -127,7 +128,7 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     }
 }
 
-/// The runs of an element that takes several stretches of 64 bytes. The first run has a single byte;
+/// The runs of an element that spans several stretches of 64 bytes. The first run has a single byte;
 /// runs of 16 bytes follow.
 const LONG: [(i64, u64); 19] = [
     (0, 1),

@@ -1,12 +1,12 @@
 //! The cost model: estimates how long each executor of a nest takes. The estimates determine which
-//! executor runs calls of which size, and when compiling a kernel pays.
+//! executor runs a call of a given size, and when compiling a kernel is worthwhile.
 //!
 //! `plan/` calls [`choice`] at the first call of a nest in a direction. `table.rs` contains the
-//! measurements, and this file the arithmetic. In the model, a call takes a fixed time, plus a time
-//! for every execution of the innermost level (a *row*), plus a time for every *run*. A run is a
-//! block, a cache line of a window, or a move of up to 16 bytes. So the time of an executor is a
-//! linear function of the number of outermost iterations. If the graphs of two executors cross, one
-//! executor is faster for smaller calls and the other for larger calls.
+//! measurements; this file contains the arithmetic. In the model, a call takes a fixed time, plus a
+//! time for every execution of the innermost level (a *row*), plus a time for every *run* in the
+//! rows. A run is a block, a cache line of a window, or a move of up to 16 bytes. So the time of an
+//! executor is a linear function of the number of outermost iterations. If the graphs of two
+//! executors cross, one executor is faster for smaller calls and the other for larger calls.
 //!
 //! The plan requests a kernel when the kernel would have saved, in all calls so far, as much time as
 //! its compilation takes. The plan cannot know how many calls will follow, and no other rule is
@@ -80,22 +80,23 @@ pub(crate) struct Choice {
     kib: i64,
 }
 
-/// The time in picoseconds for which one byte of the compiler's threshold stands. The threshold is a
+/// The time, in picoseconds, that one byte of the compiler's threshold stands for. The threshold is a
 /// number of bytes because people can estimate bytes more easily than picoseconds. Suppose that a
 /// program moves as many bytes as the threshold in blocks of 8 bytes, with one memcpy per block (2.5
 /// GB/s). Compared with a compiled kernel (20 GB/s), it then loses as much time as a compilation
 /// takes (`cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
-/// Correction of the time of windows that are moved line by line. Beyond the first-level cache, these
-/// windows are faster than the table says relative to compiled kernels, because they announce their
-/// stores and fill whole registers. Kernels lose a quarter to a half of their speed there. At 16 KiB
-/// and 256 KiB, lines reach 60 and 29 GB/s, and compiled kernels 41 and 17 (`typepack-bench peers`,
-/// d1s2 and f1s3). In the table the two differ by less than a tenth.
+/// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
+/// the first-level cache, these windows do better, relative to compiled kernels, than the table says,
+/// because they announce their stores and fill whole registers. Compiled kernels lose a quarter to a
+/// half of their speed there. At 16 KiB and 256 KiB, moving line by line reaches 60 and 29 GB/s, and
+/// compiled kernels reach 41 and 17 GB/s (`typepack-bench peers`, d1s2 and f1s3). In the table, the
+/// two differ by less than a tenth.
 const FAR: f64 = 0.7;
 
 impl Choice {
-    /// The choice that never uses a kernel.
+    /// The choice never to use a kernel.
     pub(crate) const NEVER: Self = Self { most: 0, price: u64::MAX, call: 0, kib: 0 };
 
     /// Returns the time that a kernel saves in a call of `bytes` packed bytes, in picoseconds; 0 if
@@ -103,7 +104,7 @@ impl Choice {
     #[inline]
     pub(crate) fn saving(&self, bytes: u64) -> u64 {
         /// Limit that keeps the product below within 64 bits. The limit changes no decision, because
-        /// a single call of 4 GiB already pays for any compilation.
+        /// a single call of 4 GiB already saves more time than any compilation takes.
         const MOST: u64 = 1 << 32;
         let of_bytes = (bytes.min(MOST) as i64).wrapping_mul(self.kib) >> 10;
         u64::try_from(self.call.wrapping_add(of_bytes)).unwrap_or(0)
@@ -173,8 +174,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the time of the executor that is available without a kernel. Returns `None` if a
-    /// kernel never pays.
+    /// Returns the time of the executor that is available without a kernel. Returns `None` if
+    /// compiling a kernel is never worthwhile.
     fn other(&self, class: Class, costs: &Leaves, interpreter: Cost) -> Option<Line> {
         let leaf = &self.nest.leaf;
         Some(match (class, leaf) {

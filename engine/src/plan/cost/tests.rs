@@ -30,7 +30,8 @@ fn a_kernel_that_starts_faster_takes_small_calls() {
 fn a_kernel_that_is_worse_everywhere_is_never_asked_for() {
     let never = Choice { most: 0, price: u64::MAX, call: 0, kib: 0 };
     assert_eq!(decide(line(5000.0, 500.0), line(5000.0, 600.0), 8.0, PRICE), never);
-    // The kernel saves so little per call that it is slower after less than one iteration.
+    // The kernel saves so little per call, and loses so much per iteration, that it is slower even
+    // for a single iteration.
     assert_eq!(decide(line(5000.0, 500.0), line(4900.0, 9000.0), 8.0, PRICE), never);
     // The difference between the two times is within the measurement noise.
     assert_eq!(decide(line(5000.0, 500.0), line(5000.0, 490.0), 8.0, PRICE), never);
