@@ -53,8 +53,8 @@ impl PartialEq for Short {
 impl Eq for Short {}
 
 impl PartialEq for Table {
-    /// Compares two tables. If both tables share the same entries, they are equal, and the entries
-    /// are not compared.
+    /// Compares two tables. Two tables that share one array of entries are equal; their entries need
+    /// not be compared.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Short(a), Self::Short(b)) => a == b,
@@ -147,7 +147,7 @@ impl Table {
         (all >= 0).then(|| Self::new(values))
     }
 
-    /// Stores lengths that are given with one byte each.
+    /// Stores lengths that the caller passes as one byte each.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self::Short(Short(Bytes::Shared(bytes.into())))
     }

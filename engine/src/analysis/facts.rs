@@ -26,9 +26,9 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Bytes of data.
+    /// Number of bytes of data.
     pub bytes: u64,
-    /// Bytes from the first byte of data to one past the last byte of data.
+    /// Number of bytes from the first byte of data to one past the last byte of data.
     pub span: u64,
     /// Distance in bytes from the start of one element to the start of the next.
     pub extent: i64,

@@ -471,8 +471,8 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// Checks that, with a budget of too few words to sort a table, the answer is "unknown" and not a
-    /// wrong answer.
+    /// Checks that the answer is "unknown", rather than wrong, if the budget has too few words to
+    /// sort a table.
     #[test]
     fn without_words_a_table_proves_nothing() {
         let double = crate::Datatype::named(crate::Named::DOUBLE);

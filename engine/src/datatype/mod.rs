@@ -307,14 +307,14 @@ impl Datatype {
         self.ub() - self.lb()
     }
 
-    /// Returns the offset of the first byte of data from the origin, in bytes. Markers and padding do
+    /// Returns the offset, in bytes from the origin, of the first byte of data. Markers and padding do
     /// not count as data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the offset of one past the last byte of data from the origin, in bytes.
+    /// Returns the offset, in bytes from the origin, of the end of the data: one past the last byte.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }

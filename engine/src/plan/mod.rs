@@ -32,8 +32,8 @@ use nests::NestPlans;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// In a fused copy, blocks of at least this many bytes are copied with memcpy. For such blocks, a
-/// call of memcpy per block takes less than a tenth of the time of the copy.
+/// In a fused copy, blocks of at least this many bytes are copied with memcpy. For such blocks, the
+/// overhead of calling memcpy for each block is less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
 /// A committed datatype. `pack` and `unpack` execute it. Cloning a plan only increments a reference
@@ -299,8 +299,8 @@ mod tests {
 
     /// Checks that a plan is small enough for the fast path of the C library's allocator. For a
     /// larger plan, the allocator would search lists of chunks of different sizes, and would join the
-    /// freed plan with neighbouring chunks. This work takes a tenth of the time of making, committing
-    /// and freeing a struct of 8 members.
+    /// freed plan with neighbouring chunks. This work accounts for a tenth of the time that it takes
+    /// to make, commit and free a struct of 8 members.
     #[test]
     fn plans_are_quickly_allocated() {
         // An `Arc` adds 16 bytes for its two counts. glibc caches freed chunks of up to 1032 bytes

@@ -89,7 +89,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
     /// Returns `ErrorKind::Argument`, naming `start`, if it is at or past the end.
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
@@ -120,7 +120,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed bytes do not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
     pub fn segments(&self, count: u64, wish: u64) -> Result<Segments<'_>> {
         let total = self.packed_bytes(count)?;
         Ok(Segments {

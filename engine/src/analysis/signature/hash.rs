@@ -21,13 +21,13 @@
 //! The base generates the multiplicative group modulo `P`, so its powers all differ; these powers are
 //! the weights of the positions in a signature.
 
-/// The number of elements of a signature and their hash. Every message carries both, so that its
-/// receiver can check types.
+/// The number of elements of a signature, and the hash of these elements. A receiver can use both to
+/// check the types of a message; the runtime's optional check sends 24 bits that are computed from the
+/// two.
 ///
 /// Equal sequences of basic types have equal hashes. Two different sequences of at most `n` elements
-/// have equal hashes with probability at most `n / 2^127`, over a random choice of the base. In fact
-/// the base is fixed, so the hash does not protect against a collision that somebody constructs on
-/// purpose.
+/// have equal hashes with probability at most `n / 2^127`, over a random choice of the base. The base
+/// is in fact fixed, so the hash does not protect against collisions that are constructed on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureHash {
     /// Number of basic elements.

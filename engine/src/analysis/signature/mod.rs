@@ -131,9 +131,9 @@ impl Unit {
     }
 }
 
-/// Number of parts of a sequence per sample. To find a position, a binary search finds the sample,
-/// and then at most this many parts are passed one by one. The samples take a fifth of the memory of
-/// the parts.
+/// Number of parts of a sequence per sample. To find a position, a binary search finds the sample, and
+/// then at most this many parts are skipped one by one. The samples take a fifth of the memory of the
+/// parts.
 const SAMPLE: usize = 16;
 
 impl Signature {
@@ -278,10 +278,10 @@ impl Signature {
         Some(self.node(reached).first)
     }
 
-    /// Walks to position `index` of `item`; `index` must not exceed the length of `item`. The
-    /// function calls `passed` for the data before the position, in order. The arguments of `passed`
-    /// are the hash of a node or of some parts, its number of basic elements, and how many times it
-    /// is repeated.
+    /// Walks to position `index` of `item`; `index` must not exceed the length of `item`. The function
+    /// calls `passed` for the data before the position, in order. Each call covers a node, or several
+    /// consecutive parts, repeated a number of times. The arguments of `passed` are the hash of one
+    /// repetition, its number of basic elements, and the number of repetitions.
     ///
     /// The function returns a node and a distance inside this node. Usually the node starts at the
     /// position, and the distance is 0. If the position lies inside a basic element, the node is that

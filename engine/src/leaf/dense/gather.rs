@@ -5,8 +5,8 @@
 //! is loaded under its mask, its data bytes are permuted to their packed positions, and the results are
 //! merged. The stores write whole registers and do not overlap each other. So a load never waits for a
 //! store to the same offset in another page. In `lines.rs`, which moves one line at a time, stores
-//! overlap, and loads had to wait for these stores: packing 1 byte of every 3 from 16 KiB reached 10 to
-//! 22 GB/s, depending on the addresses of the buffers. With this form it reaches 22 GB/s.
+//! overlap, and loads had to wait for these stores: packing 1 of every 3 bytes (16 KiB) reached 10 to
+//! 22 GB/s, depending on the addresses of the buffers. With this form, it reaches 22 GB/s.
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
@@ -92,8 +92,8 @@ impl Gather {
         let registers = count >> self.shift;
         let announced = if far { registers.saturating_sub(AHEAD / LINE + 1) } else { 0 };
         let rest = registers - announced;
-        // SAFETY: `announced + rest` registers hold at most `count` elements, and the caller
-        // guarantees that these are valid. The second call starts after the first `announced`
+        // SAFETY: `announced + rest` registers hold at most `count` elements, and the caller guarantees
+        // that these are valid. The second call starts after the elements of the first `announced`
         // registers.
         unsafe {
             if announced > 0 {
@@ -105,15 +105,15 @@ impl Gather {
         registers << self.shift
     }
 
-    /// Packs `registers` registers. If `FAR` is true, every store is announced ([`announce`]);
-    /// otherwise none is.
+    /// Packs the elements that fill `registers` registers. If `FAR` is true, every store is announced
+    /// ([`announce`]); otherwise none is.
     ///
     /// # Safety
     ///
     /// The conditions of [`run`](Self::run) hold, for the elements of `registers` registers.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn some<const FAR: bool>(&self, registers: usize, mem: *const u8, packed: *mut u8) {
-        // SAFETY: the caller guarantees that the data of `registers` registers is valid. Each arm
+        // SAFETY: the caller guarantees that the elements of `registers` registers are valid. Each arm
         // passes all parts of the pattern.
         unsafe {
             match *self.parts {
@@ -126,13 +126,13 @@ impl Gather {
     }
 }
 
-/// Packs `registers` registers. The data of each register comes from `PARTS` stretches. The elements
-/// of consecutive registers lie `pitch` bytes apart in memory.
+/// Packs the elements that fill `registers` registers. The data of each register comes from `PARTS`
+/// stretches. The stretches of consecutive registers lie `pitch` bytes apart in memory.
 ///
 /// # Safety
 ///
 /// - The data of all stretches is valid for reads.
-/// - `packed` is valid for writes of `registers` registers.
+/// - `packed` is valid for writes of `registers` times 64 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 unsafe fn held<const FAR: bool, const PARTS: usize>(
@@ -153,9 +153,10 @@ unsafe fn held<const FAR: bool, const PARTS: usize>(
         if FAR {
             announce(packed.wrapping_add(AHEAD));
         }
-        // SAFETY: the loop runs `registers` times, so `mem` and `packed` are the addresses of an
-        // existing register. The caller guarantees that its data is readable and its packed bytes are
-        // writable. A masked load accesses data only.
+        // SAFETY: the loop runs `registers` times, so `mem` is where the elements of one of these
+        // registers begin, and `packed` is where the 64 packed bytes of these elements begin. The
+        // caller guarantees that the elements' data is readable and their packed bytes are writable. A
+        // masked load accesses data only.
         unsafe {
             let mut data = _mm512_permutexvar_epi8(permutes[0], load::<BYTES>(masks[0].0, mem));
             for i in 1..PARTS {

@@ -79,8 +79,8 @@ pub(super) const AHEAD: usize = 512;
 #[inline(always)]
 pub(super) fn announce(address: *mut u8) {
     // SAFETY: a prefetch is a hint. It cannot fault and changes no memory, whatever the address.
-    // Every CPU with AVX-512 has `prefetchw`; a CPU without it ignores it. (This code does not use
-    // the intrinsic, because the intrinsic becomes a read hint unless the target has the feature
+    // Every CPU with AVX-512 has `prefetchw`, and CPUs that lack it ignore it. (This code does not
+    // use the intrinsic, because the intrinsic becomes a read hint unless the target has the feature
     // `prfchw`.)
     unsafe {
         std::arch::asm!(

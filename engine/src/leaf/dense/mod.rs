@@ -78,8 +78,8 @@ pub(super) struct Pattern {
     few: Short,
     /// Minimum number of elements in a call for which `long` is used.
     many: usize,
-    /// The form for many elements. The first call that needs this form builds it, because types with
-    /// few elements are made and freed often.
+    /// The form for many elements. It is built by the first call that needs it, because programs
+    /// often make types with few elements and soon free them.
     long: OnceLock<Long>,
     /// The runs of an element, in ascending order.
     runs: Box<[Stripe]>,
@@ -451,7 +451,7 @@ impl Pattern {
             Method::Lines(lines) => {
                 let periods = (count - done).saturating_sub(long.spare) >> long.shift;
                 // SAFETY: at `from` and `to`, at least `periods` whole periods and `long.spare`
-                // further elements are left. The packed bytes of the further elements are 64 or more.
+                // further elements are left. The further elements have at least 64 packed bytes.
                 unsafe { lines.run::<PACK>(periods, far, from, to) };
                 periods << long.shift
             }

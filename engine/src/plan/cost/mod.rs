@@ -232,12 +232,12 @@ pub(crate) fn choice(
     decide(other, kernel, bytes, price)
 }
 
-/// Returns the choice if the settings request compiled kernels by name, so that no leaf kernel is
-/// available. The kernel then runs all calls, even if the blocks are so long that the interpreter's
-/// memcpy is as fast.
+/// Returns the choice if the settings force compiled kernels (`Strategy::Kernel`), so that no leaf
+/// kernel is available. The kernel then runs all calls, even if the blocks are so long that the
+/// interpreter's memcpy is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Minimum saving, in picoseconds per KiB. Because of this minimum, the plan requests the kernel
-    /// in any case once the nest has moved enough bytes.
+    /// Minimum saving, in picoseconds per KiB. Because of this minimum, the plan always requests the
+    /// kernel once the nest has moved enough bytes.
     const LEAST: i64 = 1024 * 10;
     let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
@@ -255,10 +255,10 @@ fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     };
     let most = match (call > 0.0, each) {
         (true, 0.0..) => u64::MAX,
-        // The kernel is faster up to the size at which the two times are equal.
+        // The kernel is faster for calls up to the size at which the two times are equal.
         (true, _) => (call / -each * bytes) as u64,
-        // The kernel is faster from the size at which the two times are equal. This size is only a
-        // few runs, so no lower limit is stored.
+        // The kernel is faster for calls above the size at which the two times are equal. That size
+        // is only a few runs, so no lower limit is stored.
         (false, each) if each > 0.0 => u64::MAX,
         _ => return Choice::NEVER,
     };

@@ -85,8 +85,8 @@ fn choices_of_the_table() {
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
         assert!(choice.saving(512) > 0);
-        // With the class `Interpreter`, the settings request compiled kernels by name. So the kernel
-        // runs these rows although the interpreter is as fast.
+        // The class `Interpreter` means that the settings force compiled kernels
+        // (`Strategy::Kernel`). So the kernel runs these rows although the interpreter is as fast.
         let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
         assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
         assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
