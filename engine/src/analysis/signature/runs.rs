@@ -134,8 +134,10 @@ impl Iterator for SignatureRuns<'_> {
     }
 }
 
-/// Maximum number of parts that are printed; also the maximum depth of nested structs.
+/// Maximum number of parts that are printed.
 const SHOWN_PARTS: usize = 48;
+
+/// Maximum depth of nested structs that are printed.
 const SHOWN_LEVELS: usize = 6;
 
 impl fmt::Display for Signature {
