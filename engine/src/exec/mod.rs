@@ -1,10 +1,10 @@
 //! Executes a plan for any byte range of the packed form.
 //!
-//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. Each kind of
-//! program and range has a file:
+//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. There is one file
+//! for each kind of program and range:
 //!
-//! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also whole elements whose body
-//!   is a short sequence of nests and blocks, part by part.
+//! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also executes whole elements whose
+//!   body is a short sequence of nests and blocks, part by part.
 //! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
 //!   broken leaves. The whole leaves form *boxes*: a box is a number of consecutive iterations of
 //!   one level. There are at most two boxes per level, and one more between them. The kernel
@@ -18,8 +18,8 @@
 //! counts the bytes that each executor moves.
 //!
 //! Every call finds its position in the program by divisions and, in lists, by a binary search
-//! (`seek`). Nothing remembers a position between calls. So any range can be executed at any time;
-//! besides moving the bytes, this takes O(depth + log list length) steps.
+//! (`seek`). No position is remembered between calls, so any range can be executed at any time. Besides
+//! moving the bytes, a call takes O(depth + log list length) steps.
 
 mod call;
 mod ragged;
@@ -82,8 +82,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
             // `count` elements, and the range is all of its bytes.
             return unsafe { whole::<PACK>(plan, planned, iterations, origin, bytes, packed) };
         }
-        // SAFETY: the nest with `iterations` on its outermost level is the whole program for
-        // `count` elements, and the caller guarantees the bytes `range` of it.
+        // SAFETY: the nest with `iterations` on its outermost level is the whole program for `count`
+        // elements, and the caller guarantees its packed bytes `range`.
         unsafe { nest::<PACK>(plan, planned, iterations, origin, range, packed) };
     } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
         // SAFETY: the range is all packed bytes of `count` elements, so the caller guarantees all
@@ -97,8 +97,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
 }
 
 /// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
-/// `0..bytes`. Functions that pack or unpack whole buffers call this function, because it is short
-/// enough to inline.
+/// `0..bytes`. Functions that pack or unpack whole buffers call this function instead of `run`, because
+/// it is short enough to inline.
 ///
 /// # Safety
 ///

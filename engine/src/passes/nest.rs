@@ -61,8 +61,8 @@ pub(crate) fn is_nest(
             Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
-    // In a loop of very few short blocks, the loop control takes longer than the copying, so unroll
-    // such a loop.
+    // In a loop over very few short blocks, loop control takes longer than the copying, so unroll such
+    // a loop.
     if let (Some(&Level::Loop { count, stride }), Leaf::Block { bytes }) = (levels.last(), &leaf)
         && levels.len() > 1
         && count <= UNROLLED_LOOP

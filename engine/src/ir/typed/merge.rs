@@ -163,7 +163,7 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges`, in which the parts of short sequences replace these sequences.
+    /// Returns `edges` with each short sequence replaced by its parts.
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {
