@@ -1,9 +1,9 @@
 //! Packs and unpacks with a plan. Rust callers use the safe functions; the C interface uses the raw
 //! ones.
 //!
-//! Each element touches no bytes outside `true_lb..true_lb + true_extent`, relative to its displacement
-//! 0. A safe function checks once that this range lies within the slice for every element, and then
-//! moves the data without further checks.
+//! Each element touches no bytes outside `true_lb..true_lb + true_extent`, relative to the address of
+//! its displacement 0. A safe function checks once that this range lies within the slice for every
+//! element, and then moves the data without further checks.
 
 pub(crate) mod external;
 pub(crate) mod position;
