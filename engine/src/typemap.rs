@@ -1,5 +1,5 @@
-//! Expands a type to its typemap in the simplest way. The tests use the result as the oracle for all
-//! executors.
+//! Expands a type to its typemap in the simplest possible way. The tests use the result as the oracle
+//! for all executors.
 //!
 //! This file follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word.
 //! It makes one entry per basic element and copies entry by entry. It uses little of the rest of the

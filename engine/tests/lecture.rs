@@ -307,9 +307,9 @@ fn displacements_of_any_kind() {
     assert_eq!(plan.overlaps(1), Answer::Yes);
 }
 
-/// Checks the slide "Type map vs. Type signature". Signatures match if they are equal after the counts
-/// are multiplied out, a receive buffer must not overlap itself, and a message need not fill the
-/// receive buffer.
+/// Checks the slide "Type map vs. Type signature". Signatures match if they are equal once all counts
+/// are expanded, a receive buffer must not overlap itself, and a message need not fill the receive
+/// buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);

@@ -268,7 +268,7 @@ fn a_unit_is_the_message_of_the_concatenation() {
 }
 
 /// Checks section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and the
-/// position advances by the size of the message. `MPI_PACK_SIZE` returns an upper bound of that
+/// position advances by the size of the message. `MPI_PACK_SIZE` returns an upper bound on that
 /// advance; here the two are equal.
 #[test]
 fn positions_grow_by_the_pack_size() {

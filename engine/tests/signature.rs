@@ -158,7 +158,7 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
 }
 
 /// Checks the rules that E. Gabriel's lecture (`lecture.rs`) states: signatures match if they are equal
-/// after the counts are multiplied out, and a message need not fill the receive buffer.
+/// once all counts are expanded, and a message need not fill the receive buffer.
 #[test]
 fn a_message_may_be_shorter() {
     let members = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];

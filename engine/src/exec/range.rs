@@ -122,9 +122,9 @@ unsafe fn partial<const PACK: bool>(
 }
 
 /// The position of a leaf in a nest: one index per level. A range computes the indices by division
-/// once, for its first leaf, and increments them after each box. When it divided for every box, packing
-/// four nested loops in pieces of 8 KiB took longer, by 8 % of the time that packing the same loops in
-/// one call takes (`typepack-bench commit`, "nest of 4 loops").
+/// once, for its first leaf, and increments them after each box. When the code divided for every box,
+/// packing four nested loops in pieces of 8 KiB took longer, by 8 % of the time that packing the same
+/// loops in one call takes (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.

@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<Block>() == 64);
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
 /// The blocks of the threads that do not own the block of their slot. The process never frees these
-/// blocks, so no count is lost. The list grows by 64 bytes for each such thread.
+/// blocks, so no count is lost. Each such thread adds a block of 64 bytes to the list.
 static MORE: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 

@@ -4,9 +4,9 @@
 //! `mod.rs` calls the converters with runs from the typed program. The loops are written so that the
 //! compiler vectorises them and reverses the bytes of the elements with one shuffle per register. The
 //! instances for different instruction sets differ only in the width of their registers; [`runs`] picks
-//! one at run time. All instances give the result of a conversion element by element in typemap order.
-//! The compiler must preserve that order, because memory and external32 are raw pointers and elements
-//! might overlap.
+//! one at run time. All instances give the same result as converting element by element in typemap
+//! order. The compiler has to preserve that order, because the loops access memory and external32
+//! through raw pointers, and the elements might overlap.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;

@@ -26,7 +26,7 @@ pub(super) const LARGEST: usize = 32;
 
 /// A kind of element: its sizes in memory and in external32, and the conversion between them.
 ///
-/// The addresses of elements need no alignment, neither in memory nor in external32.
+/// Elements need not be aligned, either in memory or in external32.
 pub(super) trait Kind {
     /// Distance between consecutive elements in memory, in bytes. It equals the extent of the named
     /// types of this kind.

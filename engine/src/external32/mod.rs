@@ -1,4 +1,4 @@
-//! Packs to and unpacks from external32, the canonical representation of data in the standard
+//! Packs to and unpacks from external32, the canonical data representation that the standard defines
 //! (MPI-5.0 section 14.5.2). The conversion is fused into the copy.
 //!
 //! ```text
@@ -109,7 +109,7 @@ impl External32 {
         &self.0.datatype
     }
 
-    /// Returns the typed program. Its positions count bytes of external32.
+    /// Returns the typed program. Its positions are in bytes of external32.
     pub fn program(&self) -> &TypedProgram {
         &self.0.program
     }

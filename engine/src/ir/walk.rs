@@ -173,8 +173,8 @@ pub(crate) fn seek(
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
     // Returns the iteration of `body` that contains byte `from`, and the position of the byte within
-    // that iteration. The division is the slowest step of a level, so the first byte of a level, for
-    // which the result is known, skips it.
+    // that iteration. The division is the slowest step of a level, so it is skipped for the first byte
+    // of a level, for which the result is known.
     let divide = |body: &Edge| match from {
         0 => (0, 0),
         _ => {

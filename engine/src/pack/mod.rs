@@ -273,7 +273,7 @@ mod tests {
     }
 
     /// Packs types whose body is a list of nests and blocks: each type as a whole, and in two pieces,
-    /// split at every multiple of 37 bytes.
+    /// split at each multiple of 37 bytes in turn.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

@@ -21,7 +21,7 @@ pub(crate) fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) 
 }
 
 /// Does what [`nest_of`] does, but stores the nest in `nest` and returns true if there is one. The
-/// caller passes a `nest` without levels. If the result is false, the content of `nest` is arbitrary.
+/// caller passes a `nest` without levels. If the result is false, the content of `nest` is unspecified.
 #[inline]
 pub(crate) fn is_nest(
     program: &Program,

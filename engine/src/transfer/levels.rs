@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
         level.count() - index
     }
 
-    /// Advances by `items` iterations. The caller advances at most to the end of the current row.
+    /// Advances by `items` iterations. The caller must not advance beyond the end of the current row.
     #[inline]
     pub(super) fn advance(&mut self, items: u64) {
         let mut l = self.levels.depth - 1;

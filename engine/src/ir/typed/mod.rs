@@ -12,7 +12,7 @@
 //! Invariants:
 //!
 //! 1. The elements are packed in the order of the typemap; no function here reorders them.
-//! 2. Each typed program has a [`Unit`], and its positions count that unit. In the loop program inside
+//! 2. Each typed program has a [`Unit`], in which its positions are counted. In the loop program inside
 //!    it, `Node::bytes` is a number of units. `named[id]` is `Some` exactly if node `id` is a block.
 //! 3. No function recurses over the levels of the program or expands a list. Finding a position takes
 //!    O(depth + log list length) steps.
@@ -103,7 +103,7 @@ pub struct Place {
 }
 
 impl TypedProgram {
-    /// Lowers `ty` to a typed program whose positions count `unit`.
+    /// Lowers `ty` to a typed program whose positions are counted in `unit`.
     ///
     /// # Errors
     ///
@@ -358,9 +358,9 @@ impl TypedProgram {
     }
 }
 
-/// Returns the loop program of `ty`, which counts bytes of external32, and the named type of each of
-/// its blocks. Each element of a named type is replaced by the elements that `parts` returns for that
-/// type.
+/// Returns the loop program of `ty`, in which lengths and positions are in bytes of external32, and the
+/// named type of each of its blocks. Each element of a named type is replaced by the elements that
+/// `parts` returns for that type.
 ///
 /// # Errors
 ///
