@@ -1,6 +1,6 @@
-//! Checks, for every kind of program, that the segments which a plan proposes together make up the
-//! packed form. Also checks that a packing unit contains the same bytes as the packed form, wherever
-//! packing begins.
+//! Checks, for every kind of program, that the segments a plan proposes add up to the whole packed
+//! form. Also checks that a packing unit contains the same bytes as the packed form, wherever packing
+//! begins.
 
 mod layouts;
 

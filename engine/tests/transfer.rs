@@ -162,7 +162,7 @@ fn layouts_across_each_other() {
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
-            // Both sides are packed in the same order, which is not the order of memory.
+            // Both sides are packed in the same order, which is not address order.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
             // These layouts have gaps between neighbours, or negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),

@@ -93,8 +93,8 @@ impl Interpreted {
     /// The conditions of [`copy`](Self::copy) hold for the bytes of these blocks.
     unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
         let count = blocks.end - blocks.start;
-        // SAFETY: the sides keep both plans alive during this call. From block `blocks.start` on,
-        // the caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
+        // SAFETY: the sides borrow both plans during this call. From block `blocks.start` on, the
+        // caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
         unsafe {
             let mut from = Walk::at(&self.from, src.memory.cast_mut(), blocks.start);
             let mut to = Walk::at(&self.to, dst.memory, blocks.start);

@@ -11,8 +11,8 @@
 //! 2. If both sides have runs of at least [`LONG`] bytes, one memcpy copies the bytes that the two runs
 //!    have in common.
 //! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from the
-//!    buffer while they are in the L1 cache. For short runs, most of the time is spent on control for
-//!    each run, and the plans' kernels need less control than a walk along two programs.
+//!    buffer while they are in the L1 cache. For short runs, most of the time is overhead per run,
+//!    which is lower in the plans' kernels than in a walk along two programs.
 
 use super::Side;
 use crate::analysis::cursor::Cursor;
@@ -29,8 +29,7 @@ use std::ops::Range;
 /// take 5 % longer, because each part takes some extra calls at its ends.
 const BUFFER: u64 = 32 << 10;
 
-/// Minimum length of the runs of both sides for a direct copy. Control takes 20 ns for each direct
-/// copy.
+/// Minimum length of the runs of both sides for a direct copy. Each direct copy has 20 ns of overhead.
 const LONG: u64 = 512;
 
 /// Minimum length of a run of one side for which the run serves as the packed buffer of the other side

@@ -8,8 +8,9 @@
 //! The decoder does not trust the sender. It refuses bytes that do not encode a valid program. It
 //! computes the packed size and the footprint itself, and refuses a header that states other values.
 //! Safe calls check their buffers against the computed footprint, so a decoded plan is as safe to use
-//! as a committed one. Hostile bytes can only describe a layout that is very large or slow to execute.
-//! The caller can look at [`Plan::element_bytes`] and [`Plan::footprint`] before it uses the plan.
+//! as a committed one. The worst that hostile bytes can do is describe a layout that is very large or
+//! slow to execute. The caller can look at [`Plan::element_bytes`] and [`Plan::footprint`] before it
+//! uses the plan.
 //!
 //! If another process can write to the memory that holds the bytes, the caller must copy the bytes
 //! before it decodes them.
