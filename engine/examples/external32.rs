@@ -1,5 +1,5 @@
-//! Compares external32 with the native form, for pack and unpack of doubles that fit in a cache.
-//! The layouts are contiguous doubles, and every second double.
+//! Compares packing and unpacking doubles in external32 with packing and unpacking them in the native
+//! form. The two layouts, contiguous doubles and every second double, fit in a cache.
 //!
 //! `cargo run --release -p typepack-engine --example external32`
 //!
@@ -45,8 +45,9 @@ fn main() -> typepack_engine::Result<()> {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
                         .expect("a buffer is too small");
                 }));
-                // `unpack` has just read external32 bytes as native ones and stored other values.
-                // Restore the values, so that no candidate computes with denormal numbers.
+                // `unpack` above read external32 bytes as native ones, so it stored other values.
+                // `unpack_external` has overwritten these values; restore the originals anyway, so that
+                // no candidate of the next round works on denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

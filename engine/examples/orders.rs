@@ -1,14 +1,15 @@
-//! Compares layouts that are not packed in the order of memory with layouts of the same blocks that
-//! are.
+//! Compares types that visit their blocks out of address order with types that visit the same blocks in
+//! address order.
 //!
 //! `cargo run --release -p typepack-engine --example orders [-- [--random N] [PART-OF-A-NAME]]`
 //!
-//! Each row compares two types that cover the same bytes. The first type packs the dimensions of an
-//! array in the order of the row; the name of a random array lists its dimensions as `count:stride`,
-//! outermost first, and the length of its blocks. The second type packs the same blocks in the order of
-//! memory, and no other order can be much faster. The ratio is the time of the first type divided by
-//! the time of the second. Before the measurement, the packed bytes are compared with those of the
-//! interpreter. The times are medians over rounds in which the two types take turns.
+//! Each row of the output compares two types that cover the same bytes. The first type packs the
+//! dimensions of an array in the order that the row's name indicates. (The name of a random array lists
+//! its dimensions as `count:stride`, outermost first, and then the length of its blocks.) The second
+//! type packs the same blocks in address order, and no other order can be much faster. The ratio is the
+//! time of the first type divided by the time of the second. Before the measurement, the packed bytes
+//! are compared with those of the interpreter. The times are medians over rounds in which the two types
+//! take turns.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,7 +28,7 @@ struct Page {
 
 struct Row {
     name: String,
-    /// The dimensions of the array, outermost first: the count and the stride in bytes of each.
+    /// The dimensions of the array, outermost first. Each has a count and a stride in bytes.
     levels: Vec<(i64, i64)>,
     block: i64,
 }
@@ -62,7 +63,7 @@ fn fixed() -> Vec<Row> {
     };
     let mut rows = Vec::new();
     // A cube [z][y][x] of n elements per dimension (x varies fastest in memory), packed in every order
-    // of its levels other than the order of memory.
+    // of its levels except address order.
     for (n, block) in [(32, 8), (100, 8), (128, 8), (64, 4), (64, 24)] {
         let [z, y, x] = [(n, n * n * block), (n, n * block), (n, block)];
         for (order, levels) in [
@@ -157,7 +158,7 @@ fn measure(row: &Row) -> Result<()> {
     let reach = plan.footprint().true_ub as usize;
     let bytes = plan.element_bytes() as usize;
     // As in the bench suite, the buffers begin at a page boundary, because the offset within a page
-    // changes the times as much as the order of visits does.
+    // affects the times as much as the order of the blocks does.
     let [mut memory, mut packed] =
         [reach, bytes].map(|n| vec![Page { _bytes: [0; 4096] }; n.div_ceil(4096)]);
     let (memory, packed) =
@@ -196,8 +197,8 @@ fn measure(row: &Row) -> Result<()> {
 
 fn bytes_of(pages: &mut [Page]) -> &mut [u8] {
     let (address, length) = (pages.as_mut_ptr().cast(), size_of_val(pages));
-    // SAFETY: a `Page` is an array of bytes without padding, so `pages` is `length` initialized bytes.
-    // The result borrows `pages` mutably for as long as the argument does.
+    // SAFETY: a `Page` is an array of bytes without padding, so the memory of `pages` consists of
+    // `length` initialized bytes. The result borrows `pages` mutably for as long as the argument does.
     unsafe { std::slice::from_raw_parts_mut(address, length) }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! This file is the top layer of the engine: it may import any other file, and no other file imports
 //! it. The module is hidden from the documentation and is not part of the stable public interface. It
-//! contains only what a report shows. It does not repeat public items (a plan's program, its nests and
-//! their executors, bounds, facts).
+//! contains only what the reports need and does not repeat public items (a plan's program, its nests
+//! and their executors, bounds, facts).
 
 use crate::datatype::{self, Datatype, Order};
 use crate::error::Result;
@@ -131,9 +131,10 @@ pub fn address(ty: &Datatype) -> *const () {
     ty.address()
 }
 
-/// Returns the dimensions of the dense array that contains a subarray, from the fastest to the slowest
-/// varying one. Each item is the index of a dimension and its stride in bytes. `extent` is the extent
-/// of an element. The caller passes the sizes of an existing type, so the strides cannot overflow.
+/// Returns the dimensions of the dense array that contains a subarray, from the fastest varying
+/// dimension to the slowest. Each item is the index of a dimension and its stride in bytes. `extent` is
+/// the extent of an element. The caller passes the sizes of an existing type, so the strides cannot
+/// overflow.
 pub fn strides(
     sizes: &[i64],
     order: Order,

@@ -1,6 +1,6 @@
 //! The datatype engine: turns MPI derived datatypes into loop programs that move bytes.
 //!
-//! From a type to moved bytes, folder by folder:
+//! The path from a type to moved bytes, folder by folder:
 //!
 //! 1. [`Datatype`] is an immutable tree of constructor calls (`datatype/`). Its leaves are the named
 //!    types of [`Named`].
@@ -17,7 +17,7 @@
 //! [`analysis`] describes types and plans: [`signature`] for type matching, [`iov`] for the list of
 //! runs of memory, and other facts.
 //!
-//! [`typemap`] is the oracle: a slow, simple implementation with which the tests compare everything
+//! [`typemap`] is the oracle: a slow, simple implementation that the tests compare with everything
 //! above. The engine uses no operating system interface and contains no code generator. The caller
 //! provides compiled kernels through [`kernel::Compiler`].
 //!

@@ -1,10 +1,10 @@
-//! Expands a type to its typemap in the simplest way. The tests use the result as the oracle for all
-//! executors.
+//! Expands a type to its typemap in the simplest possible way. The tests use the result as the oracle
+//! for all executors.
 //!
 //! This file follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word.
-//! It makes one entry per basic element and copies entry by entry. From the rest of the engine it uses
-//! little more than the tree and the extents of types. It serves tests, fuzzing and the self-check of
-//! the bench suite. It is not suited for other uses, because its cost is proportional to the number of
+//! It makes one entry per basic element and copies entry by entry. It uses little of the rest of the
+//! engine except the tree and the extents of types. It serves tests, fuzzing and the self-check of the
+//! bench suite. It is unsuitable for anything else, because its cost is proportional to the number of
 //! basic elements and it recurses over the depth of the tree.
 //!
 //! Displacements are computed with wrapping arithmetic. The constructors guarantee that the address of
@@ -21,7 +21,7 @@ use crate::named::Named;
 pub struct Entry {
     /// Displacement in bytes.
     pub offset: i64,
-    /// The basic type. A pair is never an entry; its members are two entries.
+    /// The basic type. A pair has no entry of its own; it has one entry for each of its two members.
     pub named: Named,
 }
 
@@ -130,7 +130,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
 }
 
 /// Returns the typemap of a distributed array. The function follows the definition in MPI-5.0 section
-/// 5.1.4. For each dimension, it calls `cyclic`, which returns the typemap of the dimensions so far.
+/// 5.1.4. For each dimension, it calls `cyclic`, which returns the typemap of the dimensions processed
+/// so far, including that one.
 fn darray(call: &Darray) -> Vec<Entry> {
     let dimensions = call.sizes.len();
     let mut position = vec![0; dimensions];
@@ -210,8 +211,8 @@ pub fn pack(ty: &Datatype, count: u64, memory: &[u8], origin: usize) -> Vec<u8> 
 ///
 /// # Panics
 ///
-/// Panics if the elements do not lie within `memory`, or if the elements need more or fewer bytes than
-/// `packed` has.
+/// Panics if the elements do not lie within `memory`, or if the length of `packed` is not the packed
+/// size of the elements.
 pub fn unpack(ty: &Datatype, count: u64, packed: &[u8], memory: &mut [u8], origin: usize) {
     let mut position = 0;
     for (start, size) in pieces(ty, count, origin) {

@@ -8,8 +8,8 @@ use layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
-/// Returns the types of `layouts`, and some larger types. The other tests, which try all pairs of
-/// types, would take too long with the larger types.
+/// Returns the types of `layouts`, and some larger types, with which the other tests would take too
+/// long, because they try all pairs of types.
 fn types() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let members = [Datatype::named(Named::CHAR), int, Datatype::named(Named::DOUBLE)];

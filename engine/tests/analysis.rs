@@ -1,5 +1,5 @@
-//! Compares the facts that `analysis` computes with naive computations: the overlap test with a
-//! count of the uses of every byte, and block statistics with the list of runs.
+//! Compares the facts that `analysis` computes with naive computations: compares the overlap test with
+//! a count of how often every byte is used, and the block statistics with the list of runs.
 
 mod random;
 #[path = "../../fuzz/support/walk.rs"]
@@ -92,8 +92,8 @@ fn proofs_for_types_too_large_to_sort() {
     let face =
         Datatype::subarray(&[n, n, 64], &[n / 2, n / 2, 3], &[9, 9, 9], Order::Fortran, &double)
             .unwrap();
-    // The two fields of an array of records. The struct below reads all first fields, and then all
-    // second fields.
+    // These are the two fields of an array of records. The struct below packs all first fields, and
+    // then all second fields.
     let fields = [
         Datatype::hvector(1 << 30, 1, 24, &float).unwrap(),
         Datatype::hvector(1 << 29, 1, 24, &double).unwrap(),
@@ -132,9 +132,9 @@ fn proofs_for_types_too_large_to_sort() {
 
 #[test]
 fn what_cannot_be_decided_is_unknown() {
-    // These two combs have teeth at distances of 6 and 10 bytes. The teeth never meet, because one
-    // comb has only even bytes and the other only odd bytes. Only number theory could prove that,
-    // so the answer is "unknown".
+    // These two types ("combs") consist of single bytes ("teeth") at distances of 6 and 10 bytes. The
+    // two never overlap, because the bytes of one have even displacements and those of the other have
+    // odd ones. It would take number theory to prove that, so the answer is "unknown".
     let byte = Datatype::named(Named::BYTE);
     let teeth = [
         Datatype::hvector(1 << 40, 1, 6, &byte).unwrap(),
@@ -169,8 +169,8 @@ fn deep_and_shared_programs_are_summed_up_once() {
     assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (100_000, Answer::No));
 }
 
-/// Checks that a tower of structs, in which each struct interleaves with the struct inside it,
-/// takes little time. The analysis must sort the runs once, at the top, and not at every level.
+/// Checks that a tower of structs, in which each struct interleaves with the struct inside it, takes
+/// little time. The analysis must sort the runs once, for the whole tower, and not at every level.
 #[test]
 fn an_interleaved_tower_is_sorted_once() {
     let byte = Datatype::named(Named::BYTE);

@@ -38,8 +38,8 @@ fn darray(dimensions: &[Dimension], rank: i32, order: Order, old: &Datatype) -> 
     Datatype::darray(all, rank, &sizes, &distributions, &arguments, &processes, order, old).unwrap()
 }
 
-/// Returns the ranks of the owners of all elements, in storage order. The ranks number the processes
-/// of the grid in C order.
+/// Returns the ranks of the owners of all elements, in storage order. The processes of the grid are
+/// numbered in C order.
 fn owners(dimensions: &[Dimension], order: Order) -> Vec<i64> {
     let total: i64 = dimensions.iter().map(|d| d.0).product();
     let mut owners = Vec::new();

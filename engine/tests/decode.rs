@@ -1,6 +1,6 @@
-//! Tests decoding (envelope and contents) and rebuilding. Checks the rows of the standard's table.
-//! For random trees, checks that a type which is rebuilt from its contents equals the original.
-//! With the same trees, compares the executor, the bounds and the element counts of the newer
+//! Tests decoding (envelope and contents) and rebuilding. Checks the rows of the standard's table of
+//! combiners. Rebuilds random trees from their contents and checks that each result equals the
+//! original. For the same trees, also compares execution, bounds and element counts of the newer
 //! constructors with the oracle.
 
 #[path = "../../fuzz/support/random.rs"]
@@ -59,9 +59,8 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// Checks the rows of `shared/abi/combiners.csv` for calls with `int` arguments. The rows equal
-/// those of MPI-2.2 section 4.1.13 (mission text on decoding). They state the positions and the
-/// numbers of all arguments.
+/// Checks the rows of `shared/abi/combiners.csv` for calls with `int` arguments. The rows are those of
+/// the table in MPI-2.2 section 4.1.13. They state the positions and the numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -179,9 +178,8 @@ fn the_default_form() {
     assert_eq!(ty.form(), Form::Int);
 }
 
-/// Checks the combiners of the MPI-1 calls (MPI-2.2 section 4.1.13, mission text). The call from
-/// Fortran has a combiner of its own, but its arguments have the same positions as those of the
-/// call from C.
+/// Checks the combiners of the MPI-1 calls (MPI-2.2 section 4.1.13). The call from Fortran has a
+/// combiner of its own, but its arguments have the same positions as those of the call from C.
 #[test]
 fn the_integer_combiners() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -203,7 +201,8 @@ fn named_types_are_what_they_are() {
         let ty = named(n);
         assert_eq!(envelope(&ty), (101, Form::Int, 0, 0, 0, 0));
         assert!(ty.is_named() && ty.is_predefined() && ty.depth() == 0);
-        // A dup of a named type is a derived type, which may be freed (mission text, rationale).
+        // A dup of a named type is a derived type, which may be freed (MPI-2.2 section 4.1.13,
+        // rationale).
         assert!(!ty.dup().is_named() && !ty.dup().is_predefined());
         assert_eq!(ty.dup().contents().unwrap().datatypes[0].as_named(), Some(n));
     }
@@ -422,8 +421,8 @@ impl Random {
     }
 }
 
-/// Decodes a whole tree and rebuilds it from its named types. Adds the combiners that occur to
-/// `met`.
+/// Decodes a whole tree and rebuilds it from its named types. Adds all combiners that occur in the tree
+/// to `met`.
 fn rebuild_all(ty: &Datatype, met: &mut BTreeSet<i32>) -> Datatype {
     met.insert(ty.combiner().0);
     if ty.is_named() {
@@ -510,8 +509,8 @@ fn darray_of_one(old: &Datatype) -> Datatype {
 
 #[test]
 fn a_tower_of_empty_shares_drops_and_commits() {
-    // The old type of an array stays a child of the type, even if the rank's share is empty. So
-    // this tower is 100,000 levels deep, although its size is 0.
+    // A distributed array keeps its old type as a child, even if the rank's share is empty. So this
+    // tower is 100,000 levels deep, although its size is 0.
     let mut empty = named(Named::INT);
     for _ in 0..100_000 {
         empty = Datatype::darray(2, 1, &[1], &[Distribution::Block], &[1], &[2], Order::C, &empty)

@@ -35,7 +35,7 @@ fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
         };
         (memory, quad)
     };
-    // The values 1.5 and -2.0 in each width: first 1.5 in memory and in external32, then -2.0.
+    // Two values in each width: 1.5 in memory and in external32, and then -2.0 in both.
     let half = ([0x00, 0x3e], [0x3e, 0x00], [0x00, 0xc0], [0xc0, 0x00]);
     let float = ([0, 0, 0xc0, 0x3f], [0x3f, 0xc0, 0, 0], [0, 0, 0, 0xc0], [0xc0, 0, 0, 0]);
     let double = (
@@ -230,8 +230,8 @@ fn any_byte_of_a_truth_value_counts() {
     assert_eq!(back, [1, 0]);
 }
 
-/// Checks the examples of MPI-2.2 section 4.2 (the mission text), with the calls for external32
-/// instead of `MPI_Pack`. Successive calls fill one packing unit, which is then unpacked in parts.
+/// Checks the examples of MPI-2.2 section 4.2, with the calls for external32 instead of `MPI_Pack`.
+/// Successive calls fill one packing unit, which is then unpacked in parts.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));
@@ -463,7 +463,8 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
 }
 
 /// Returns memory for `count` elements and the position of displacement 0 in it. The bytes are random,
-/// but values that must be small for their conversion are small, except where elements overlap.
+/// except that values which external32 can represent only if they are small are made small. Where
+/// elements overlap, such values may still be large.
 fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);
@@ -496,8 +497,8 @@ fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
         .collect()
 }
 
-/// Returns random settings: those for the interpreter, or those for the leaf kernels of one of this
-/// machine's instruction sets.
+/// Returns settings at random: they force the interpreter, or select one of this machine's instruction
+/// sets for the leaf kernels.
 fn settings(random: &mut Random) -> Settings {
     let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
     // The best instruction set is in the list twice, so it is chosen most often.
@@ -542,7 +543,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
         assert_eq!(part, expected[from as usize..to as usize], "{ty:?} x {count}: {from}..{to}");
     }
 
-    // Two calls pack the elements into one unit, one after the other.
+    // Two calls, one after the other, pack the elements into one packing unit.
     for first in 0..=count {
         let (mut unit, mut position) = (vec![0u8; bytes as usize + 3], 3);
         let second = origin as i64 + first as i64 * ty.extent();
@@ -590,7 +591,7 @@ fn every_named_type_at_every_split() {
             let far = Datatype::vector(2, 2, 3, &named(n)).unwrap();
             assert!(agree(&Datatype::resized(0, 512, &far).unwrap(), count, &mut random), "{n}");
         }
-        // These counts use every register width and leave every kind of remainder.
+        // With these counts, the loops use every register width and have every kind of remainder.
         for count in [31, 64, 129] {
             assert!(agree(&named(n), count, &mut random), "{n}");
             let strided = Datatype::vector(count as i64, 1, 2, &named(n)).unwrap();
@@ -611,8 +612,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Checks types whose elements change only their byte order, so that the engine makes a plan for them.
-/// Covers every instruction set, lists and windows.
+/// Checks types whose conversion changes nothing but the byte order of the elements, so that the engine
+/// makes a plan for them. Covers every instruction set, lists and windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -629,7 +630,7 @@ fn random_trees_that_keep_their_widths() {
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for i in 0..6000 {
-        // Use one named type, two named types, or all of them in the tree.
+        // Build the tree from one named type, from two, or from all of them.
         let some = random.below(all.len() as u64 - 1) as usize;
         let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
         let ty = tree_of(&mut random, 4, some);
@@ -640,7 +641,7 @@ fn random_trees_that_keep_their_widths() {
 }
 
 /// Checks loops that are long enough for all special paths: windows of whole cache lines, tiles, and
-/// joined blocks. The lengths leave every kind of remainder.
+/// joined blocks. The lengths lead to every kind of remainder.
 #[test]
 fn long_regular_layouts() {
     let mut random = Random(17);

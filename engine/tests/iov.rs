@@ -1,4 +1,4 @@
-//! Compares run lists with the oracle. The list that begins at any run must describe the rest of
+//! Compares run lists with the oracle. A list can begin at any run, and must then describe the rest of
 //! the packed bytes.
 
 mod random;

@@ -1,7 +1,6 @@
-//! Tests the examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with the
-//! numbers of the slides. If an example sends data, the test packs at the sender and unpacks at the
-//! receiver. `mpi22.rs` tests the pages of MPI-2.2 among the mission texts. README.md lists all
-//! examples.
+//! Tests the examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with the numbers
+//! of the slides. If an example sends data, the test packs at the sender and unpacks at the receiver.
+//! `mpi22.rs` tests examples from MPI-2.2. README.md lists all examples.
 
 use std::mem::offset_of;
 use typepack_engine::analysis::Answer;
@@ -41,8 +40,7 @@ struct Longer {
 }
 
 /// Checks the slide "Type map vs. type signature" with its type {(char, 0), (int, 8), (double, 16)}.
-/// The slide chose these displacements freely; a C compiler would place the int at 4 and the double at
-/// 8.
+/// The slide's displacements are arbitrary; a C compiler would place the int at 4 and the double at 8.
 #[test]
 fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE];
@@ -134,21 +132,22 @@ fn two_members_of_many_structs_need_the_markers() {
     let types = [named(Named::LB), int, double, named(Named::UB)];
     let places = [0, b, c, size_of::<Longer>() as i64];
     let ty = Datatype::type_struct(&[1; 4], &places, &types, Binding::C).unwrap();
-    // The slide: "extent := upper bound - lower bound", "size = amount of bytes really transferred".
+    // The slide says: "extent := upper bound - lower bound", "size = amount of bytes really
+    // transferred".
     assert_eq!((ty.lb(), ty.ub(), ty.extent(), ty.size()), (0, 24, 24, 12));
-    // The slide: "The true extent: gaps at the beginning and at the end are removed."
+    // The slide says: "The true extent: gaps at the beginning and at the end are removed."
     assert_eq!((ty.true_lb(), ty.true_extent()), (4, 12));
 
     let data: Vec<Longer> =
         (0..5).map(|i| Longer { a: 7, b: i, c: f64::from(i) / 4.0, d: 1.0 }).collect();
     let plan = ty.commit().unwrap();
     let mut packed = vec![0; 60];
-    // SAFETY: the distance of the five elements is the size of one struct, and `data` holds five
-    // structs. `packed` has room for the 60 packed bytes and is a separate allocation.
+    // SAFETY: the five elements begin one struct apart, and `data` holds five structs and is readable.
+    // `packed` has room for the 60 packed bytes and is a separate allocation.
     unsafe { pack_raw(&plan, 5, data.as_ptr().cast(), 0..60, packed.as_mut_ptr()) };
     let mut back = [Longer::default(); 5];
-    // SAFETY: the distance of the five elements is the size of one struct, and `back` holds five
-    // structs and is writable. `packed` holds the 60 packed bytes and is a separate allocation.
+    // SAFETY: the five elements begin one struct apart, and `back` holds five structs and is writable.
+    // `packed` holds the 60 packed bytes and is a separate allocation.
     unsafe { unpack_raw(&plan, 5, back.as_mut_ptr().cast(), 0..60, packed.as_ptr()) };
     for (i, (from, to)) in data.iter().zip(&back).enumerate() {
         assert_eq!(packed[12 * i..12 * i + 4], from.b.to_ne_bytes());
@@ -170,7 +169,7 @@ fn markers_are_sticky() {
     let two = Datatype::contiguous(2, &first).unwrap();
     assert_eq!((bounds(&two), offsets(&two)), ((-3, 15, 18, 8), vec![0, 9]));
 
-    // Data outside the markers does not move the bounds; only a marker further out does.
+    // Data outside the markers does not move the bounds, but a marker further out does.
     let types = [int.clone(), first.clone(), int.clone()];
     let wide = Datatype::structured(&[1; 3], &[-100, 0, 100], &types).unwrap();
     assert_eq!((bounds(&wide), wide.true_lb(), wide.true_ub()), ((-3, 6, 9, 12), -100, 104));
@@ -308,9 +307,9 @@ fn displacements_of_any_kind() {
     assert_eq!(plan.overlaps(1), Answer::Yes);
 }
 
-/// Checks the slide "Type map vs. Type signature". Signatures match if they are equal after the counts
-/// are multiplied out, a receive buffer must not overlap itself, and a message need not fill the
-/// receive buffer.
+/// Checks the slide "Type map vs. Type signature". Signatures match if they are equal once all counts
+/// are expanded, a receive buffer must not overlap itself, and a message need not fill the receive
+/// buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);

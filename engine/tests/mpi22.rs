@@ -1,8 +1,7 @@
-//! Tests the examples of the MPI-2.2 pages among the mission texts, with the numbers of the text:
-//! sections 4.1.12 and 4.1.13 (addresses, decoding), 4.2 (pack and unpack), 13.4 (data access) and
-//! 16.3.6 (types of other languages). If an example sends data, the test packs at the sender and
-//! unpacks at the receiver. `decode.rs` tests the table of section 4.1.13. README.md lists all
-//! examples.
+//! Tests examples from MPI-2.2 with the numbers that the standard gives. The examples are in sections
+//! 4.1.12 and 4.1.13 (addresses, decoding), 4.2 (pack and unpack), 13.4 (data access) and 16.3.6 (types
+//! of other languages). If an example sends data, the test packs at the sender and unpacks at the
+//! receiver. `decode.rs` tests the table of section 4.1.13. README.md lists all examples.
 
 use typepack_engine::analysis::Answer;
 use typepack_engine::signature::Signature;
@@ -24,7 +23,7 @@ fn address<T>(of: &T) -> i64 {
 }
 
 /// Checks that a program can print any type by decoding it (MPI-2.2 section 4.1.13). Such a program
-/// must know every combiner. (The mission text on packing contains the end of that program.)
+/// must know every combiner. (In MPI-2.2, the program ends on the page on which section 4.2 begins.)
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
@@ -66,7 +65,7 @@ fn absolute_addresses_from_bottom() {
     // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..3]`, which are alive and
     // readable. `buffer` has room for `size` bytes and is another variable.
     unsafe { pack_raw(&plan, 1, bottom, 0..size, buffer.as_mut_ptr()) };
-    // The text says: "Unpack i", "unpack a[0]...a[i-1]".
+    // The standard says: "Unpack i", "unpack a[0]...a[i-1]".
     assert_eq!(buffer[..4], i.to_ne_bytes());
     for (n, bytes) in buffer[4..16].chunks(4).enumerate() {
         assert_eq!(bytes, a[n].to_ne_bytes());
@@ -141,7 +140,7 @@ fn arrays_of_1000_are_large_enough() {
         Datatype::darray(6, 1, &[8, 9], &how, &arguments, &[2, 3], Order::Fortran, &int)
     };
     let fortran = Binding::Fortran;
-    // The expected lengths, from the formulas of the text: ni, na, nd.
+    // The expected lengths ni, na and nd, from the formulas in the standard.
     let made = [
         (Ok(int.dup()), (0, 0, 1)),
         (Datatype::contiguous(7, &int), (1, 0, 1)),
@@ -175,7 +174,7 @@ fn arrays_of_1000_are_large_enough() {
 }
 
 /// Checks the rationale of section 4.1.13: a duplicate of a predefined type differs from that type,
-/// but a predefined type that decoding returns compares equal to it.
+/// whereas a predefined type that decoding returns compares equal to the original.
 #[test]
 fn predefined_types_come_back_as_themselves() {
     let (int, dup) = (named(Named::INT), named(Named::INT).dup());
@@ -269,7 +268,7 @@ fn a_unit_is_the_message_of_the_concatenation() {
 }
 
 /// Checks section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and the
-/// position advances by the size of the message. `MPI_PACK_SIZE` returns an upper bound of that
+/// position advances by the size of the message. `MPI_PACK_SIZE` returns an upper bound on that
 /// advance; here the two are equal.
 #[test]
 fn positions_grow_by_the_pack_size() {

@@ -1,5 +1,6 @@
-//! Checks, for every kind of program, that the segments which a plan proposes make up the packed
-//! form. Also checks that packing units equal the packed form at any position.
+//! Checks, for every kind of program, that the segments a plan proposes add up to the whole packed
+//! form. Also checks that a packing unit contains the same bytes as the packed form, wherever packing
+//! begins.
 
 mod layouts;
 
@@ -103,8 +104,8 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     assert_eq!(position, end);
 }
 
-/// Checks that no tiles are proposed for gigantic columns. In an earlier version, the number of
-/// bytes of such a tile overflowed.
+/// Checks that no tiles are proposed for gigantic columns. In an earlier version, the size of such a
+/// tile in bytes overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [

@@ -157,8 +157,8 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(mixed.matches(1, &mixed, 1).unwrap().is_ok());
 }
 
-/// Checks the rules of the lecture: signatures match if they are equal after the counts are multiplied
-/// out, and a message need not fill the receive buffer.
+/// Checks the rules that E. Gabriel's lecture (`lecture.rs`) states: signatures match if they are equal
+/// once all counts are expanded, and a message need not fill the receive buffer.
 #[test]
 fn a_message_may_be_shorter() {
     let members = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];
@@ -193,8 +193,8 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert!(bytes.hash(8).is_err(), "2^63 bytes were hashed");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
-    // Each struct contains its child twice, with an `MPI_SHORT` between the two. So the type has 2^50
-    // runs, but its tree has few nodes.
+    // Each struct contains its child twice, with an `MPI_SHORT` between the two copies, so the type has
+    // 2^50 runs, but its tree has few nodes.
     let (mut ty, mut other) = (named(Named::BYTE), named(Named::BYTE));
     let short = named(Named::SHORT);
     for level in 0..50 {

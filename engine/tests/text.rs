@@ -1,10 +1,10 @@
-//! Tests the text form: accepted texts, refused texts and their errors, and that printed types can be
-//! parsed again. Also checks that no text makes the parser panic.
+//! Tests the text form: accepted texts, refused texts with their errors, and the parsing of printed
+//! types. Also checks that mutated texts never make the parser panic.
 
 use typepack_engine::text::{abridge, parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Accepted texts, each with the text that `print` returns for the parsed type.
+/// Texts that the parser accepts, each with the text that `print` returns for the parsed type.
 const ACCEPTED: &[(&str, &str)] = &[
     ("double", "double"),
     ("MPI_DOUBLE", "double"),

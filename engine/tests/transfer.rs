@@ -1,5 +1,5 @@
-//! Compares fused copies with a pack and an unpack by the oracle, for many ranges. The pairs of
-//! layouts reach every executor.
+//! Compares fused copies with a pack followed by an unpack, both by the oracle, for many ranges. The
+//! pairs of layouts reach every executor.
 
 mod layouts;
 #[path = "../../fuzz/support/walk.rs"]
@@ -162,9 +162,9 @@ fn layouts_across_each_other() {
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
-            // Both sides are packed in the same order, which is not the order of memory.
+            // Both sides are packed in the same order, which is not address order.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
-            // Layouts with gaps between neighbours, and with negative strides.
+            // These layouts have gaps between neighbours, or negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
             ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
             // The runs of the destination overlap.

@@ -1,5 +1,6 @@
-//! Tests the wire form. A decoded layout must equal the encoded one. The decoder must refuse bytes that
-//! `encode` did not make, or the decoded layout must stay within the bounds that its header states.
+//! Tests the wire form. A decoded layout must equal the encoded one. If `encode` did not make the
+//! bytes, the decoder must refuse them, or the decoded layout must stay within the bounds that its
+//! header states.
 
 mod handmade;
 mod layouts;
@@ -164,7 +165,7 @@ fn every_changed_byte() {
     let mut decoded = 0;
     for (name, ty) in small() {
         let bytes = wire::encode(&ty.commit().unwrap());
-        // Try all changes of each byte for some types, and a few changes for the others.
+        // For some types, change each byte to every other value; for the others, try a few changes.
         let values: Vec<u8> = match name {
             "ragged of ragged" | "table of windows" | "struct of nests" => (1..=255).collect(),
             _ => vec![1, 2, 3, 16, 64, 128, 255],
@@ -177,13 +178,14 @@ fn every_changed_byte() {
             }
         }
     }
-    // A change of a displacement inside a layout may leave the bounds as they are, and the decoder must
-    // accept such a change. If it accepted none, this test would not have executed any changed program.
+    // Some changes, for example of a displacement inside a layout, leave the bounds as they are, and
+    // the decoder must accept such a change. Check that it accepted some, because otherwise this test
+    // has executed no changed program.
     assert!(decoded > 100, "{decoded}");
 }
 
 /// Checks extreme numbers in every word. The test corrects the header where possible, so that the
-/// decoder does not stop at the header's checks but computes with the extreme numbers.
+/// decoder does not fail at its checks of the header but computes with the extreme numbers.
 #[test]
 fn extreme_words() {
     let extremes = [
@@ -208,9 +210,9 @@ fn extreme_words() {
                 let end = bytes.len().min(at + 8);
                 bytes[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
                 decoded += u32::from(survives(&bytes));
-                // Some words of the header follow from other words. If they are wrong, the text of the
-                // decoder's error states the right values. `repaired` reads these values from the text,
-                // which is the shortest way to a consistent header.
+                // Some words of the header follow from other words. If they are wrong, the decoder's
+                // error message states the right values. `repaired` reads these values from the
+                // message, which is the simplest way to get a consistent header.
                 decoded += u32::from(repaired(bytes).is_some_and(|bytes| survives(&bytes)));
             }
         }
@@ -242,7 +244,7 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Decodes the bytes. If that succeeds, executes the plan in memory of exactly the size that the plan
-/// states, next to a page without access. Returns true if the bytes were accepted.
+/// states, next to an inaccessible page. Returns true if the bytes were accepted.
 fn survives(bytes: &[u8]) -> bool {
     let Ok(plan) = wire::decode(bytes) else { return false };
     assert_eq!(wire::encode(&plan), bytes, "one program has two encodings");
@@ -292,8 +294,8 @@ fn execute(plan: &Plan, count: u64) {
     }
 }
 
-/// A buffer next to a page without access. Either the end of the buffer is at the start of such a page,
-/// or its beginning is at the end of one.
+/// A buffer next to an inaccessible page: either the buffer ends where such a page begins, or it begins
+/// where such a page ends.
 struct Guarded {
     pages: region::Allocation,
     start: usize,

@@ -1,4 +1,4 @@
-//! Advice for a person who sends this type.
+//! Advice for a person who sends messages of a given type.
 //!
 //! Each piece of advice states a fact about the type and, if there is one, a better description of the
 //! same memory. The facts come from the bounds in the tree, from the program, and from the elements in
@@ -11,17 +11,17 @@ use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Plan, Table, text};
 
-/// Maximum number of pieces of memory in which the search for overlaps looks.
+/// Maximum number of pieces of memory that the search for overlaps examines.
 const COMPARED: usize = 1 << 16;
 /// A run of at most this many bytes counts as small. A small run shares its cache line with bytes that
 /// are not sent.
 const SMALL: u64 = 32;
-/// Minimum number of small runs for which the report advises on small runs.
+/// The report warns about small runs only if there are at least this many.
 const MANY: i128 = 32;
 
 /// Returns advice for sending `count` elements of the plan's type; each item has one or two sentences.
-/// A decoded plan has no datatype and gets no advice, because no code in this process described the
-/// type.
+/// Returns no advice for a decoded plan, because it has no datatype: no code in this process
+/// constructed the type.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
     let Some(ty) = plan.datatype() else { return advice };
@@ -40,7 +40,7 @@ pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     advice
 }
 
-/// Advises on elements that overlap, interleave, or follow each other downwards in memory.
+/// Advises on elements that overlap, interleave, or lie at descending addresses.
 fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     let (extent, reach) = (ty.extent(), ty.true_extent());
     if overlap(ty, 1) {
@@ -71,16 +71,17 @@ fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     });
 }
 
-/// Returns true if two basic elements among the first 64 elements of the type share a byte; false if
-/// none do, or if the search would take too long.
+/// Returns true if any two basic elements in `count` elements of the type share a byte. Looks at no
+/// more than the first 64 elements of the type. Returns false if there is no such pair, or if the
+/// search would take too long.
 fn overlap(ty: &Datatype, count: u64) -> bool {
     let count = count.min(64);
     if i128::from(ty.size()) > i128::from(ty.true_extent()) {
         return true;
     }
     let counts = Counts::new(ty);
-    // `pieces` may visit every block of every list once per element, so types with too many basic
-    // elements are not searched.
+    // `pieces` may visit every block of every list once per element, so do not search types with too
+    // many basic elements.
     if counts.of(ty).saturating_mul(i128::from(count)) > 1 << 20 {
         return false;
     }
@@ -105,8 +106,8 @@ fn essence(mut ty: &Datatype) -> &Datatype {
     ty
 }
 
-/// Advises on a struct whose members interleave in memory. The function looks at one struct: the
-/// outermost one on the path from `ty` through first children.
+/// Advises on a struct whose members interleave in memory. Examines only one struct: the outermost one
+/// on the path that leads from `ty` through each type's first child.
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
     let mut at = ty;
     let (blocklengths, displacements, types) = loop {
@@ -114,8 +115,8 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
             Constructor::Struct { blocklengths, displacements, types } => {
                 break (blocklengths, displacements, types);
             }
-            // A composite (darray, for example) contains structs that the user did not write, so there
-            // is no advice about them.
+            // A composite (darray, for example) contains structs that the user did not write, so do not
+            // advise on them.
             Constructor::Composite { .. } => return,
             _ => match inspect::children(at).first() {
                 Some(old) => old,
@@ -183,8 +184,8 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     }
 }
 
-/// Advises on index lists with a constant step, for which a vector suffices, and on lists of unequal
-/// blocks, which no kernel copies.
+/// Advises on index lists with a constant step, for which a vector suffices, and on lists of blocks of
+/// unequal length, which are copied without a kernel.
 fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     let regular = |table: &Table| {
         let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
@@ -203,8 +204,8 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         _ => None,
     };
     if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
-        // A vector always has its first block at displacement 0. A list that begins elsewhere needs
-        // the hint.
+        // A vector always has its first block at displacement 0. If the list begins elsewhere, tell the
+        // user where the buffer must begin.
         let place =
             if listed.get(0) == 0 { "" } else { ", if the buffer begins at the first block" };
         advice.push(format!(

@@ -1,16 +1,16 @@
 //! The runs of memory that a committed type copies: their number, their lengths, and the fraction
 //! of the memory that they cover.
 //!
-//! This file computes the numbers from the program after the passes, node by node. So the cost
-//! depends on the size of the program and of its tables, not on the number of runs. Two runs of
-//! different iterations count as two even if they touch, because the kernels copy them separately.
+//! These figures are computed node by node from the program after the passes, so the cost depends on
+//! the size of the program and of its tables, not on the number of runs. Runs of different iterations
+//! count separately even if they touch, because the kernels copy them separately.
 
 use std::fmt::Write;
 use typepack_engine::Plan;
 use typepack_engine::inspect::{index, is_dense};
 use typepack_engine::ir::{Op, Program};
 
-/// The runs of memory in one element: how many there are, and the bounds of their lengths.
+/// The runs of memory in one element: their number, and the shortest and the longest length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     /// Number of runs.
@@ -42,8 +42,7 @@ impl Blocks {
         let body = program.body?;
         let mut done: Vec<Self> = Vec::with_capacity(program.nodes().len());
         for node in program.nodes() {
-            // A node stands after its operands in the list, so `done` already holds the operands'
-            // runs.
+            // Each node follows its operands in the list, so `done` already holds the operands' runs.
             done.push(match &node.op {
                 Op::Block => Self { runs: 1, least: node.bytes, most: node.bytes },
                 Op::Loop { count, body, .. } => done[index(body.node)].times(i128::from(*count)),

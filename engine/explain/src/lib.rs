@@ -1,10 +1,10 @@
-//! Reports and drawings of a datatype, as strings, for people.
+//! Makes human-readable reports and drawings of a datatype, as strings.
 //!
-//! The command-line tools call this crate. It reads the tree, the program and the plan of a
-//! datatype, and changes none of them. It reads the engine's private parts through the engine's
-//! hidden module `inspect`. One function prints each section of the report; [`report`] joins the
-//! sections. A report costs about as much as a commit, even for a type with very much data, because
-//! the functions abridge large types instead of expanding them.
+//! The command-line tools call this crate. It reads the tree, the program and the plan of a datatype,
+//! and changes none of them. It reads the engine's private parts through the engine's hidden module
+//! `inspect`. One function prints each section of the report; [`report`] joins the sections. A report
+//! costs about as much as a commit, even for a type with a huge amount of data, because the functions
+//! abridge large types instead of expanding them.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
 //! - `blocks.rs`: runs of memory
@@ -72,7 +72,7 @@ impl Default for Options {
     }
 }
 
-/// Returns the whole report about `ty`, section after section.
+/// Returns the whole report about `ty`, with all its sections.
 ///
 /// # Errors
 ///

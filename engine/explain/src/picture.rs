@@ -1,9 +1,9 @@
 //! Chooses the content of a drawing: the rows of memory, the columns, and the elements in each cell.
 //!
 //! `pieces.rs` finds the elements and their positions; `terminal.rs` and `svg.rs` draw the picture.
-//! Each row shows the memory of one stride of the type, so that repeated parts stand below each other.
-//! Two rules keep a drawing small. If there are many rows, only the first and the last ones are drawn.
-//! If many adjacent columns look alike, only those at the two ends are drawn.
+//! Each row shows the memory of one stride of the type, so that repeated parts line up vertically. Two
+//! rules keep a drawing small. If there are many rows, only the first and the last ones are drawn. If
+//! many adjacent columns look alike, only those at the two ends are drawn.
 
 use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use std::ops::Range;
@@ -23,13 +23,13 @@ const LAST: i128 = 3;
 const ENDS: i128 = 3;
 /// Maximum number of pieces (see [`Piece`]) in one drawing.
 const PIECES: usize = 1 << 14;
-/// Maximum number of basic elements for which the drawing shows their numbers in packed order.
+/// The drawing numbers the basic elements, in packed order, only if there are at most this many.
 const NUMBERED: i128 = 400;
 /// Maximum width of a row with numbers, in characters. Numbers need wider cells; beyond this width the
 /// numbers are left out.
 pub(crate) const NUMBERS: i128 = 120;
-/// Maximum count for which the drawing marks the end of every element's extent. Beyond it, only the end
-/// of the first extent is marked.
+/// Maximum number of elements for which the drawing marks the end of every extent. If there are more
+/// elements, it marks only the end of the first extent.
 const MARKED: u64 = 8;
 
 /// One line of a drawing.
@@ -50,8 +50,8 @@ pub(crate) enum Slot {
     Cell(i128),
     /// Stands for cells that are left out. The first of them begins at this byte of the row.
     Skip(i128),
-    /// A place for the mark of an extent that ends at this byte of the row. Only some rows have a mark
-    /// there.
+    /// Room for the mark of an extent that ends at this byte of a row. Only some rows have a mark in
+    /// this column.
     Mark(i128),
 }
 
@@ -83,10 +83,10 @@ pub(crate) struct Picture {
     crowded: bool,
     /// Number of bytes that a row stands for.
     pitch: i128,
-    /// The range from the first byte of data or extents to the last.
+    /// The range from the first byte to the last byte that is data or lies within an extent.
     memory: Range<i128>,
-    /// The ends of extents: the first byte of the row, and the byte within the row at which the extent
-    /// ends.
+    /// The ends of extents. Each entry holds the first byte of a row, and the offset within that row at
+    /// which an extent ends.
     marks: Vec<(i128, i128)>,
     pieces: Vec<Piece>,
 }
@@ -107,8 +107,8 @@ impl Picture {
         }
         // Without a suitable stride, the drawing has a single row if that is short enough. Otherwise
         // each row covers 32 of the smallest elements. If the elements are numbered but a single row
-        // has no room for the numbers, the drawing gets several rows instead, because without a stride
-        // only the numbers show the packed order.
+        // has no room for the numbers, the drawing gets several rows instead: without a stride, nothing
+        // but the numbers shows the packed order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);
@@ -178,7 +178,7 @@ impl Picture {
         self.slots.len() as i128 * self.digits()
     }
 
-    /// Returns the largest number of an element in the drawing.
+    /// Returns the largest element number in the drawing.
     pub(crate) fn largest_number(&self) -> i128 {
         self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
     }
@@ -219,8 +219,8 @@ impl<'a> Memory<'a> {
         self.cut(pitch, plane).filter(|picture| !picture.crowded)
     }
 
-    /// Makes the picture with rows of `pitch` bytes. If the rows have too many cells, the rows are cut
-    /// and the picture is marked as crowded.
+    /// Makes the picture with rows of `pitch` bytes. If the rows have too many cells, they are
+    /// truncated and the picture is marked as crowded.
     fn cut(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
         let base = if plane.is_some() { 0 } else { self.low };
         let row_of = |at: i128| (at - base).div_euclid(pitch);
@@ -358,9 +358,10 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
     lines
 }
 
-/// Returns the columns, and whether the rows are crowded. `cuts` are the bytes of a row at which any
-/// row's content changes. Between two of them every row looks uniform, so the middle may be left out.
-/// If there are still too many columns, the rows are cut and the second result is true.
+/// Returns the columns, and whether the rows are too long for the drawing (crowded). `cuts` holds the
+/// offsets within a row at which the content of any row changes. Between two such offsets every row
+/// looks uniform, so the columns in the middle may be left out. If there are still too many columns,
+/// the rows are truncated and the second result is true.
 fn slots(
     cuts: &[i128],
     marks: &[i128],
@@ -415,7 +416,7 @@ fn smallest(ty: &Datatype) -> u32 {
 /// Returns the length of a row and the length of a plane, in bytes.
 ///
 /// The rows of a subarray are the rows of its array. For other types, the function follows the parts
-/// with most data and takes the longest stride that fits in `WIDTH` of the smallest elements; if no
+/// with the most data and takes the longest stride that fits in `WIDTH` of the smallest elements; if no
 /// stride fits, it takes the shortest stride.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
@@ -434,9 +435,9 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
             let row = length(0) * i128::from(old.extent());
             if row > 0 {
                 let plane = (sizes.len() > 2).then(|| row * length(1));
-                // Planes are marked only if the steps outside the subarray are multiples of its rows
-                // and the subarray begins at the start of the type. Otherwise the marks would stand
-                // between wrong rows.
+                // Planes are marked only if all strides outside the subarray are multiples of its row
+                // length and the subarray begins at the start of the type. Otherwise the marks would
+                // appear between the wrong rows.
                 let plain = candidates.iter().all(|c| c % row == 0) && at.lb() == ty.lb();
                 return (Some(row), plane.filter(|_| plain && ty.true_lb() >= 0));
             }
@@ -469,8 +470,8 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     (fitting.or_else(|| candidates.iter().copied().min()), None)
 }
 
-/// Returns `step` (without its sign) if it leaves a gap after a part of `span` bytes. Only at such a
-/// stride do wrapped rows show the repetition.
+/// Returns the absolute value of `step` if steps of this size leave a gap after each part of `span`
+/// bytes. Rows that are wrapped at any other stride do not show the repetition.
 fn stride(step: i128, span: i128) -> Option<i128> {
     (step.abs() > span).then_some(step.abs())
 }

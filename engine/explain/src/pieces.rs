@@ -162,13 +162,13 @@ enum Task<'a> {
         first: i128,
     },
     Grid(Grid<'a>),
-    /// Iterations `next..end` of level `depth` of the grid still need a visit.
+    /// Iterations `next..end` of level `depth` of the grid remain to be visited.
     Level {
         grid: Grid<'a>,
         next: i128,
         end: i128,
     },
-    /// The blocks `next..length` of the list still need a visit.
+    /// The blocks `next..length` of the list remain to be visited.
     List {
         ty: &'a Datatype,
         at: i128,
@@ -189,8 +189,8 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Returns the first and the end byte of all iterations of the levels from `depth` on, relative to
-    /// `at`.
+    /// Returns the start and the end of the memory that all iterations of the levels from `depth` on
+    /// cover, relative to `at`.
     fn span(&self, depth: usize) -> (i128, i128) {
         let (mut low, mut high) =
             (i128::from(self.child.true_lb()), i128::from(self.child.true_ub()));

@@ -1,8 +1,8 @@
-//! Describes the effect of each pass in one line, by the counts of nodes and entries before and after
-//! the pass.
+//! Describes the effect of each pass in one line: the numbers of nodes and of table entries before and
+//! after the pass.
 //!
-//! `passes.rs` prints the programs themselves. Passes leave unused nodes behind, and the numbers here
-//! do not count those.
+//! `passes.rs` prints the programs themselves. Passes leave unused nodes behind; the figures here do
+//! not include them.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -30,7 +30,7 @@ pub struct Measures {
     pub levels: u64,
     /// Number of entries of all tables and lists.
     pub entries: u64,
-    /// Length of these entries, in bytes.
+    /// Total size of the distinct tables that hold these entries, in bytes.
     pub entry_bytes: u64,
     /// Number of iterations of the program's outermost loop that make up one element.
     pub factor: u64,
@@ -50,8 +50,8 @@ impl Measures {
                 measures.entry_bytes += (table.len() * table.width()) as u64;
             }
         };
-        // A node stands after its operands, so the reverse order reaches every user before its
-        // operands.
+        // Each node follows its operands in the list, so the reverse order reaches every user before
+        // its operands.
         for (at, node) in nodes.iter().enumerate().rev() {
             if !used[at] {
                 continue;

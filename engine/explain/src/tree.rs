@@ -1,7 +1,8 @@
 //! The constructor tree, the bounds and the signature of a type, as lines of text.
 //!
-//! Of the engine, this file needs only `datatype/`. Deep and wide trees are cut. A type that is used in
-//! several places is printed at each place, until the tree reaches its maximum number of lines.
+//! The only part of the engine that this file needs is `datatype/`. Deep and wide trees are cut. A type
+//! that is used in several places is printed at each place, until the tree reaches its maximum number
+//! of lines.
 
 use crate::pieces::{Shape, block, shape};
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use typepack_engine::{Datatype, Named, Table};
 const LINES: usize = 48;
 /// Maximum number of levels of a tree.
 const LEVELS: usize = 24;
-/// Maximum number of different children of a struct that are shown.
+/// Maximum number of different children of a struct that the tree shows.
 const CHILDREN: usize = 8;
 /// Maximum number of bytes of a signature.
 const SIGNATURE: usize = 160;
@@ -83,8 +84,8 @@ pub fn bounds(ty: &Datatype) -> String {
     ];
     let width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(1);
     let mut out = String::new();
-    // Print two columns that are read downwards. Two columns need half as many lines as one, and
-    // corresponding numbers stand next to each other.
+    // Print two columns that are read downwards. Two columns take half as many lines as one, and put
+    // corresponding numbers next to each other.
     for i in 0..rows.len() / 2 {
         let ((a, x), (b, y)) = (rows[i], rows[i + rows.len() / 2]);
         let _ = writeln!(out, "{a:<10} {x:>width$}    {b:<11} {y:>width$}");
@@ -97,7 +98,7 @@ enum Sequence {
     Empty,
     /// Copies of one basic type.
     Uniform(Named, i128),
-    /// Any other sequence as text, cut to [`SIGNATURE`] bytes.
+    /// Any other sequence, as text cut to [`SIGNATURE`] bytes.
     Mixed(String),
 }
 
@@ -113,8 +114,8 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
 }
 
 /// Cuts a text to [`SIGNATURE`] bytes. A signature is built from the inside outwards, and each level is
-/// cut again. Without that, the text of a type whose every level contains its child twice would double
-/// at every level.
+/// cut again. Otherwise the text of a type that contains its child twice at every level would double at
+/// every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;

@@ -1,7 +1,7 @@
 //! Compares reports and drawings of small types with expected texts. Also checks that the reports
 //! of hostile types take little time and fit on a screen.
 //!
-//! A person has checked the drawings in `golden/drawings.txt`; `TYPEPACK_BLESS=1 cargo test -p
+//! The drawings in `golden/drawings.txt` were checked by hand; `TYPEPACK_BLESS=1 cargo test -p
 //! typepack-explain` rewrites the file.
 
 #[path = "../../../fuzz/support/blessed.rs"]
@@ -218,7 +218,8 @@ fn advice_fits_the_type() {
         "double",
         "contiguous(7, double)",
         "struct([1, 1], [0, 8], [int, double])",
-        // No vector describes these types, and a kernel executes them, so there is no advice.
+        // No vector could describe these types, and they already have a kernel, so there is nothing to
+        // advise.
         "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
         "indexed_block(2, [0..60 step 3, 100], int)",
     ] {

@@ -1,14 +1,14 @@
 //! Executes a plan for any byte range of the packed form.
 //!
-//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. Each kind of
-//! program and range has a file:
+//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. There is one file
+//! for each kind of program and range:
 //!
-//! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also whole elements whose body
-//!   is a short sequence of nests and blocks, part by part.
+//! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also executes whole elements whose
+//!   body is a short sequence of nests and blocks, part by part.
 //! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
-//!   broken leaves. The whole leaves form *boxes*: a box is a number of consecutive iterations of
-//!   one level. There are at most two boxes per level, and one more between them. The kernel
-//!   executes each box in one call (or the interpreter does, which takes the same parameters).
+//!   broken leaves. The whole leaves form *boxes*: a box is a number of consecutive iterations of one
+//!   level. A range needs at most two boxes per level, and one more in the middle. The kernel executes
+//!   each box in one call (or the interpreter does, which takes the same parameters).
 //! - `walk.rs`: any other program. The walk begins at the root (`ir/walk.rs`) and enters only the
 //!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
@@ -18,8 +18,8 @@
 //! counts the bytes that each executor moves.
 //!
 //! Every call finds its position in the program by divisions and, in lists, by a binary search
-//! (`seek`). Nothing remembers a position between calls. So any range can be executed at any time;
-//! besides moving the bytes, this takes O(depth + log list length) steps.
+//! (`seek`). No position is remembered between calls, so any range can be executed at any time. Besides
+//! moving the bytes, a call takes O(depth + log list length) steps.
 
 mod call;
 mod ragged;
@@ -70,8 +70,9 @@ pub(crate) unsafe fn run<const PACK: bool>(
     if let Some(offset) = plan.contiguous() {
         let bytes = range.end - range.start;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
-        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` is the address
-        // of byte `range.start` in memory. The caller guarantees the range there and at `packed`.
+        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` is the address of
+        // byte `range.start` in memory. The caller guarantees that the range is valid there and at
+        // `packed`.
         unsafe { copy::<PACK>(at, packed, bytes as usize) };
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(planned) = plan.whole_nest() {
@@ -82,8 +83,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
             // `count` elements, and the range is all of its bytes.
             return unsafe { whole::<PACK>(plan, planned, iterations, origin, bytes, packed) };
         }
-        // SAFETY: the nest with `iterations` on its outermost level is the whole program for
-        // `count` elements, and the caller guarantees the bytes `range` of it.
+        // SAFETY: the nest with `iterations` on its outermost level is the whole program for `count`
+        // elements, and the caller guarantees its packed bytes `range`.
         unsafe { nest::<PACK>(plan, planned, iterations, origin, range, packed) };
     } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
         // SAFETY: the range is all packed bytes of `count` elements, so the caller guarantees all
@@ -97,8 +98,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
 }
 
 /// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
-/// `0..bytes`. Functions that pack or unpack whole buffers call this function, because it is short
-/// enough to inline.
+/// `0..bytes`. Functions that pack or unpack whole buffers call this function instead of `run`, because
+/// it is short enough to inline.
 ///
 /// # Safety
 ///

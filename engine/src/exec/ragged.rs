@@ -21,9 +21,9 @@ pub(super) struct Ragged<'a> {
     pub(super) bytes: u64,
 }
 
-/// Executes packed bytes `range` of a ragged list. The entries are nests if `planned` contains
-/// their plan, else runs. The function searches for the first entry once; it executes that entry
-/// and the following ones in order.
+/// Executes packed bytes `range` of a ragged list. The entries are nests if `planned` contains their
+/// plan, else runs. Searches the list once, for the first entry in the range, and then executes the
+/// entries in order.
 ///
 /// # Safety
 ///
@@ -46,7 +46,7 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     if planned.is_none() {
         stats::add(Executor::Interpreter, left);
     }
-    // Verification compares the results of single calls, so the entries are executed one by one.
+    // Verification compares the results of single kernel calls, so execute the entries one by one.
     let one_by_one = planned.is_some() && plan.settings().verify;
     while left > 0 {
         if !one_by_one && from == 0 {

@@ -122,9 +122,9 @@ unsafe fn partial<const PACK: bool>(
 }
 
 /// The position of a leaf in a nest: one index per level. A range computes the indices by division
-/// once, for its first leaf, and increments them after each box. With divisions for every box,
-/// packing four nested loops in pieces of 8 KiB took longer. The difference was 8 % of the time
-/// that packing the same loops in one call takes (`typepack-bench commit`, "nest of 4 loops").
+/// once, for its first leaf, and increments them after each box. When the code divided for every box,
+/// packing four nested loops in pieces of 8 KiB took longer, by 8 % of the time that packing the same
+/// loops in one call takes (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.
@@ -162,8 +162,8 @@ impl<'a> Place<'a> {
     }
 
     /// Finds the largest box of whole iterations that begins at this place and has at most `items`
-    /// leaves. `items` is not 0. Changes `words` from the parameters of the whole nest to those of
-    /// the box. Returns the displacement of the box's base, and the level whose iterations make up
+    /// leaves, where `items` is not 0. Changes `words` from the parameters of the whole nest to those
+    /// of the box. Returns the displacement of the box's base, and the level whose iterations make up
     /// the box.
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {

@@ -62,13 +62,13 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The first blocks, one per slot. A slot can belong to several threads; the first of them owns the
-/// block. The block keeps that thread's key after the thread has ended. The next thread with this
-/// key becomes the owner.
+/// The first blocks, one per slot. Several threads can share a slot; the first of them owns the block.
+/// The block keeps that thread's key after the thread has ended. The next thread that gets the same key
+/// then owns the block.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
 /// The blocks of the threads that do not own the block of their slot. The process never frees these
-/// blocks, so no count is lost. The list grows by 64 bytes for each such thread.
+/// blocks, so no count is lost. Each such thread adds a block of 64 bytes to the list.
 static MORE: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
-        // Each round runs more threads at once than there are slots, and there are two rounds. The
-        // counts are in units that are far larger than the byte counts of any other test.
+        // Each round runs more threads at once than there are slots, and there are two rounds. Each
+        // count is a multiple of a unit that is far larger than the byte counts of any other test.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

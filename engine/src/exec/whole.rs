@@ -42,8 +42,8 @@ pub(super) unsafe fn whole<const PACK: bool>(
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// Executes the remaining case of [`whole`]: a nest of several levels, for several elements. For a
-/// nest of two or three levels, the function copies only 10 words of the parameter block, because
+/// Executes the case that [`whole`] does not inline: a nest of several levels, for several elements.
+/// For a nest of two or three levels, the function copies only 10 words of the parameter block, because
 /// copying all 25 words would take as long as a short call of the kernel.
 ///
 /// # Safety

@@ -1,5 +1,5 @@
-//! Converts bit patterns of x87's 80-bit floating point to and from IEEE 754 binary128. `kind.rs`
-//! uses this file.
+//! Converts the bit patterns of x87 80-bit floating-point numbers to and from IEEE 754 binary128.
+//! `kind.rs` uses this file.
 //!
 //! external32 stores `MPI_LONG_DOUBLE` in 16 bytes with 15 bits of exponent and 112 bits of
 //! fraction (MPI-5.0 section 14.5.2). The `long double` of a C compiler on x86 has the x87 format:
@@ -9,7 +9,7 @@
 
 /// The exponent of infinities and NaNs in both formats.
 const SPECIAL: u16 = 0x7fff;
-/// Number of fraction bits that binary128 has and the x87 format does not.
+/// Number of fraction bits that binary128 has in addition to those of the x87 format.
 const EXTRA: u32 = 49;
 /// The explicit integer bit of an x87 significand.
 const INTEGER: u64 = 1 << 63;
@@ -26,16 +26,15 @@ pub(crate) struct Extended {
     pub(crate) significand: u64,
 }
 
-/// Returns the binary128 of an x87 number. Patterns that the x87 rejects, because the integer bit
-/// is clear where it must be set, become quiet NaNs.
+/// Converts an x87 number to binary128. Patterns that an x87 rejects because their integer bit is clear
+/// where it must be set become quiet NaNs.
 #[inline]
 pub(crate) fn from_extended(number: Extended) -> u128 {
     let Extended { head, significand } = number;
     let (sign, exponent) = (u128::from(head >> 15) << 127, head & SPECIAL);
     let fraction = u128::from(significand & !INTEGER) << EXTRA;
     let exponent = match (exponent, significand & INTEGER != 0) {
-        // In both formats, zero and the numbers below the normal range have exponent field 0 and
-        // the same scale.
+        // In both formats, zero and the subnormal numbers have exponent field 0 and the same scale.
         (0, false) => 0,
         // A pseudo-denormal has the integer bit set and exponent field 0. Its value is that of
         // exponent 1.
@@ -46,7 +45,7 @@ pub(crate) fn from_extended(number: Extended) -> u128 {
     sign | (u128::from(exponent) << 112) | fraction
 }
 
-/// Returns the x87 number nearest to a binary128.
+/// Returns the x87 number nearest to a binary128 number.
 #[inline]
 pub(crate) fn to_extended(bits: u128) -> Extended {
     let sign = ((bits >> 127) as u16) << 15;
@@ -71,8 +70,8 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
         // or infinity.
         return Extended { head: sign | (exponent + 1), significand: INTEGER };
     }
-    // If rounding a number below the normal range sets the integer bit, the result is the least
-    // normal number, which has exponent 1.
+    // If rounding a subnormal number sets the integer bit, the result is the smallest normal number,
+    // which has exponent 1.
     let exponent = if exponent == 0 && significand & INTEGER != 0 { 1 } else { exponent };
     Extended { head: sign | exponent, significand }
 }
@@ -85,7 +84,7 @@ mod tests {
         Extended { head, significand }
     }
 
-    /// Pairs of patterns that represent the same number in the two formats. A person derived them
+    /// Pairs of patterns that represent the same number in the two formats. They were derived by hand
     /// from the definitions of the formats.
     const EXACT: [(u16, u64, u128); 12] = [
         (0x0000, 0, 0),
@@ -94,8 +93,8 @@ mod tests {
         (0x3fff, 0x8000_0000_0000_0000, 0x3fff << 112),
         (0xc000, 0x8000_0000_0000_0000, 0xc000 << 112),
         (0x3fff, 0xc000_0000_0000_0000, (0x3fff << 112) | (1 << 111)),
-        // The smallest and the largest number below the normal range, and the smallest and the
-        // largest number in the normal range.
+        // The smallest and the largest subnormal number, and the smallest and the largest normal
+        // number.
         (0x0000, 1, 1 << 49),
         (0x0000, 0x7fff_ffff_ffff_ffff, ((1 << 63) - 1) << 49),
         (0x0001, 0x8000_0000_0000_0000, 1 << 112),
@@ -120,8 +119,7 @@ mod tests {
 
     #[test]
     fn patterns_that_only_x87_has() {
-        // A pseudo-denormal becomes the normal number with the least exponent and the same
-        // fraction.
+        // A pseudo-denormal becomes the normal number with the smallest exponent and the same fraction.
         assert_eq!(from_extended(x(0, INTEGER | 5)), (1 << 112) | (5 << 49));
         let nan = (0x7fff << 112) | (1 << 111);
         // An unnormal, a pseudo-infinity and a pseudo-NaN become quiet NaNs.
@@ -145,8 +143,8 @@ mod tests {
         assert_eq!(to_extended(one | FRACTION), x(0x4000, INTEGER));
         assert_eq!(to_extended((0x7ffe << 112) | FRACTION), x(0x7fff, INTEGER));
         assert_eq!(to_extended((0xfffe << 112) | FRACTION), x(0xffff, INTEGER));
-        // These results lie around the normal range's lower end: zero, the least number, and the
-        // least normal number.
+        // These results lie around the lower end of the normal range: zero, the smallest subnormal
+        // number, and the smallest normal number.
         assert_eq!(to_extended(1), x(0, 0));
         assert_eq!(to_extended(half), x(0, 0));
         assert_eq!(to_extended(half + 1), x(0, 1));

@@ -1,5 +1,5 @@
-//! Makes a plan for the external32 form of a type, if every element keeps its width. The engine's
-//! own kernels then pack the type. They reverse the bytes of the elements between load and store
+//! Makes a plan for the external32 form of a type if every element keeps its width. The engine's own
+//! kernels can then pack the type, reversing the bytes of the elements between load and store
 //! (`../leaf/byteswap.rs`).
 //!
 //! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
@@ -36,9 +36,9 @@ pub(super) struct ByteSwapped {
 }
 
 impl ByteSwapped {
-    /// Returns the plan for `ty`. `typed` is the typed program of `ty`. Returns `None` if an
-    /// element changes more than its byte order, if the type has no data, or if `settings` force
-    /// the interpreter.
+    /// Returns the plan for `ty`. `typed` is the typed program of `ty`. Returns `None` if the
+    /// conversion changes more than the byte order of some element, if the type has no data, or if
+    /// `settings` force the interpreter.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl ByteSwapped {
     }
 }
 
-/// Returns a named type of `width` bytes. It stands for all elements of that width.
+/// Returns a named type of `width` bytes, which represents all elements of that width.
 fn stand_in(width: usize) -> Named {
     match width {
         2 => Named::INT16_T,

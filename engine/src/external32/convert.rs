@@ -1,12 +1,12 @@
 //! The loops that convert runs of elements between memory and external32. They are generic
 //! functions with one instance per kind of element and instruction set.
 //!
-//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that
-//! the compiler vectorises them; one shuffle per register then reverses the bytes of the elements.
-//! The instances for different instruction sets differ only in the width of their registers;
-//! [`runs`] picks one at run time. All instances give the result of a conversion element by element
-//! in typemap order. The compiler must preserve that order, because memory and external32 are raw
-//! pointers and elements might overlap.
+//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that the
+//! compiler vectorises them and reverses the bytes of the elements with one shuffle per register. The
+//! instances for different instruction sets differ only in the width of their registers; [`runs`] picks
+//! one at run time. All instances give the same result as converting element by element in typemap
+//! order. The compiler has to preserve that order, because the loops access memory and external32
+//! through raw pointers, and the elements might overlap.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;
@@ -158,8 +158,8 @@ unsafe fn convert<K: Kind, const PACK: bool>(
         return unsafe { aligned_row::<K, PACK>(mem, ext, unit, blocks * length) };
     }
     if length == 1 {
-        // This call passes the step as a multiple of a constant. So the compiler can load whole
-        // registers and drop every other element.
+        // Pass the step as a multiple of a constant, so that the compiler can load whole registers and
+        // drop every other element.
         return if stride == 2 * unit {
             // SAFETY: each block is a single element, and the elements begin `2 * unit == stride`
             // bytes apart.
@@ -236,8 +236,8 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
 }
 
 /// Does what [`row`] does, with two calls of `row`. The first call stops where the writes reach the
-/// start of a cache line. So the stores of whole registers in the second call do not cross cache
-/// lines, which makes them faster (1.7 times in L1; example `external32`, contiguous doubles).
+/// start of a cache line. So the whole-register stores of the second call do not cross cache lines,
+/// which makes them faster (1.7 times in L1; example `external32`, contiguous doubles).
 ///
 /// # Safety
 ///
@@ -322,7 +322,7 @@ unsafe fn unpack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: 
     false
 }
 
-/// Returns the first element of `runs` whose value packing refuses: its displacement and its value.
+/// Returns the displacement and the value of the first element in `runs` that packing refuses.
 ///
 /// # Safety
 ///

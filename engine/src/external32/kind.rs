@@ -1,12 +1,12 @@
 //! The external32 form of one element of each named type (MPI-5.0 section 14.5.2).
 //!
-//! external32 stores IEEE floats and two's complement integers in big-endian byte order, without
-//! gaps, in the sizes of a table in the standard. These are the sizes of a machine with 32-bit
-//! `long` and 16-bit `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`.
-//! If a value does not fit in the smaller size, packing fails; it never truncates the value. (The
-//! table has listed `MPI_LONG` with 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an
-//! "external64" that keeps all 8 bytes. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and
-//! Open MPI. The table does not list pair types; they are packed as their members.)
+//! external32 stores IEEE floats and two's complement integers in big-endian byte order, without gaps,
+//! in the sizes that a table in the standard lists. These are the sizes of a machine with 32-bit `long`
+//! and 16-bit `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`. If a value
+//! does not fit in the smaller size, packing fails; it never truncates the value. (The table has listed
+//! `MPI_LONG` with 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an "external64" that keeps all 8
+//! bytes. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI. The table does not list
+//! pair types; they are packed as their members.)
 //!
 //! A truth value is false if it is 0, and true if any of its bits is set. Packing and unpacking
 //! both write 1 for true. On x86, `binary128.rs` converts `long double`. On other targets, `long
@@ -26,7 +26,7 @@ pub(super) const LARGEST: usize = 32;
 
 /// A kind of element: its sizes in memory and in external32, and the conversion between them.
 ///
-/// The addresses of elements need no alignment, neither in memory nor in external32.
+/// Elements need not be aligned, either in memory or in external32.
 pub(super) trait Kind {
     /// Distance between consecutive elements in memory, in bytes. It equals the extent of the named
     /// types of this kind.
@@ -49,7 +49,7 @@ pub(super) trait Kind {
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool;
 
     /// Converts the external form at `ext` to an element at `mem`. Every external value has a
-    /// representation in memory. Gaps of the element keep their bytes.
+    /// representation in memory. Bytes in the gaps of the element do not change.
     ///
     /// # Safety
     ///
@@ -61,9 +61,9 @@ pub(super) trait Kind {
     /// Stores bytes `skip..skip + length` of an element's external form. They must be a proper part
     /// of it.
     ///
-    /// For some kinds, single external bytes do not correspond to bytes in memory. For these kinds,
-    /// the memory of the element collects the external bytes, and the call that stores the last
-    /// byte converts the element. So the caller must pass the parts of an element in order.
+    /// For some kinds, single external bytes do not correspond to bytes in memory. For these kinds, the
+    /// external bytes are collected in the element's memory, and the call that stores the last byte
+    /// converts the element. So the caller must pass the parts of an element in order.
     ///
     /// # Safety
     ///
@@ -179,7 +179,7 @@ impl<T: Word> Kind for Bits<T> {
     }
 }
 
-/// A truth value. Every value but 0 is true; the conversion writes 0 or 1.
+/// A truth value. Every nonzero value means true; the conversion writes 0 or 1.
 pub(super) struct Truth<T>(PhantomData<T>);
 
 #[inline(always)]
@@ -361,7 +361,7 @@ unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const 
     }
 }
 
-/// The kind of a named type, as a value at run time.
+/// The kind of a named type, represented as a value at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Bits1,
@@ -467,7 +467,7 @@ impl Encoding {
             | Named::COMPLEX16
             | Named::PAIR_DOUBLE_PRECISION => Self::Twice8,
             Named::COMPLEX32 => Self::Twice16,
-            // All others are integers, floats and characters whose size in memory equals their size
+            // All other types are integers, floats and characters that have the same size in memory and
             // in external32.
             _ => match named.size() {
                 2 => Self::Bits2,
@@ -485,8 +485,8 @@ impl Encoding {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }
         }
-        // On big-endian machines no bytes need to be reversed, so the types use the loops of
-        // `convert.rs`, which are plain copies there.
+        // On big-endian machines no bytes need to be reversed, so all types use the loops of
+        // `convert.rs`, which are then plain copies.
         if cfg!(target_endian = "big") {
             return None;
         }

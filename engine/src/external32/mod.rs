@@ -1,4 +1,4 @@
-//! Packs to and unpacks from external32, the canonical representation of data in the standard
+//! Packs to and unpacks from external32, the canonical data representation that the standard defines
 //! (MPI-5.0 section 14.5.2). The conversion is fused into the copy.
 //!
 //! ```text
@@ -8,16 +8,16 @@
 //!     (binary128.rs)
 //! ```
 //!
-//! - `byteswap.rs`: makes plans for the engine's kernels, for types whose elements change only
-//!   their byte order
+//! - `byteswap.rs`: makes plans for the engine's kernels, for types whose conversion changes nothing
+//!   but the byte order of the elements
 //! - `kind.rs`: defines the external32 form of an element of each named type
 //! - `convert.rs`: converts runs of elements
 //! - `binary128.rs`: converts x87's long double to and from binary128
 //!
-//! The packed form of `count` elements of a type is one sequence of bytes. Any range of that
-//! sequence can be packed or unpacked on its own; besides moving the bytes, this takes O(depth +
-//! log list length) steps. File views and segments of messages need such ranges. Elements that a
-//! range cuts go through a small buffer.
+//! The packed form of `count` elements of a type is one sequence of bytes. Any range of that sequence
+//! can be packed or unpacked on its own; besides moving the bytes, this takes O(depth + log list
+//! length) steps. File views and segments of messages need such ranges. An element that is cut by the
+//! start or the end of a range goes through a small buffer.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -35,7 +35,8 @@
 //! ```
 
 mod kind;
-// On other targets, `long double` already has the binary128 format.
+// Other targets need this file only for tests, because their `long double` already has the binary128
+// format.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
 mod binary128;
 mod byteswap;
@@ -108,7 +109,7 @@ impl External32 {
         &self.0.datatype
     }
 
-    /// Returns the typed program. Its positions count bytes of external32.
+    /// Returns the typed program. Its positions are in bytes of external32.
     pub fn program(&self) -> &TypedProgram {
         &self.0.program
     }
@@ -124,9 +125,9 @@ impl External32 {
         self.0.program.element_units()
     }
 
-    /// Returns the name of the converter, for reports: the leaf kernels of a plan, `memcpy`, or
-    /// `general`. `general` stands for types in which some element changes more than its byte
-    /// order.
+    /// Returns the name of the converter, for reports: the name of a plan's leaf kernels, `memcpy`, or
+    /// `general`. It is `general` for a type whose conversion changes more than the byte order of some
+    /// element.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),
@@ -244,8 +245,8 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
     ext: *mut u8,
 ) -> Result<()> {
     match &external.0.byteswapped {
-        // SAFETY: `0..bytes` is the external form of all `count` elements, so it cuts no element.
-        // The caller guarantees the elements at `origin` and the bytes at `ext`.
+        // SAFETY: the range `0..bytes` is the external form of all `count` elements, so it cuts no
+        // element. The caller guarantees the elements at `origin` and the bytes at `ext`.
         Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
         // SAFETY: the caller guarantees `count` elements at `origin` and their `bytes` external
         // bytes at `ext`.

@@ -1,7 +1,7 @@
 //! Lowers a tree to a program, constructor by constructor. The passes optimize the program later, with
-//! one exception: the lowered form of a single run of memory is a [`Lowered::Run`], without a node. The
-//! run can then merge with its neighbours before it becomes a node. Most types are runs in a loop, or a
-//! struct of runs; for these, no pass finds anything to improve.
+//! one exception: a single run of memory is lowered to a [`Lowered::Run`], which has no node, so the
+//! run can merge with its neighbours before it becomes a node. Most types are runs in a loop, or a
+//! struct of runs; no pass finds anything to improve in these.
 //!
 //! `datatype/` makes the tree, and `passes/` rewrites the program. This file walks the tree with a
 //! stack on the heap, without recursion. It lowers a type only once, even if the type occurs many
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Maximum number of nodes in a program. A commit refuses a tree that needs more nodes.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
-/// Number of most recent nodes among which the lowering looks for a block of the wanted length.
+/// Number of most recent nodes that the lowering searches for a block of the wanted length.
 const LOOK_BACK: usize = 8;
 
 /// A function that makes the leaf of a named type. `typed/` passes one; without it, leaves are plain
@@ -51,8 +51,8 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            // Do not push named types, which are most children. `finish` lowers them when it lowers
-            // their parent.
+            // Do not push named types; most children are named types. `finish` lowers them when it
+            // lowers their parent.
             for child in children {
                 if !child.is_named() && lowering.done.get(child).is_none() {
                     pending.push(child);
@@ -128,7 +128,7 @@ fn append(members: &mut Parts, next: Lowered) {
 /// type has no data.
 ///
 /// The first few types are in a list and the others in a hash map. Most trees have two or three nodes,
-/// and hashing these would take a large part of the time of a commit.
+/// and hashing them would take a large part of the time of a commit.
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
@@ -177,8 +177,8 @@ impl Lowering<'_> {
         Ok(lowered)
     }
 
-    /// Returns the lowered form of a child of a type with data. Such a child always has data; otherwise
-    /// this function returns an internal error.
+    /// Returns the lowered form of `old`, the child of a type that has data. The child must then have
+    /// data too; if it has none, returns an internal error.
     fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
             let detail = format!("the type has data, but its child {old:?} has none");
@@ -214,8 +214,8 @@ impl Lowering<'_> {
             Constructor::Vector { count, blocklength, stride, old } => {
                 let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
-                // If there is only one block, `repeat` does not use the stride. The stride may then
-                // have any value, so this product may overflow.
+                // If there is only one block, the stride may have any value, so this product may
+                // overflow. That does no harm, because `repeat` then ignores the stride.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
@@ -364,8 +364,8 @@ impl Lowering<'_> {
         stride: i64,
         body: Lowered,
     ) -> Lowered {
-        // The default is never used: the tree has checked that no length is negative and that the sum
-        // fits.
+        // The default is never used: the tree has checked that no length is negative and that their sum
+        // does not overflow.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;
@@ -374,9 +374,10 @@ impl Lowering<'_> {
 
     /// Lowers a struct of at most 16 named types, none of which has a hole. The result is the same as
     /// that of [`Self::seq`]. The function collects the offsets and sizes of the runs in two arrays of
-    /// 64-bit numbers, which the CPU reads in the same width in which it wrote them. An earlier version
-    /// wrote the runs as larger structs and copied them before the CPU had finished these writes.
-    /// Waiting for the writes took two thirds of the time of lowering a struct of 8 members.
+    /// 64-bit numbers, so each load has the same width as the store before it. An earlier version wrote
+    /// the runs as larger structs and copied the structs at once, which made the loads wait for the
+    /// stores (failed store forwarding). The wait took two thirds of the time of lowering a struct of 8
+    /// members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;
@@ -443,11 +444,11 @@ mod tests {
     #[test]
     fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
         let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-        // The program has 3 nodes: the run of bytes 0..1, the run of bytes 4..16, and the sequence.
+        // The program has 3 nodes: a block for bytes 0..1, a block for bytes 4..16, and the sequence.
         let members = [char, int.clone(), double.clone()];
         assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
-        // Doubles and ints alternate, with gaps between them. The program needs only 3 nodes: the two
-        // runs and the sequence.
+        // Doubles and ints alternate, with gaps between them. The program needs only 3 nodes: one block
+        // for all doubles, one block for all ints, and the sequence.
         let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
         let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
         assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);

@@ -1,15 +1,15 @@
-//! The loop program to which a datatype is lowered. A program describes the type's runs of memory, in
-//! packed order, in compact form.
+//! The loop program to which a datatype is lowered. A program is a compact description of the type's
+//! runs of memory in packed order.
 //!
 //! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks it
 //! after each pass, `walk.rs` walks through it, `text.rs` prints it, and `plan/` divides it into
 //! nests.
 //!
 //! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
-//! over the ids sees operands before their users, and no function needs recursion. A node has no
+//! over the ids visits operands before their users, and no function needs recursion. A node has no
 //! position of its own. An [`Edge`] holds the displacement of one use of a node, so that the same node
-//! can be used at many places. A regular type needs only a few nodes, whatever its size. Programs
-//! share their index tables with the tree.
+//! can be used at many places. A regular type needs only a few nodes, whatever its size. Programs share
+//! their index tables with the tree.
 //!
 //! Packed sizes fit in `i64`, because the tree has checked them. Displacements are added with wrapping
 //! arithmetic, because a partial sum may exceed 64 bits even if every final address fits.
@@ -74,8 +74,8 @@ pub enum Op {
         /// The node that is repeated.
         body: Edge,
     },
-    /// For every `i`, `lengths[i]` copies of `body`, at a distance of `stride` bytes. The first of
-    /// them is at displacement `entries[i] * scale`.
+    /// For every `i`, `lengths[i]` copies of `body`, `stride` bytes apart. The first of these copies is
+    /// at displacement `entries[i] * scale`.
     Ragged {
         /// The positions and the lengths; each entry has one position and one length.
         list: Arc<RaggedList>,
@@ -88,14 +88,14 @@ pub enum Op {
     },
     /// Parts that are packed one after another.
     Seq {
-        /// The parts; each contains the packed size up to its end.
+        /// The parts; each also stores the packed size up to its end.
         parts: Box<[Part]>,
     },
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. The compiled test is a single instruction, whereas `==`
-    /// compares whole operations.
+    /// Returns true for [`Op::Block`]. This compiles to a single instruction, whereas `==` would
+    /// compare whole operations.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)
@@ -122,8 +122,8 @@ pub struct RaggedList {
     /// `samples[k]` is the number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
     /// Every `STEP`-th sample. A search looks at these samples first. They stay in the cache, whereas
-    /// the first steps of a search through all samples would usually miss it. Empty if there are at
-    /// most `STEP` samples.
+    /// the first steps of a search through all samples would usually be cache misses. Empty if there
+    /// are at most `STEP` samples.
     tops: Box<[u64]>,
 }
 
@@ -214,8 +214,8 @@ impl RaggedList {
     }
 }
 
-/// A whole program. For `count` elements, it executes `factor * count` iterations of `body` at a
-/// distance of `stride` bytes.
+/// A whole program. For `count` elements, it executes `factor * count` iterations of `body`, `stride`
+/// bytes apart.
 ///
 /// The loop over the elements is part of the program, so that passes can merge it with the loops
 /// inside an element. `factor` iterations make up one element. `factor` is 1 unless a pass has merged
@@ -258,8 +258,8 @@ impl Program {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Returns true if copies of `body` at a distance of `stride` bytes form one run of memory. In
-    /// that case, each entry of a ragged list over `body` is one run.
+    /// Returns true if copies of `body` that are `stride` bytes apart form one run of memory. In that
+    /// case, each entry of a ragged list over `body` is one run.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);

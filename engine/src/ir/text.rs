@@ -1,4 +1,4 @@
-//! Prints a program as text, for people, for `explain` and for golden files.
+//! Prints a program as text, for `explain`, for golden files and for debugging.
 //!
 //! The first line shows the number of iterations per element and the stride of the outermost loop.
 //! Each of the other lines shows one operation, indented by its depth. The number after `@` is the
@@ -10,10 +10,9 @@
 //!     block 8 @0
 //! ```
 //!
-//! The text shows only the first entries of a large table and only the first levels of a deep
-//! program. It shows a node at every use of the node. So a tower of sequences, each of which uses
-//! the next one twice, would print exponentially many lines. For that reason, the text ends after
-//! `LINES` operations.
+//! The text shows only the first entries of a large table and only the first levels of a deep program.
+//! It shows a node at every use of the node, so a tower of sequences, each of which uses the next one
+//! twice, would take exponentially many lines. Therefore the text ends after `LINES` operations.
 
 use super::{Edge, Op, Program};
 use crate::table::Table;

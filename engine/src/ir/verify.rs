@@ -11,8 +11,8 @@
 //!    exactly if the size is not 0.
 //!
 //! The verifier runs once in every commit; in debug builds it also runs after lowering and after every
-//! pass. It does not prove that the program describes the same layout as the tree. Tests compare the
-//! two layouts with the help of the oracle (`typemap.rs`).
+//! pass. It does not prove that the program describes the same layout as the tree. Tests check that by
+//! comparing both with the oracle (`typemap.rs`).
 
 use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -25,8 +25,8 @@ fn broken(detail: String) -> Error {
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Internal` if an invariant does not hold. The text names the first such
-/// invariant.
+/// Returns `ErrorKind::Internal` if an invariant does not hold. The text of the error names the first
+/// such invariant.
 pub fn verify(program: &Program, size: u64) -> Result<()> {
     for (id, node) in program.nodes().iter().enumerate() {
         let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {

@@ -7,9 +7,9 @@
 //! node that the predicate rejects. It returns every node that the predicate accepts, together with the
 //! part of the node that lies in the walk's range.
 //!
-//! To find a position takes O(depth + log list length) steps. After that, the walk needs no divisions:
-//! it counts the operands of each open level. The open levels are in a list, so the walk of a deep
-//! program needs no recursion.
+//! Finding a position takes O(depth + log list length) steps. After that, the walk needs no divisions:
+//! it keeps a counter for each open level. The open levels are in a list, so the walk of a deep program
+//! needs no recursion.
 
 use super::{Edge, Node, NodeId, Op, Program};
 use smallvec::SmallVec;
@@ -56,8 +56,8 @@ struct Frame {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts a walk over packed bytes `range` of a sequence of elements. The sequence has no end, so
-    /// the caller checks that the range lies within the elements.
+    /// Starts a walk over packed bytes `range` of a sequence of elements. The walk treats the sequence
+    /// as infinite, so the caller must check that the range lies within the elements.
     #[inline]
     pub(crate) fn of_elements(program: &'a Program, range: Range<u64>) -> Self {
         let mut walk = Self {
@@ -167,14 +167,14 @@ pub(crate) fn seek(
 /// Enters `node` at its packed byte `from`. `node` is not a block, and `edge` is the use through which
 /// the walk reaches it. Returns the index of the operand that contains the byte, the copy within its
 /// entry (as in [`Frame`]), that operand, and the position of the byte within the operand.
-// This function is inlined and returns scalars instead of a `Frame`. The CPU would write a returned
-// frame in words and read it in vectors, so every level would wait until the writes have finished. With
-// a frame, a seek through five levels took twice as long (`typepack-bench commit`).
+// This function is inlined and returns scalars instead of a `Frame`. A returned frame would be stored
+// word by word and loaded with vector instructions, so every level would have to wait for the stores to
+// finish. With a frame, a seek through five levels took twice as long (`typepack-bench commit`).
 #[inline(always)]
 fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Edge, u64) {
     // Returns the iteration of `body` that contains byte `from`, and the position of the byte within
-    // that iteration. The division is the slowest step of a level, so the first byte of a level, for
-    // which the result is known, skips it.
+    // that iteration. The division is the slowest step of a level, so it is skipped for the first byte
+    // of a level, for which the result is known.
     let divide = |body: &Edge| match from {
         0 => (0, 0),
         _ => {
@@ -269,8 +269,8 @@ mod tests {
     use super::*;
     use crate::{Datatype, typemap};
 
-    /// Checks walks that stop only at blocks: for every range, the blocks consist of the bytes that the
-    /// typemap lists.
+    /// Checks walks that stop only at blocks: for every range, the blocks must consist of exactly the
+    /// bytes that the typemap lists.
     #[test]
     fn any_range_meets_its_bytes() {
         for ty in [

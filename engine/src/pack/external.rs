@@ -156,8 +156,8 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
 }
 
 /// Returns the range of the packed buffer for `count` elements; the range begins at `position`.
-/// `memory` and `packed` each consist of the length of a buffer in bytes and the name of the
-/// argument that holds the buffer.
+/// `memory` and `packed` each describe a buffer: its length in bytes, and the name of the argument that
+/// holds it.
 #[inline]
 fn room(
     external: &External32,
@@ -178,8 +178,8 @@ fn room(
     }
 }
 
-/// Does what [`room`] does, for the calls that its quick test does not accept: empty messages,
-/// backward strides, and calls that return an error.
+/// Does what [`room`] does, for the calls that do not pass its quick test: empty messages, backward
+/// strides, and calls that return an error.
 #[cold]
 fn checked_room(
     external: &External32,

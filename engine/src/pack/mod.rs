@@ -1,9 +1,9 @@
 //! Packs and unpacks with a plan. Rust callers use the safe functions; the C interface uses the raw
 //! ones.
 //!
-//! Element by element, a type can only touch the bytes `true_lb..true_lb + true_extent`. A safe
-//! function checks once that these bytes of all elements lie within the slice. Then it moves the
-//! data without further checks.
+//! Each element touches no bytes outside `true_lb..true_lb + true_extent`, relative to the address of
+//! its displacement 0. A safe function checks once that this range lies within the slice for every
+//! element, and then moves the data without further checks.
 
 pub(crate) mod external;
 pub(crate) mod position;
@@ -132,11 +132,11 @@ fn of(plan: &Plan) -> (u64, &Footprint) {
     (plan.element_bytes(), plan.footprint())
 }
 
-/// Returns the number of packed bytes of `count` elements if both buffers have room for them.
-/// `bytes` is the number of packed bytes of an element, and `place` is the memory that an element
-/// covers. `memory` and `packed` are the lengths of the two buffers. The function makes the checks
-/// of the usual call in a few instructions. It returns `None` if a number overflows, if data may
-/// lie before the buffer, or if a buffer is too small; then [`checked`] must decide.
+/// Returns the number of packed bytes of `count` elements if both buffers have room for them. `bytes`
+/// is the number of packed bytes of an element, and `place` is the memory that an element covers.
+/// `memory` and `packed` are the lengths of the two buffers. For the usual call, the checks take a few
+/// instructions. Returns `None` if a number overflows, if data may lie before the buffer, or if a
+/// buffer may be too small; the caller must then call [`checked`], which decides.
 #[inline]
 pub(crate) fn room(
     (bytes, place): (u64, &Footprint),
@@ -272,8 +272,8 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Packs types whose body is a list of nests and blocks. Packs each type as a whole, and in two
-    /// pieces that are split at every 37th byte.
+    /// Packs types whose body is a list of nests and blocks: each type as a whole, and in two pieces,
+    /// split at each multiple of 37 bytes in turn.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

@@ -2,9 +2,9 @@
 //!
 //! These functions do what those of `mod.rs` do, but at a given position of the packed buffer.
 //! Successive calls, each of which starts at the position that the previous call returned, fill one
-//! packing unit; the calls may use different types. A unit need not be unpacked in the same parts
-//! in which it was packed. A unit contains nothing but packed data. So [`Plan::packed_bytes`] is
-//! the exact result of `MPI_Pack_size`, and a message can be unpacked like a unit.
+//! packing unit; the calls may use different types. A unit need not be unpacked in the same parts as it
+//! was packed. A unit contains nothing but packed data. So [`Plan::packed_bytes`] is the exact result
+//! of `MPI_Pack_size`, and a message can be unpacked like a unit.
 //!
 //! Invariant: a call that fails changes no position and writes nothing. `external.rs` also uses
 //! [`room`].
@@ -126,8 +126,8 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - `outbuf` is valid for writes of `outsize` bytes.
 /// - The elements and the packed bytes do not overlap.
 #[doc(alias = "MPI_Pack")]
-// This function is inlined into the C interface, because a call instruction would take as long as
-// the checks.
+// This function is inlined into the C interface, because a function call would take as long as the
+// checks.
 #[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
@@ -175,8 +175,8 @@ pub unsafe fn pack_at_raw(
 /// - `inbuf` is valid for reads of `insize` bytes.
 /// - The elements and the packed bytes do not overlap.
 #[doc(alias = "MPI_Unpack")]
-// Like `pack_at_raw`, this function is inlined into the C interface: a call instruction would take
-// as long as the checks.
+// Like `pack_at_raw`, this function is inlined into the C interface: a function call would take as long
+// as the checks.
 #[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,

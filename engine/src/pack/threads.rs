@@ -1,11 +1,11 @@
 //! Packs and unpacks with several threads. `plan/segments.rs` divides the packed form into
 //! segments, and each thread packs or unpacks whole segments with [`pack_raw`] or [`unpack_raw`].
 //!
-//! No two threads write the same byte. When threads pack, their segments are disjoint ranges of
-//! packed bytes. When they unpack, a byte of memory that occurs twice in the layout could belong to
-//! two segments; so a single thread unpacks such a layout, in typemap order. Short calls also use a
-//! single thread, because it takes about 12 us to wake the other threads. With 1 MiB, several
-//! threads are about as fast as one; with less, they are slower.
+//! No two threads write the same byte. When threads pack, their segments are disjoint ranges of packed
+//! bytes. When they unpack, a byte of memory that occurs twice in the layout could belong to two
+//! segments; so a single thread unpacks such a layout, in typemap order. Short calls also use a single
+//! thread, because it takes about 12 us to wake the other threads. For 1 MiB, several threads are about
+//! as fast as one; for less, they are slower.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ const SEGMENTS: u64 = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Threads {
-    /// The threads, or `None` if the calling thread works alone.
+    /// The threads, or `None` if the calling thread does all the work.
     pool: Option<ThreadPool>,
 }
 
@@ -111,10 +111,9 @@ impl Threads {
         Ok(bytes)
     }
 
-    /// Unpacks like [`unpack`](crate::unpack()), but with several threads. Only one thread unpacks
-    /// if a byte may occur twice in the layout, or if `Settings::verify` is set.
-    /// ([`Plan::overlaps`] finds out whether a byte may occur twice; the plan remembers the
-    /// answer.)
+    /// Unpacks like [`unpack`](crate::unpack()), but with several threads. Only one thread unpacks if a
+    /// byte may occur twice in the layout, or if `Settings::verify` is set. ([`Plan::overlaps`]
+    /// determines whether a byte may occur twice, and the plan caches its answer.)
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// Returns true if copies of `node` at a distance of `stride` bytes form one run of memory.
+/// Returns true if copies of `node` that are `stride` bytes apart form one run of memory.
 pub(super) fn dense(node: &Node, stride: i64) -> bool {
     node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
 }
@@ -81,14 +81,14 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Box<[Part]>) -> Edge {
 
 /// Returns the list with touching entries joined, or `None` if no entries touch.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
-    // The end of an entry is an address of the type, or the position after one. So it fits in 64 bits,
-    // unless the entry ends at the last possible address. Even then, wrapping arithmetic gives equal
-    // numbers for equal positions.
+    // The end of an entry is the position after one of the type's bytes. So it fits in 64 bits, unless
+    // that byte is at the last possible address. Even then, wrapping arithmetic gives equal numbers for
+    // equal positions.
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
         let blocks = lengths.zip(at.clone()).zip(at.skip(1));
         match scale == stride {
-            // The positions are in units of copies. So the loop needs no multiplication; it also has no
-            // early exit, so the compiler can vectorise it.
+            // Positions and lengths have the same unit here, so the loop needs no multiplication. It
+            // also has no early exit, so the compiler can vectorise it.
             true => blocks.fold(false, |touching, ((length, at), next)| {
                 touching | (at.wrapping_add(length) == next)
             }),

@@ -1,5 +1,5 @@
 //! Removes loops and sequences with a single iteration or part. Merges a loop with the loop inside it
-//! if their steps continue each other.
+//! if the steps of the inner loop continue from one iteration of the outer loop to the next.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
 //! rules by number.
@@ -42,7 +42,7 @@ pub(crate) fn fold(program: &mut Program) -> bool {
     })
 }
 
-/// Returns true if this pass would not change `op`. For some sequences that contain other nodes than
+/// Returns true if this pass would not change `op`. For some sequences that contain nodes other than
 /// blocks, the function returns false although the pass would not change them.
 #[inline]
 pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {

@@ -16,8 +16,8 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// Number of most recent nodes among which `push` looks for an equal node. It covers the members of
-/// most structs, and it is small enough to rebuild a large program in linear time.
+/// Number of most recent nodes that `push` searches for an equal node. It is large enough for the
+/// members of most structs, and small enough that a rebuild takes linear time even for a large program.
 const LOOK_BACK: usize = 32;
 
 /// The state of a rebuild: the nodes of the new program so far, and whether a rule has changed
@@ -32,9 +32,9 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
-    /// Returns a node with this operation. If one of the most recent nodes is equal, returns that node,
-    /// otherwise a new one. So equal parts of a type become the same node, and a pass can recognise
-    /// equal parts by their node ids.
+    /// Returns a node with this operation: one of the most recent nodes if it is equal, otherwise a new
+    /// node. So equal parts of a type become the same node, and a pass can recognise them by their node
+    /// ids.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);

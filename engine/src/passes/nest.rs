@@ -21,7 +21,7 @@ pub(crate) fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) 
 }
 
 /// Does what [`nest_of`] does, but stores the nest in `nest` and returns true if there is one. The
-/// caller passes a `nest` without levels. If the result is false, the content of `nest` is arbitrary.
+/// caller passes a `nest` without levels. If the result is false, the content of `nest` is unspecified.
 #[inline]
 pub(crate) fn is_nest(
     program: &Program,
@@ -61,8 +61,8 @@ pub(crate) fn is_nest(
             Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
-    // In a loop of very few short blocks, the loop control takes longer than the copying, so unroll
-    // such a loop.
+    // In a loop over very few short blocks, loop control takes longer than the copying, so unroll such
+    // a loop.
     if let (Some(&Level::Loop { count, stride }), Leaf::Block { bytes }) = (levels.last(), &leaf)
         && levels.len() > 1
         && count <= UNROLLED_LOOP

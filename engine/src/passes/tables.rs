@@ -102,11 +102,11 @@ const COPIES: u64 = 8192;
 /// Maximum average number of copies per entry for which a table lists every copy.
 const SHARE: u64 = 8;
 
-/// Returns a table with the position of every copy in a list of unequal rows, in units of `scale`. A
-/// nest over this table executes in one kernel call. Without the table, each row of one or a few blocks
-/// would take a call; that took 10 to 50 times as long as a hand-written loop (`typepack-bench
-/// guidelines`, seed 2). Returns `None` for long lists and for long rows, which `exec/` executes row by
-/// row.
+/// Returns a table with the position of every copy in a list of unequal rows, in units of `scale`. One
+/// kernel call executes a nest over this table. Without the table, each row would take a call of its
+/// own, even if it has one block or a few; that took 10 to 50 times as long as a hand-written loop
+/// (`typepack-bench guidelines`, seed 2). Returns `None` for long lists and for long rows, which
+/// `exec/` executes row by row.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
@@ -114,8 +114,7 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     }
     let step = match scale {
         0 => (stride == 0).then_some(0)?,
-        // `wrapping_rem` is used because the remainder of `i64::MIN / -1` is 0, but computing it with
-        // `%` would overflow.
+        // Use `wrapping_rem`, because `i64::MIN % -1` would overflow although the remainder is 0.
         _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
         _ => return None,
     };

@@ -1,11 +1,11 @@
 //! Unrolls a sequence of a few short loops into a sequence of blocks, if the blocks form a window.
 //!
 //! `gather.rs` uses this file once, after the rounds of the other passes. Executing a sequence that is
-//! not a window takes one kernel call per part and element. A call takes 20 to 50 ns; in that time a
-//! window moves hundreds of bytes. Example: `struct {int a[15] every 20 bytes; int b}` took 50 ns per
-//! element as a sequence of two parts. As a window, it takes one move per int (`typepack-bench
-//! guidelines`, seed 2). The rounds do not unroll, because a sequence should have as few parts as
-//! possible when it is spliced into a longer one. `README.md` lists the rules by number.
+//! not a window takes one kernel call per part and element. A call takes 20 to 50 ns; in that time the
+//! kernel of a window moves hundreds of bytes. Example: `struct {int a[15] every 20 bytes; int b}` took
+//! 50 ns per element as a sequence of two parts. As a window, it takes one move per int
+//! (`typepack-bench guidelines`, seed 2). The rounds do not unroll, because a sequence should have as
+//! few parts as possible when it is spliced into a longer one. `README.md` lists the rules by number.
 
 use super::{Builder, moved};
 use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};
@@ -81,8 +81,8 @@ fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> 
         let end = at.checked_add_unsigned(bytes);
         at >= -WINDOW_SPAN && end.is_some_and(|end| end <= WINDOW_SPAN)
     };
-    // If the rounds stopped at their maximum number, all blocks may touch and form a single run, which
-    // is not a sequence.
+    // If the rounds stopped because they reached their maximum number, all blocks may touch and form a
+    // single run, which is not a sequence.
     if runs.len() < 2 || !runs.iter().all(fits) {
         return None;
     }

@@ -1,9 +1,9 @@
-//! The table of constructors, with the name, the parameters and the maker function of each constructor;
-//! and the functions that return the constructor call of a given type.
+//! The table of constructors, with the name, the parameters and the maker function of each constructor.
+//! Also the functions that return the constructor call of a given type.
 //!
-//! `parse.rs` and `print.rs` work with this table and contain no code for a particular constructor. To
-//! add a constructor, add a row to [`ROWS`] and an arm to [`call`]; a test checks that the row and the
-//! arm agree.
+//! `parse.rs` and `print.rs` use this table and contain no code for any particular constructor. To add
+//! a constructor, add a row to [`ROWS`] and an arm to [`call`]; a test checks that the row and the arm
+//! agree.
 
 use crate::datatype::{
     Binding, Call, Constructor, DEFAULT_ARGUMENT, Datatype, Distribution, F90, Order, UNDEFINED,
@@ -14,9 +14,9 @@ use crate::table::Table;
 /// The form of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One number, or a word that the parameter defines for a number.
+    /// One number, or a word that the parameter accepts in place of a number.
     Number,
-    /// A list of numbers and of such words.
+    /// A list in which each entry is a number or such a word.
     Numbers,
     /// A type.
     Type,
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Types,
 }
 
-/// Words that stand for numbers, with these numbers.
+/// Words that stand for numbers, each with its number.
 type Words = &'static [(&'static str, i64)];
 
 /// A parameter of a constructor.
@@ -96,7 +96,7 @@ pub(crate) enum Value {
 #[derive(Debug, Default)]
 pub(crate) struct Values(pub(crate) Vec<Value>);
 
-/// The text of a panic that cannot happen. The parser reads each value according to the kind of its
+/// The message of a panic that cannot happen. The parser reads each value according to the kind of its
 /// parameter, so a value always has the kind that the row states. The test `every_row_builds` checks
 /// that each row's function asks for the kinds that the row states.
 const KIND: &str = "a value has another kind than its row";

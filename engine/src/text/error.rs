@@ -107,7 +107,7 @@ fn last_line(text: &str) -> &str {
     &text[memrchr(b'\n', text.as_bytes()).map_or(0, |at| at + 1)..]
 }
 
-/// Replaces a control character by a space. A control character would shift the carets.
+/// Replaces a control character with a space, because a control character would shift the carets.
 fn plain(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }

@@ -136,8 +136,8 @@ fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>,
         types.iter().map(|(name, value)| (name.get_ref().as_str(), value)).collect();
     let mut scope = HashMap::new();
     for start in types.keys() {
-        // The names on the path from `start` to the name that is being resolved. Each entry also has
-        // the names used by that name which were not visited yet.
+        // The names on the path from `start` to the name that is being resolved. Each entry also holds
+        // those names that its definition uses and that have not been visited yet.
         let mut path: Vec<(&str, std::vec::IntoIter<&str>)> = Vec::new();
         let mut next = Some(start.get_ref().as_str());
         while next.is_some() || !path.is_empty() {
@@ -191,8 +191,9 @@ fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Returns an error of the expression `value` with its position in the file. If the string contains
-/// escapes, the function cannot compute positions inside it, and the error marks the whole string.
+/// Returns `error`, which refers to a position in the expression `value`, with the position in the file
+/// instead. If the string contains escapes, positions inside it cannot be computed, and the error marks
+/// the whole string.
 fn moved(text: &str, value: &Spanned<String>, error: ParseError) -> FileError {
     let outer = inside(text, value.span());
     let verbatim = memmem::find(text[outer.clone()].as_bytes(), value.get_ref().as_bytes());

@@ -6,7 +6,7 @@
 //! - `constructors.rs`: the table of constructors, with the name and the parameters of each constructor
 //! - `reader.rs`: reads words, numbers and lists
 //! - `parse.rs`: turns expressions into types; `print.rs`: turns types into expressions
-//! - `error.rs`: errors, with the wrong place of the text marked by carets
+//! - `error.rs`: errors, which mark the wrong place in the text with carets
 //! - `file.rs`: reads TOML files of named types and layouts (feature `text-file`)
 //!
 //! # Grammar
@@ -29,7 +29,7 @@
 //!
 //! `#` begins a comment, which extends to the end of the line. Letter case does not matter, except in
 //! bound names. A constructor may have its C name (`MPI_Type_create_hvector`). The arguments are those
-//! of the MPI call, without the counts that are the lengths of lists. The old type is the last
+//! of the MPI call, without those counts that only state the lengths of lists. The old type is the last
 //! argument. Words for numbers are `C` and `Fortran` (subarray, darray), `block`, `cyclic`, `none` and
 //! `default` (darray), and `undefined` (f90_real). The text does not record whether a call was made
 //! with `int` or with large counts, which matters for decoding. Examples:
@@ -46,8 +46,7 @@
 //! ```
 //!
 //! Types may be nested as deeply as memory allows. [`MAX_PARENTHESES`] limits the nesting of
-//! parentheses in numbers, and [`MAX_ENTRIES`] limits the number of entries of all lists of a text
-//! together.
+//! parentheses in numbers, and [`MAX_ENTRIES`] limits the total number of list entries in a text.
 
 pub(crate) mod constructors;
 mod error;
@@ -63,7 +62,7 @@ pub use file::{File, FileError, Layout};
 pub use parse::{parse, parse_in};
 pub use print::{abridge, print};
 
-/// Maximum number of entries in all lists of one text together.
+/// Maximum total number of list entries in one text.
 pub const MAX_ENTRIES: usize = 1 << 24;
 
 /// Maximum nesting depth of parentheses and signs within a number.

@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// Reads a named type, a bound name, or the beginning of a constructor call. Returns the type if it
-    /// is already complete. Otherwise pushes the open call to `calls`.
+    /// is already complete. Otherwise pushes the open call onto `calls`.
     fn begin(&mut self, calls: &mut Vec<Call>) -> Result<Option<Datatype>, ParseError> {
         let start = self.reader.position();
         let word = self.reader.peek_word();
@@ -245,8 +245,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Continues a list of types. Returns false if the list continues with a type; the function has
-    /// then read the number of its copies. At the end of the list, reads the remaining arguments and
+    /// Continues a list of types. Returns false if the list continues with a type; the number of copies
+    /// of that type has then been read. At the end of the list, reads the remaining arguments and
     /// returns the result of `read_arguments`.
     fn next_of_list(&mut self, call: &mut Call) -> Result<bool, ParseError> {
         if self.reader.accept("]") {

@@ -244,8 +244,8 @@ pub fn abridge(ty: &Datatype) -> String {
     out
 }
 
-/// Returns the text of the first entries of a list. If the text leaves out entries, it also states
-/// their total number.
+/// Returns the text of the first entries of a list. If entries are left out, the text also states how
+/// many entries the list has.
 pub fn abridged_list(table: &Table) -> String {
     let mut text = String::new();
     if table.len() <= 64 {

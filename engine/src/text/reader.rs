@@ -108,8 +108,8 @@ impl<'a> Reader<'a> {
         self.position += word.len();
     }
 
-    /// Moves past the next character that belongs neither to white space nor to a comment. Returns
-    /// false at the end of the text.
+    /// Moves past the next character that is neither white space nor part of a comment. Returns false
+    /// at the end of the text.
     #[cfg(feature = "text-file")]
     pub(crate) fn skip_character(&mut self) -> bool {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the text with which errors describe an argument.
+/// Returns the text that errors use to describe an argument.
 pub(crate) fn what(parameter: &Parameter) -> String {
     let name = parameter.name;
     if parameter.words.is_empty() {

@@ -1,11 +1,11 @@
-//! Executes the common nest of a transfer with its kernel. A range of leaves is divided into boxes
-//! of iterations, and each box is one call of the kernel.
+//! Executes the common nest of a transfer with the kernel of the nest. A range of leaves is divided
+//! into boxes of iterations, and one call of the kernel copies each box.
 //!
-//! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call
-//! executes whole iterations of the row, as many as are left in the current rows of both sides. If
-//! the sides meet in every level, one call executes the whole copy. If a range begins or ends
-//! inside an iteration of the row, a call executes the largest box that fits, as `exec/` does for
-//! one layout. The interpreter (`interpreted.rs`) or `staged.rs` copies broken leaves.
+//! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call executes
+//! whole iterations of the row, as many as are left in the current rows of both sides. If all levels
+//! are common to both sides, one call executes the whole copy. If a range begins or ends inside an
+//! iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. The
+//! interpreter (`interpreted.rs`) or `staged.rs` copies broken leaves.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;
@@ -19,17 +19,17 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its executor. The executor is a [`Transposed`], which visits memory in a
-/// better order, or else a kernel, once the compiler has made one.
+/// A common nest and its executor. The executor is a [`Transposed`], which visits memory in a better
+/// order, if there is one. Otherwise it is a kernel, once the compiler has made it.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
-    /// The kernel. The cell is empty until the compiler is asked, and contains `None` if the
-    /// compiler refused.
+    /// The kernel. The cell is empty until the compiler has been asked for the kernel, and contains
+    /// `None` if the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a wrong result. The executor is not called again after
-    /// that.
+    /// Set when `Settings::verify` finds a wrong result. After that, the executor is never called
+    /// again.
     distrusted: Cell<bool>,
 }
 
@@ -86,7 +86,8 @@ impl Compiled {
         let nest = &self.nest;
         let verify = src.plan.settings().verify || dst.plan.settings().verify;
         if nest.whole == Some(range.end) && range.start == 0 && !verify {
-            // The usual case is one call of the kernel. It needs no copy of the parameter block.
+            // In the usual case, one call of the executor copies everything, and the parameter block
+            // need not be copied.
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
             // SAFETY: `nest.words` describes the whole transfer, because `nest.whole` is set. `a`
@@ -173,8 +174,8 @@ impl Compiled {
         let mut leaf = leaves.start;
         while leaf < leaves.end {
             let left = leaves.end - leaf;
-            // SAFETY: the sides keep the plans alive. The leaves from `leaf` to `leaves.end` are in
-            // the range that the caller guarantees.
+            // SAFETY: the caller's sides borrow both plans during this call. The leaves from `leaf` to
+            // `leaves.end` are in the range that the caller guarantees.
             leaf += unsafe {
                 if left >= inside && leaf.is_multiple_of(inside) {
                     self.rows(callee, source, target, leaf / inside, left / inside);
@@ -187,8 +188,8 @@ impl Compiled {
         stats::add(callee.executor(), (leaves.end - leaves.start) * self.nest.leaf);
     }
 
-    /// Copies `count` iterations of the row. `first` is the number of the first of them, counted
-    /// from the start of the transfer.
+    /// Copies `count` iterations of the row. `first` is the index of the first one, counted from the
+    /// start of the transfer.
     ///
     /// # Safety
     ///
@@ -215,8 +216,8 @@ impl Compiled {
             words[0] = count;
             let a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
             let b = self.enter(&mut words, 0, 1, to.inner().1, to.row);
-            // SAFETY: `words`, `a` and `b` describe `count` iterations from the positions of the
-            // walks. The current rows of both walks have at least that many iterations left.
+            // SAFETY: `words`, `a` and `b` describe `count` iterations, beginning at the positions of
+            // the walks. The current rows of both walks have at least that many iterations left.
             unsafe { callee.call(&words, a, b) };
             left -= count;
             if left == 0 {
@@ -291,7 +292,7 @@ impl Compiled {
     }
 }
 
-/// An executor of boxes of the common nest. It moves all leaves of a box in one call.
+/// An executor of the common nest, which copies all leaves of a box in one call.
 #[derive(Clone, Copy)]
 pub(super) enum Callee<'a> {
     /// The kernel of the nest's shape. The `Compiled` that returned this value keeps the kernel's

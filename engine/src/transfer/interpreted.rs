@@ -1,11 +1,11 @@
 //! Copies between two layouts that are loops and tables over blocks of one length. One loop
 //! advances through the blocks of both layouts at the same time.
 //!
-//! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a
-//! kernel. If the block length of one side is a multiple of that of the other side, the longer
-//! block becomes a loop over shorter blocks. The walk copies as many blocks at a time as are left
-//! in the innermost rows of both sides. There are versions of the inner loop for different block
-//! lengths, and for a stride or a table on each side.
+//! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. If
+//! the block length of one side is a multiple of that of the other side, the longer block is treated as
+//! a loop over shorter blocks. The walk copies as many blocks at a time as are left in the innermost
+//! rows of both sides. The inner loop is compiled separately for each of several block lengths, and for
+//! a stride or a table on each side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -18,11 +18,11 @@ use std::ops::Range;
 /// control takes as long as a second pass through a buffer (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with memcpy. memcpy may use wider registers than this
-/// code; from this length on, that saves more than the call of memcpy costs.
+/// Minimum length of a block that is copied with memcpy. memcpy may use wider registers than this code;
+/// from this length on, that saves more time than calling memcpy costs.
 const MEMCPY: usize = 256;
 
-/// Both sides of a transfer, as levels over blocks of the same length.
+/// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.
 pub(super) struct Interpreted {
     from: SideLevels,
     to: SideLevels,
@@ -93,8 +93,8 @@ impl Interpreted {
     /// The conditions of [`copy`](Self::copy) hold for the bytes of these blocks.
     unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
         let count = blocks.end - blocks.start;
-        // SAFETY: the sides keep both plans alive during this call. From block `blocks.start` on,
-        // the caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
+        // SAFETY: the sides borrow both plans during this call. From block `blocks.start` on, the
+        // caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
         unsafe {
             let mut from = Walk::at(&self.from, src.memory.cast_mut(), blocks.start);
             let mut to = Walk::at(&self.to, dst.memory, blocks.start);
@@ -138,8 +138,8 @@ pub(super) fn row_of(bytes: u64) -> Row {
     macro_rules! rows {
         ($($lengths:pat => $block:expr,)*) => {
             match bytes {
-                // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in
-                // `$lengths`. An `Exact` copies exactly the one length of its pattern. An `Ends<N>`
+                // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in `$lengths`.
+                // An `Exact` is chosen for exactly one length and copies that many bytes. An `Ends<N>`
                 // is chosen only for lengths from `N` to `2 * N`.
                 $($lengths => |src, dst, strides, bytes| unsafe {
                     let block: fn(usize) -> _ = $block;

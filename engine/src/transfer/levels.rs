@@ -1,12 +1,12 @@
 //! The levels of one side of a copy, and a position in them.
 //!
-//! `interpreted.rs` and `nest.rs` use this file to read the levels of a program. They cannot use
-//! the nests of the plan, because the plan unrolls short loops into windows. `memo.rs` keeps levels
-//! from call to call.
+//! `interpreted.rs` and `nest.rs` use this file to read the levels of a program. They cannot use the
+//! nests of the plan, because the plan has unrolled short loops into windows. `memo.rs` keeps levels
+//! from one call to the next.
 //!
-//! A level refers to the entries of a table by their address. The table belongs to the plan's
-//! program, which never changes. A copy uses levels only together with the plan from which they
-//! were read; `memo.rs` compares the plans.
+//! A level refers to the entries of a table by their address. The table belongs to the plan's program,
+//! which never changes. A copy never uses levels with any plan except the one from which they were
+//! read: `memo.rs` compares the plans.
 
 use crate::ir::{Node, Op, Program};
 use crate::kernel::LevelShape;
@@ -15,8 +15,8 @@ use crate::table::Table;
 /// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;
 
-/// One level of a side. Its count is at least 2. There is one exception: a side that is a single
-/// leaf has one level with count 1.
+/// One level of a side. Its count is at least 2, except that a side which is a single leaf has one
+/// level with count 1.
 #[derive(Clone, Copy)]
 pub(super) enum SideLevel {
     Loop { count: u64, stride: i64 },
@@ -109,7 +109,8 @@ impl SideLevels {
     /// sequence. Returns `None` if the program contains a ragged list or has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
-        // Fill the array with zeros first, because the compiler can do that fastest.
+        // Start with an array of zeros, because that is the initialisation for which the compiler
+        // generates the fastest code.
         let levels = [SideLevel::Loop { count: 0, stride: 0 }; LEVELS];
         let mut side = Self { levels, depth: 0, base: 0 };
         let mut edge = program.body?;
@@ -136,8 +137,8 @@ impl SideLevels {
     /// if there are too many levels.
     pub(super) fn push(&mut self, level: SideLevel) -> Option<()> {
         if level.count() == 1 {
-            // SAFETY: the caller has just read the level from a plan that it borrows, so the plan
-            // is alive. The count of the level is 1, so iteration 0 exists.
+            // SAFETY: a table comes from a plan that the caller borrows, so that plan is alive; a loop
+            // needs no plan. The count of the level is 1, so iteration 0 exists.
             let displacement = unsafe { level.displacement(0) };
             self.base = self.base.wrapping_add(displacement);
             return Some(());
@@ -168,8 +169,8 @@ impl SideLevels {
         self.depth == 0
     }
 
-    /// If the side has no level, because it is a single leaf, adds the one level that every walk
-    /// needs.
+    /// Adds a level with count 1 if the side has no level (it is then a single leaf), because every
+    /// walk needs a level.
     pub(super) fn close(mut self) -> Self {
         if self.depth == 0 {
             self.levels[0] = SideLevel::Loop { count: 1, stride: 0 };
@@ -199,7 +200,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     ///
-    /// - The plan of `levels` lives as long as the walk.
+    /// - The plan of `levels` outlives the walk.
     pub(super) unsafe fn at(levels: &'a SideLevels, origin: *mut u8, item: u64) -> Self {
         let mut index = [0; LEVELS];
         let mut row = origin.wrapping_offset(levels.base as isize);
@@ -234,7 +235,7 @@ impl<'a> Walk<'a> {
         level.count() - index
     }
 
-    /// Advances by `items` iterations. The caller advances at most to the end of the current row.
+    /// Advances by `items` iterations. The caller must not advance beyond the end of the current row.
     #[inline]
     pub(super) fn advance(&mut self, items: u64) {
         let mut l = self.levels.depth - 1;

@@ -5,10 +5,10 @@
 //! counts, [`of`] calls `interpreted.rs` and `nest.rs` and remembers the result.
 //!
 //! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
-//! store how they fit. If a plan stored it, the plan would need a lock, or could never drop old
-//! entries. With a memo per thread, a lookup is a few comparisons without atomic operations, and a
-//! new entry replaces the least recently used one. The compiler's cache belongs to the process, so
-//! two threads that execute the same transfer share its code.
+//! store how they fit together. If a plan stored its fits, it would need a lock, or could never drop
+//! old fits. With a memo per thread, a lookup is a few comparisons without atomic operations, and a new
+//! entry replaces the least recently used one. The compiler's cache belongs to the process, so two
+//! threads that execute the same transfer share its code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
@@ -42,8 +42,8 @@ impl Fit {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
-        // If the settings force kernels, kernels execute all copies, so no other order of visits is
-        // used.
+        // If the settings force kernels, a kernel must execute every copy, so do not look for a better
+        // order of visits.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {
@@ -52,8 +52,8 @@ impl Fit {
             }
             _ => None,
         };
-        // If each side has kernels but the transfer will have none, then copying short rows through
-        // a buffer with the kernels of the sides is faster than the interpreter.
+        // If both plans have kernels but the transfer will have none, the kernels of the two plans copy
+        // short rows through a buffer faster than the interpreter copies them directly.
         let kernels = |plan: &Plan| {
             let settings = plan.settings();
             settings.compiler.is_some() && settings.strategy != Some(Strategy::Interpreter)
@@ -134,8 +134,8 @@ fn remember(fit: Rc<Fit>) -> Rc<Fit> {
         recent.0.rotate_right(1);
         recent.0[0].replace(fit.clone())
     });
-    // Drop the old fit only after the borrow of the memo has ended, because dropping a kernel may
-    // run code of the compiler.
+    // Drop the old fit here, after the borrow of the memo has ended, because dropping a kernel may run
+    // code of the compiler.
     drop(forgotten);
     fit
 }

@@ -1,16 +1,16 @@
 //! Copies from one layout straight into another layout of the same signature (a fused copy).
 //!
-//! A fused copy executes two plans (`plan/`) at the same time. Both programs describe the same
-//! sequence of packed bytes. So the copy moves packed byte `i` from its position in the source to
-//! its position in the destination, without a packed buffer. There are four ways to execute a copy,
-//! tried in this order:
+//! A fused copy executes two plans (`plan/`) at the same time. Both programs describe the same sequence
+//! of packed bytes. So the copy moves packed byte `i` from its position in the source to its position
+//! in the destination, without a packed buffer. There are four ways to execute a copy, and the first
+//! one that applies is used:
 //!
 //! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the
 //!    other side's plan.
 //! 2. If both sides are loops and tables over blocks or small windows, they may have a common nest
-//!    (`nest.rs`). The kernel of that nest executes the copy (`compiled.rs`), once earlier copies
-//!    have moved as many bytes as the threshold of the source plan's compiler requires. If packed
-//!    order is a slow order of visits for one of the layouts, `transpose.rs` executes the copy in a
+//!    (`nest.rs`). The kernel of that nest executes the copy (`compiled.rs`), once earlier copies have
+//!    moved as many bytes as the threshold of the source plan's compiler requires. If visiting the
+//!    blocks in packed order is slow for one of the layouts, `transpose.rs` executes the copy in a
 //!    better order.
 //! 3. If both sides are loops and tables over blocks, and the block length of one side divides that
 //!    of the other, `interpreted.rs` copies block by block.
@@ -46,8 +46,7 @@ pub struct Side<'a, M> {
     pub plan: &'a Plan,
     /// Number of elements.
     pub count: u64,
-    /// The memory: a slice (for [`copy_range`]), or the address of its first byte (for
-    /// [`copy_raw`]).
+    /// The memory: a slice for [`copy_range`], or the address of the first byte for [`copy_raw`].
     pub memory: M,
     /// The byte of `memory` at which displacement 0 of the type lies.
     pub origin: usize,
@@ -153,8 +152,8 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     Ok(())
 }
 
-/// Copies like [`copy_range`], but without checks. This function serves messages from a process to
-/// itself, and memory that is shared with another process. Displacement 0 of a side is at `memory +
+/// Copies like [`copy_range`], but without checks. It is used for messages from a process to itself,
+/// and for memory that is shared with another process. Displacement 0 of a side is at `memory +
 /// origin`, which need not lie inside an allocation.
 ///
 /// # Safety

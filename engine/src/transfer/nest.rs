@@ -21,7 +21,7 @@ use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
 use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
-/// Maximum number of leaves of one side that together form one leaf of the transfer.
+/// Maximum number of leaves of one side that may be combined into one leaf of the transfer.
 const UNROLL: u64 = 8;
 
 /// Limits for unrolling a short innermost loop into the leaf: the maximum number of runs of the
@@ -29,11 +29,11 @@ const UNROLL: u64 = 8;
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
-/// Minimum mean number of bytes per call of a kernel, or per row of the interpreter, if the rows of
-/// the two sides do not meet. With fewer bytes, the kernels of the two plans copy faster through a
-/// buffer: a second pass over the bytes then takes less time than walking from row to row.
-/// Measured: with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at
-/// 126 bytes; with blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
+/// Minimum mean number of bytes per call of a kernel (if one call does not copy the whole transfer), or
+/// per row of the interpreter. With fewer bytes, the kernels of the two plans copy faster through a
+/// buffer: a second pass over the bytes then takes less time than walking from row to row. Measured:
+/// with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at 126 bytes; with
+/// blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
 pub(super) const CALL: f64 = 200.0;
 
 /// Maximum number of levels of a nest.
@@ -42,17 +42,17 @@ const DEPTH: usize = TransferShape::MAX_DEPTH;
 /// A common nest with its parameters.
 pub(super) struct Nest {
     pub(super) shape: TransferShape,
-    /// The levels outside the nest, one list per side. The innermost of them is the row of that
-    /// side.
+    /// The levels outside the nest, one list per side. The innermost level of each list is the row of
+    /// that side.
     pub(super) from: SideLevels,
     pub(super) to: SideLevels,
     /// Number of leaves in one iteration of each level. Level 0 is the row.
     pub(super) below: [u64; DEPTH],
     /// Length of a leaf, in packed bytes.
     pub(super) leaf: u64,
-    /// The parameter block. The count of the row is the smaller one of the two sides' counts.
+    /// The parameter block. The row's count in this block is the smaller of the two sides' counts.
     pub(super) words: [u64; TransferShape::WORDS],
-    /// Number of packed bytes of the whole transfer, if the sides meet in every level, so that
+    /// Number of packed bytes of the whole transfer if all levels are common to both sides, so that
     /// `words` describes the whole transfer. Otherwise `None`.
     pub(super) whole: Option<u64>,
 }
@@ -77,7 +77,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // Blocks of this length are copied just as fast with one memcpy per block.
+            // One memcpy per block copies blocks of this length just as fast.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }
@@ -88,8 +88,8 @@ impl Nest {
     }
 
     /// Executes steps 2 and 3. `runs` is `None` if the leaf is a block whose length is a parameter.
-    /// If the rows do not meet, each call must copy more than `least` bytes on average; otherwise
-    /// the function returns `None`.
+    /// Returns `None` if one call does not copy the whole transfer and would copy at most `least` bytes
+    /// on average.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -124,7 +124,7 @@ impl Nest {
                 short += 1;
             }
             met.drain(..short);
-            // In this case, the whole copy is one short loop, so unroll the row as well.
+            // The whole copy is one short loop, so unroll the row as well.
             if met.is_empty()
                 && from.is_empty()
                 && to.is_empty()
@@ -172,9 +172,9 @@ impl Nest {
         self.shape.levels.len()
     }
 
-    /// Returns by how much iteration `index` of level `l` moves one side (0 source, 1 destination).
-    /// The first value is added to the base of a loop; the second is added to the address of the
-    /// entries of a table.
+    /// Returns by how much one side (0 source, 1 destination) must be moved to reach iteration `index`
+    /// of level `l`. For a loop, the first value must be added to the base; for a table, the second
+    /// value must be added to the address of its entries.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {
@@ -190,12 +190,13 @@ impl Nest {
 /// Returns the mean number of iterations that can be copied before a row ends on either side. The
 /// rows have `a` iterations on one side and `b` on the other.
 pub(super) fn mean(a: u64, b: u64) -> f64 {
-    // The number of parts is the number of positions at which a row of either side ends.
+    // The divisor is the number of positions at which a row of either side ends.
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
-/// Splits a loop. Returns the inner `count` iterations as a level, and adds the rest as the
-/// innermost level of `side`. Returns `None` for a table, unless it has exactly `count` entries.
+/// Splits a loop in two. Returns the inner loop, which has `count` iterations, and adds the outer loop
+/// as the new innermost level of `side`. Returns `None` for a table, unless it has exactly `count`
+/// entries.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);
@@ -266,7 +267,8 @@ fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Opti
     Some((0..times).flat_map(copy).collect())
 }
 
-/// Groups the iterations of the innermost level by `times`. `times` divides the count of the level.
+/// Combines every `times` iterations of the innermost level into one. `times` divides the count of the
+/// level.
 fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     if times > 1
         && let Some(SideLevel::Loop { count, stride }) = side.pop()
@@ -338,9 +340,9 @@ fn within_limits(runs: &[TransferRun]) -> bool {
         })
 }
 
-/// Returns the runs of all iterations of a short level of loops. For such a level, loop control
-/// would take longer than the copying. Returns `None` if there would be too many runs, or if they
-/// would lie too far apart.
+/// Unrolls a short level: returns the runs of all its iterations. For such a level, loop control would
+/// take longer than the copying. Returns `None` if a side of the level is a table, if the level has too
+/// many iterations, or if there would be too many runs or runs too far apart.
 fn unrolled(runs: &[TransferRun], level: &Meeting) -> Option<Vec<TransferRun>> {
     let [SideLevel::Loop { count, stride: from }, SideLevel::Loop { stride: to, .. }] = *level
     else {

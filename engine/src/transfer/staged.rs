@@ -1,16 +1,18 @@
 //! Copies between any two layouts: long runs directly, short runs through a buffer that stays in
 //! the L1 cache.
 //!
-//! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer.
-//! `interpreted.rs` uses it for the broken blocks at the ends of a range. If a program has long
-//! runs, the first of these rules that fits the current position applies:
+//! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer. `interpreted.rs`
+//! uses it for the broken blocks at the ends of a range. If the range is short or neither program has
+//! long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits the current
+//! position applies:
 //!
 //! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
 //!    packs into the long run, or unpacks from it, without the buffer.
-//! 2. If both sides have runs of at least [`LONG`] bytes, one memcpy copies their common bytes.
-//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from
-//!    the buffer while they are in the L1 cache. For short runs, most of the time goes into the
-//!    control per run, and the plans' kernels need less control than a walk along two programs.
+//! 2. If both sides have runs of at least [`LONG`] bytes, one memcpy copies the bytes that the two runs
+//!    have in common.
+//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from the
+//!    buffer while they are in the L1 cache. For short runs, most of the time is overhead per run,
+//!    which is lower in the plans' kernels than in a walk along two programs.
 
 use super::Side;
 use crate::analysis::cursor::Cursor;
@@ -22,20 +24,20 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Size of the buffer in bytes. It equals the size of a common L1 cache. With half this size, the
-/// lines of both layouts would also fit in the cache, but copies of 32 KiB would take 5 % longer,
-/// because each part has some extra calls at its ends.
+/// Size of the buffer in bytes. It equals the size of a typical L1 cache. With half this size, the
+/// lines of both layouts would fit in the cache together with the buffer, but copies of 32 KiB would
+/// take 5 % longer, because each part takes some extra calls at its ends.
 const BUFFER: u64 = 32 << 10;
 
-/// Minimum length of the runs of both sides for a direct copy. Each direct copy takes 20 ns of
-/// control.
+/// Minimum length of the runs of both sides for a direct copy. Each direct copy has 20 ns of overhead.
 const LONG: u64 = 512;
 
-/// Minimum length of a run of one side that serves as the packed buffer of the other side.
+/// Minimum length of a run of one side for which the run serves as the packed buffer of the other side
+/// (rule 1).
 const ALONE: u64 = 4 << 10;
 
-/// Maximum length of a range that always uses the buffer. For such a range, finding the position in
-/// both programs takes as long as copying the bytes twice.
+/// Maximum length of a range that is always copied through the buffer. For such a range, finding the
+/// position in both programs takes as long as copying the bytes twice.
 const SHORT: u64 = 2 << 10;
 
 /// Copies packed bytes `range`.
@@ -51,8 +53,8 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
         && let (Ok(mut from), Ok(mut to)) =
             (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
     {
-        // Number of chunks to copy through the buffer before the next search for long runs. After a
-        // search without success, the number doubles, up to 8.
+        // Number of chunks to copy through the buffer before the next search for long runs. After each
+        // unsuccessful search, the number doubles, up to 8.
         let mut buffers = 1;
         loop {
             // SAFETY: both cursors are at `position`. The caller guarantees the bytes from there to
@@ -73,8 +75,9 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
     unsafe { buffered(src, dst, position..range.end, chunk) };
 }
 
-/// Returns the mean length of a run. If the parts of a sequence consist of several runs, the result
-/// may be greater. If the result is small, a search for long runs would cost more than it saves.
+/// Returns the mean length of a run. If the parts of a sequence consist of several runs, the result may
+/// be greater than the mean. If the result is small, a search for long runs would cost more than it
+/// saves.
 fn typical_run(program: &Program) -> u64 {
     let mut next = program.body;
     while let Some(edge) = next {
@@ -145,9 +148,8 @@ unsafe fn straight(
     }
 }
 
-/// Returns the number of packed bytes that go through the buffer at a time. If possible, this is a
-/// number of whole rows of both sides, else a number of whole blocks, because a broken block takes
-/// extra calls.
+/// Returns the number of packed bytes that go through the buffer at a time. If possible, these bytes
+/// are whole rows of both sides, otherwise whole blocks, because a broken block takes extra calls.
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {

@@ -1,6 +1,5 @@
-//! Executes fused copies for which packed order is a slow order of visits: transposes from one
-//! layout into the other, and other transfers in which consecutive blocks lie in different cache
-//! lines.
+//! Executes fused copies that would be slow in packed order: transposes from one layout into the other,
+//! and other transfers in which consecutive blocks lie in different cache lines.
 //!
 //! `memo.rs` calls [`Transposed::of`] for the common nest of a transfer (`nest.rs`). `compiled.rs`
 //! calls [`Transposed::run`] instead of a kernel, with the parameters of a kernel. The rules are
@@ -14,10 +13,10 @@
 //!    than the L1 cache holds. Then the two levels are transposed in registers
 //!    (`../leaf/tiles.rs`).
 //! 3. Suppose that consecutive iterations of a level share cache lines on one side, that the levels
-//!    inside it touch more lines than the L1 cache holds, and that rule 2 does not apply. (The
-//!    level may not continue the block, or no register can transpose such blocks.) Then the
-//!    innermost level is divided into parts, and each part is executed for a chunk of iterations of
-//!    the other level.
+//!    inside it touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
+//!    that the level does not continue the block, or that such blocks cannot be transposed in
+//!    registers.) Then the innermost level is divided into parts, and each part is executed for a chunk
+//!    of iterations of the first level.
 //!
 //! The rules apply only if the blocks of the destination are known to be disjoint. If they
 //! overlapped, the order of the writes would change the result.
@@ -101,7 +100,7 @@ impl Transposed {
         let bytes = axes.bytes;
         let order = axes.order(self.isa);
         let [Some(far), near] = [axes.take_far(&order), axes.take_near(&order)] else {
-            // All levels became part of the block, so the copy is one block.
+            // All levels have been merged into the block, so the copy is one block.
             let row = Strides { from: 0, to: 0, count: 1 };
             // SAFETY: the caller guarantees the block of `bytes` bytes on both sides, and `row_of`
             // returns the function for blocks of this length.
@@ -121,9 +120,9 @@ impl Transposed {
                     height: far.count as usize,
                 };
                 // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of
-                // `far`, at one position of the other levels. `near` continues the block in the
-                // source, and `far` does in the destination. The blocks of the destination are
-                // disjoint: `of` proved it for counts that are at least as large.
+                // `far`, at one position of the other levels. `near` continues the block in the source,
+                // and `far` does so in the destination. The blocks of the destination are disjoint:
+                // `of` proved it for counts that are at least as large.
                 return unsafe { transpose(t) };
             }
             let part = match order {
@@ -175,7 +174,7 @@ impl Axis {
 enum Order {
     /// Packed order.
     Packed,
-    /// Transpose two levels: `near` continues the block in the source, and `far` does in the
+    /// Transpose two levels: `near` continues the block in the source, and `far` does so in the
     /// destination.
     Transposed { near: usize, far: usize, transpose: Transposer },
     /// Divide the innermost level into parts, and execute each part for a chunk of iterations of
@@ -220,8 +219,8 @@ impl Axes {
         let continues = |stride: i64| stride as u64 == self.bytes;
         let near = self.levels().iter().position(|axis| continues(axis.from));
         let far = self.levels().iter().position(|axis| continues(axis.to));
-        // Returns true if the levels inside `level` touch so many lines of a side that the cache
-        // loses lines between two iterations of `level`.
+        // Returns true if the levels inside `level` touch so many cache lines of a side that lines are
+        // evicted between two iterations of `level`.
         let lost = |level: usize, side: fn(&Axis) -> i64| {
             let inside = self.levels()[level + 1..].iter();
             !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))

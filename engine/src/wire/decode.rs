@@ -1,10 +1,10 @@
-//! Decodes bytes to a program and its footprint, the memory that the program touches. The bytes may
-//! be hostile.
+//! Decodes bytes, which may be hostile, to a program and its footprint (the memory that the program
+//! touches).
 //!
-//! Before the decoder allocates memory for a number of items, it checks that enough bytes are left
-//! for that number. It computes packed sizes and distances in 128 bits. A node may only use
-//! operands that come before it. The decoder checks every number before it uses the number as an
-//! index. At the end, `ir/verify.rs` verifies the program.
+//! Before the decoder allocates memory for a number of items, it checks that the input has enough bytes
+//! left for that many items. It computes packed sizes and distances in 128 bits. A node may only use
+//! operands that come before it. The decoder checks every number before it uses the number as an index.
+//! At the end, `ir/verify.rs` verifies the program.
 
 use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::error::{Error, ErrorKind, Result};
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a table of `count` entries of `width` bytes each, and the padding after it, up to a
-    /// multiple of 8 bytes. Refuses a width below `least`.
+    /// multiple of 8 bytes. Refuses a width of less than `least` bytes.
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,

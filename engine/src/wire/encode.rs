@@ -8,8 +8,8 @@ use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// Returns the same bytes as [`encode`], or `None` if there are more than `limit` bytes. If the
-/// program clearly needs more than `limit` bytes, the function does not build the encoding.
+/// Returns the same bytes as [`encode`], or `None` if there are more than `limit` bytes. Does not build
+/// the encoding if it is clear beforehand that the program needs more than `limit` bytes.
 pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
     // Add up the least possible size of every item. The sum is a lower bound, so no encoding within
     // the limit is refused here.
@@ -102,7 +102,7 @@ fn renumber(program: &Program) -> (Vec<u32>, u32) {
     if let Some(body) = program.body {
         ids[body.node.index()] = 0;
     }
-    // Users come after their operands, so one loop in reverse order marks every used node.
+    // Users come after their operands, so one loop in reverse order can mark every used node.
     for (i, node) in program.nodes().iter().enumerate().rev() {
         if ids[i] != UNUSED {
             ir::edges(&node.op).for_each(|edge| ids[edge.node.index()] = 0);

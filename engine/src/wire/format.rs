@@ -26,8 +26,8 @@
 //! for readers that do not decode the program. The decoder refuses an encoding in which they are
 //! wrong.
 
-/// Version of the format. Any change of meaning gets a new version. The decoder accepts only this
-/// version.
+/// Version of the format. Any change of meaning requires a new version. The decoder refuses all other
+/// versions.
 pub const VERSION: u32 = 2;
 
 pub(super) const MAGIC: [u8; 4] = *b"tpkw";

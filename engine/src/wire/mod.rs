@@ -1,24 +1,25 @@
-//! The wire form represents a committed layout as bytes, for peers and for caches.
+//! The wire form represents a committed layout as bytes, which can be sent to peers and stored in
+//! caches.
 //!
 //! [`encode`] turns a plan into bytes. [`decode`] turns the bytes into a [`Plan`] that has no
 //! datatype. The decoded plan packs, unpacks and copies with the kernels of the process that
 //! decoded it. `format.rs` describes the layout of the bytes.
 //!
-//! The decoder does not trust the sender. It refuses bytes that are not a valid program. It
-//! computes the packed size and the footprint itself, and refuses bytes that state other values.
-//! Safe calls check their buffers against the computed footprint, so a decoded plan is as safe to
-//! use as a committed one. Hostile bytes can only describe a layout that is very large or slow to
-//! execute. The caller can look at [`Plan::element_bytes`] and [`Plan::footprint`] before it uses
-//! the plan.
+//! The decoder does not trust the sender. It refuses bytes that do not encode a valid program. It
+//! computes the packed size and the footprint itself, and refuses a header that states other values.
+//! Safe calls check their buffers against the computed footprint, so a decoded plan is as safe to use
+//! as a committed one. The worst that hostile bytes can do is describe a layout that is very large or
+//! slow to execute. The caller can look at [`Plan::element_bytes`] and [`Plan::footprint`] before it
+//! uses the plan.
 //!
 //! If another process can write to the memory that holds the bytes, the caller must copy the bytes
 //! before it decodes them.
 //!
-//! The decoder allocates at most four times the size of its input, plus 64 KiB. It does not
-//! recurse, and its time is proportional to the size of the input. To keep the memory bound, only
-//! the first nests of a program get executors of their own: 32 nests, and one more for each 4 KiB
-//! of input. The walk executes all other nests, with the same result but more slowly. This limit
-//! affects only programs with very many different nests, such as a struct with hundreds of
+//! The decoder allocates at most four times the size of its input, plus 64 KiB. It does not recurse,
+//! and its time is proportional to the size of the input. To stay within that memory, the decoder gives
+//! executors of their own to the first nests of a program: 32 nests, and one more for each 4 KiB of
+//! input. The walk (`ir/walk.rs`) executes all other nests, with the same result but more slowly. This
+//! limit affects only programs with very many different nests, such as a struct with hundreds of
 //! different members. A commit has no such limit.
 
 mod decode;
@@ -31,7 +32,7 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Number of nests for which every decoded program may have nest plans.
+/// Number of nest plans that a decoded program may have, whatever its size.
 const SITES: usize = 32;
 
 /// Number of bytes of input that allow one more nest plan. A nest plan takes up to 1.5 KiB.

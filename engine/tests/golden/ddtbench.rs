@@ -3,9 +3,9 @@
 //!
 //! `../golden.rs` and a test of `typepack-explain` parse the expressions. The nested constructors in a
 //! row leave out some arguments, which this file adds: the element type, which has a column of its own;
-//! the order, which is always C order; the positions of the arrays of a struct; and the numbers of the
-//! index lists. `idx[D]` stands for the first numbers of a random shuffle of `0..D`. All index lists of
-//! one row are equal.
+//! the order, which is always C order; the positions of the arrays of a struct; and the entries of the
+//! index lists. `idx[D]` stands for the first entries of a random permutation of `0..D`. All index
+//! lists of one row are equal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -60,8 +60,8 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
         (String::new(), String::new(), String::new(), String::new());
     for (i, (member, array)) in members.iter().zip(&arrays).enumerate() {
         let array = parse(&ty(array, element)).unwrap();
-        // A subarray member contains its start. For other members, the start is that of the member in
-        // the form `arrays`.
+        // A subarray type already states its start. For other members, use the start that the form
+        // `arrays` gives for the member.
         let start = if member.starts_with("subarray") { 0 } else { array.true_lb() };
         writeln!(text, "m{i} = {};", ty(member, element)).unwrap();
         let comma = if i == 0 { "" } else { ", " };
@@ -73,7 +73,7 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
     format!("{text}struct([{ones}], [{at}], [{names}])")
 }
 
-/// Returns the members of a struct. A member with a factor occurs as often as the factor states.
+/// Returns the members of a struct. A member that is written with a factor occurs that many times.
 fn members(nest: &str) -> Option<Vec<&str>> {
     let inner = nest.strip_prefix("struct(")?.strip_suffix(')')?;
     let mut all = Vec::new();
@@ -88,7 +88,7 @@ fn members(nest: &str) -> Option<Vec<&str>> {
 fn ty(nest: &str, element: &str) -> String {
     let Some((name, arguments)) = nest.split_once('(') else { return element.to_owned() };
     let mut arguments = split(arguments.strip_suffix(')').unwrap(), ',');
-    // If the last argument is not a constructor, the old type is the element.
+    // If the last argument is not a constructor call, the old type is the element type.
     let last = *arguments.last().unwrap();
     let old = if last.ends_with(')') {
         ty(arguments.pop().unwrap(), element)
@@ -111,8 +111,8 @@ fn ty(nest: &str, element: &str) -> String {
     }
 }
 
-/// Returns the first `length` numbers of a shuffle of `0..D`, each multiplied by the factor that
-/// stands before `idx[D]`.
+/// Returns the first `length` entries of a random permutation of `0..D`, each multiplied by the factor
+/// that precedes `idx[D]`.
 fn list(text: &str, length: usize) -> Vec<u64> {
     let (factor, rest) = text.split_once('*').unwrap_or(("1", text));
     let factor: u64 = factor.parse().unwrap();

@@ -1,9 +1,9 @@
-//! Helps the tests of the wire form (`wire.rs`, `wire_memory.rs`) to write encoded layouts by hand.
+//! Helps the tests of the wire form (`wire.rs`, `wire_memory.rs`) construct encoded layouts by hand.
 
 use typepack_engine::wire;
 
-/// Returns the encoding of a program. Its nodes are `nodes`, the last of which is the body. The
-/// header states the given sizes, and 0 for `true_lb`.
+/// Returns the encoding of a program. `nodes` are the encoded nodes of the program; the last one is the
+/// body. The header states the given sizes, and 0 for `true_lb`.
 pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]) -> Vec<u8> {
     let body: Vec<u8> = nodes.concat();
     let mut bytes = b"tpkw".to_vec();

@@ -4,7 +4,7 @@
 
 use typepack_engine::{Datatype, Named, Order};
 
-/// Returns types that are small enough to try every split of their packed bytes.
+/// Returns types that are so small that a test can try every split of their packed bytes.
 pub fn small() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let double = Datatype::named(Named::DOUBLE);

@@ -1,6 +1,6 @@
-//! Provides types for the tests in this folder: chosen types, and random trees that are small enough
-//! to expand. The project's full generator is in `typepack-fuzz`. It cannot be used here, because that
-//! crate depends on the engine.
+//! Provides types for the tests in this folder: hand-picked types, and random trees that are small
+//! enough to expand. The project's full generator is in `typepack-fuzz`. It cannot be used here,
+//! because that crate depends on the engine.
 
 #[path = "../../../fuzz/support/random.rs"]
 mod numbers;
@@ -95,13 +95,13 @@ pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
             all.push(ty);
         }
     }
-    // A test with random types is only useful if most of the types are not tiny.
+    // A test with random types is useful only if most of the types are not tiny.
     let large = all.iter().filter(|ty| ty.size() >= 32).count();
     assert!(large > number / 2, "only {large} of {number} random types have 32 bytes or more");
     all
 }
 
-/// Returns types of which each reaches a different operation of the program or a different rule of the
+/// Returns types, each of which reaches a different operation of the program or a different rule of the
 /// passes.
 pub fn chosen() -> Vec<Datatype> {
     let named = Datatype::named;

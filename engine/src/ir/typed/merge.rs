@@ -12,8 +12,8 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty`, whose block lengths count units, and the named type of each node that
-/// is a block.
+/// Returns the program of `ty`, in which block lengths are in units, and the named type of each node
+/// that is a block.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
@@ -163,7 +163,7 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges`, in which the parts of short sequences replace these sequences.
+    /// Returns `edges` with each short sequence replaced by its parts.
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {

@@ -1,21 +1,21 @@
 //! The typed program: a loop program that records the basic type of every block.
 //!
 //! The native program (`ir/`, `passes/`) only moves bytes, so it merges neighbouring elements of
-//! different basic types into one run of bytes. Some modules have to know the types of the bytes:
-//! `external32/`, reductions and user-defined operations. These modules use a typed program, which is
-//! lowered from the same tree. A leaf of a typed program is a run of elements of one named type; the
-//! elements are one extent apart. Only leaves of the *same* named type are merged. A pair such as
-//! `MPI_DOUBLE_INT` is one element of a leaf, because operations take whole pairs. The other operations
-//! (loops, tables, ragged lists and sequences) are those of `ir/`. Nodes can have several users, and
-//! index tables are shared with the tree, as in a native program.
+//! different basic types into one run of bytes. Some modules have to know which basic types the bytes
+//! belong to: `external32/`, reductions and user-defined operations. These modules use a typed program,
+//! which is lowered from the same tree. A leaf of a typed program is a run of elements of one named
+//! type; the elements are one extent apart. Only leaves of the *same* named type are merged. A pair
+//! such as `MPI_DOUBLE_INT` is one element of a leaf, because operations take whole pairs. The other
+//! operations (loops, tables, ragged lists and sequences) are those of `ir/`. Nodes can have several
+//! users, and index tables are shared with the tree, as in a native program.
 //!
 //! Invariants:
 //!
 //! 1. The elements are packed in the order of the typemap; no function here reorders them.
-//! 2. Each typed program has a [`Unit`], and its positions count that unit. In the loop program inside
+//! 2. Each typed program has a [`Unit`], in which its positions are counted. In the loop program inside
 //!    it, `Node::bytes` is a number of units. `named[id]` is `Some` exactly if node `id` is a block.
-//! 3. No function recurses from level to level or expands a list. To find a position takes O(depth +
-//!    log list length) steps.
+//! 3. No function recurses over the levels of the program or expands a list. Finding a position takes
+//!    O(depth + log list length) steps.
 
 mod merge;
 
@@ -103,7 +103,7 @@ pub struct Place {
 }
 
 impl TypedProgram {
-    /// Lowers `ty` to a typed program whose positions count `unit`.
+    /// Lowers `ty` to a typed program whose positions are counted in `unit`.
     ///
     /// # Errors
     ///
@@ -358,9 +358,9 @@ impl TypedProgram {
     }
 }
 
-/// Returns the loop program of `ty`, which counts bytes of external32, and the named type of each of
-/// its blocks. Each element of a named type is replaced by the elements that `parts` returns for that
-/// type.
+/// Returns the loop program of `ty`, in which lengths and positions are in bytes of external32, and the
+/// named type of each of its blocks. Each element of a named type is replaced by the elements that
+/// `parts` returns for that type.
 ///
 /// # Errors
 ///
@@ -422,8 +422,9 @@ mod tests {
         ]
     }
 
-    /// Returns the displacements and types of the elements of `count` elements of `ty`, computed from
-    /// the typemap. A pair counts as one element, as it does for operations.
+    /// Returns the displacements and types of all named elements in `count` elements of `ty`, as
+    /// `visit_runs` visits them, after comparing them with the typemap. A pair counts as one element,
+    /// as it does for operations.
     fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
         let mut all = Vec::new();
         let units = program.units(count).unwrap();
@@ -493,8 +494,8 @@ mod tests {
         let column = Datatype::vector(1000, 1, 7, &named(Named::DOUBLE)).unwrap();
         assert_eq!(visits(&column, 1), [(0, Named::DOUBLE, 1000, 56)]);
         assert_eq!(visits(&named(Named::FLOAT), 9), [(0, Named::FLOAT, 9, 4)]);
-        // User-defined operations receive whole pairs at the distance of the extent, even if the type
-        // has gaps and a negative lower bound.
+        // User-defined operations receive whole pairs that are one extent apart, even if the type has
+        // gaps and a negative lower bound.
         let gapped = Datatype::resized(-8, 24, &named(Named::DOUBLE_INT)).unwrap();
         assert_eq!(visits(&gapped, 5), [(0, Named::DOUBLE_INT, 5, 24)]);
         let rows = Datatype::vector(2, 3, 5, &named(Named::INT)).unwrap();
