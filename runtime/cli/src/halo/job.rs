@@ -1,8 +1,9 @@
-//! Runs `typepack halo` from the options to the report.
+//! Runs `typepack halo`: takes the parsed options and produces the report.
 //!
-//! `main.rs` has parsed the options and joined the job before. The steps here are: check the options on all
-//! ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify, measure, report.
-//! The result of every check is passed to [`agree`], so that all ranks stop if one rank finds an error.
+//! Before this code runs, `main.rs` has parsed the options and joined the job. The steps here are: check the
+//! options on all ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify,
+//! measure, report. The result of every check is passed to [`agree`], so that all ranks stop if one rank
+//! finds an error.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +24,8 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// The largest number of fields. The number of a field is a message tag, and more fields have no use.
+/// The largest number of fields. The number of a field is used as a message tag, and nobody needs more
+/// fields.
 const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.

@@ -47,8 +47,7 @@ pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     }
 }
 
-/// The predefined datatypes without a number whose handles the library has returned so far, each with its
-/// handle.
+/// The predefined datatypes that have no number and have been given a handle so far, each with its handle.
 static UNNAMED: Mutex<Vec<(Datatype, raw::Datatype)>> = Mutex::new(Vec::new());
 
 /// Returns the handle of a predefined datatype that has no number. Every call for the same datatype returns
