@@ -214,7 +214,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all values, beginning with the one that was set last. The caller frees the object afterwards.
+    /// Deletes all values, the most recently set value first. The caller frees the object afterwards.
     ///
     /// # Errors
     /// Returns the code of the first delete function that fails. The value that it should have deleted, and

@@ -32,8 +32,8 @@ impl ErrorFunction {
         // arguments.
         type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
         // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
-        // registered the address as that of a function of this type: the first parameter points to a handle,
-        // and a handle is as wide as a `usize`.
+        // registered the function as an error handler, and error handlers have this type: the first parameter
+        // points to a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: both pointers point to local variables. The program promises that its error handler may be
         // called with a pointer to a handle and a pointer to a code.
@@ -98,8 +98,8 @@ impl UserCopy {
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
         // SAFETY: `CopyFunction::new` has checked that the address is not a sentinel, and null is one of
-        // these sentinels. The program registered the address as that of a copy function, which has this
-        // type: the first parameter is a handle, and a handle is as wide as a `usize`.
+        // these sentinels. The program registered the function as a copy function, and copy functions have
+        // this type: the first parameter is a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: the pointers for the results point to the local variables `copy` and `flag`. The program
         // promises that its copy function may be called with `extra` and `value`, because the program itself
@@ -145,8 +145,8 @@ impl DeleteFunction {
         type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
         // SAFETY: `new` has checked that the address is not the sentinel, which is null. The program
-        // registered the address as that of a delete function, which has this type: the first parameter is a
-        // handle, and a handle is as wide as a `usize`.
+        // registered the function as a delete function, and delete functions have this type: the first
+        // parameter is a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
         // SAFETY: the program promises that its delete function may be called with `value` and `extra`,
         // because the program itself registered these two values.
@@ -192,7 +192,7 @@ impl Generalized {
     pub fn query(self, status: &mut raw::Status) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
         // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
-        // registered the address as that of a query function, which has this type.
+        // registered the function as a query function, and query functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
         // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
         // promises that its query function may be called with `extra`.
@@ -203,7 +203,7 @@ impl Generalized {
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
-        // registered the address as that of a free function, which has this type.
+        // registered the function as a free function, and free functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
         unsafe { function(self.extra) }
@@ -214,7 +214,7 @@ impl Generalized {
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
-        // registered the address as that of a cancel function, which has this type.
+        // registered the function as a cancel function, and cancel functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }

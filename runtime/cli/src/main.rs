@@ -112,8 +112,8 @@ fn main() -> ExitCode {
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     let universe = match typepack::init() {
         Ok(universe) => universe,
-        // A variable of the environment has a bad value, and all ranks get this error. They have not joined
-        // the job, so they cannot use `agree`. Instead, only rank 0 prints the error.
+        // An environment variable has a bad value, and all ranks get this error. They have not joined the
+        // job, so they cannot use `agree`. Instead, only rank 0 prints the error.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
                 say(error);

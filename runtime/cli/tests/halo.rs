@@ -1,4 +1,4 @@
-//! Runs `typepack halo` as a user does, mostly under `mpiexec`. The tests check that many combinations of
+//! Runs `typepack halo` as a user would, mostly under `mpiexec`. The tests check that many combinations of
 //! decomposition, boundary, stencil, halo width and number of fields give the serial solution, and that bad
 //! input gives the right line on stderr. A process that does not end by its deadline is killed, and the test
 //! fails.

@@ -1,4 +1,4 @@
-//! Runs `typepack info` as a user does, without `mpiexec`, and checks what it prints.
+//! Runs `typepack info` as a user would, without `mpiexec`, and checks what it prints.
 
 use std::process::{Command, Output};
 

@@ -18,7 +18,7 @@ use typepack::{Part, Plan};
 
 /// No object begins below this address, because the first page is never mapped. If elements would lie at a
 /// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
-/// `MPI_BOTTOM` is valid if the displacements of the datatype are addresses.
+/// `MPI_BOTTOM` is valid if the displacements of the datatype are absolute addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.

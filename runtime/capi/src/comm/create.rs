@@ -63,7 +63,7 @@ pub struct Making {
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
-/// The error handlers of duplicates that do not exist yet, by the reserved handles of the duplicates.
+/// The error handlers of duplicates that do not exist yet. The key is the reserved handle of the duplicate.
 static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
 
 fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {

@@ -18,7 +18,7 @@ pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
         return Ok(());
     }
     // SAFETY: the caller of `MPI_Dims_create` passes an array of `ndims` entries, and `count` equals `ndims`.
-    // The iterator is used up before this call returns.
+    // This function exhausts the iterator before it returns.
     let (given, places) =
         unsafe { (dims.input().entries(count, "dims")?, dims.output().places(count, "dims")?) };
     let mut chosen = given

@@ -61,8 +61,8 @@ fn begin_with(name: Option<&str>) {
     }
 }
 
-/// Leaves the job. Before that, deletes the attributes of `MPI_COMM_SELF`, beginning with the one that was
-/// set last (MPI-5.0 section 11.2.4).
+/// Deletes the attributes of `MPI_COMM_SELF`, the most recently set attribute first (MPI-5.0 section
+/// 11.2.4), and then leaves the job.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process has already left the job. If a delete function fails, returns the

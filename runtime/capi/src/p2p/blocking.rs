@@ -1,5 +1,5 @@
-//! Blocking sends and receives, and calls that send and receive in one call, such as `MPI_Sendrecv` (MPI-5.0
-//! sections 3.2, 3.4, 3.11).
+//! Blocking sends and receives, and calls that do both, such as `MPI_Sendrecv` (MPI-5.0 sections 3.2, 3.4,
+//! 3.11).
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;

@@ -421,8 +421,9 @@ struct SomeOf {
     statuses: OutArray<Status>,
 }
 
-/// Returns the results of those requests whose operations are complete. If `waits` is true, first waits until
-/// at least one operation is complete. `outcome` returns the outcome of the request with a given index.
+/// Writes the results of those requests whose operations are complete to `out`. If `waits` is true, first
+/// waits until at least one operation is complete. `outcome` returns the outcome of the request with a given
+/// index.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.

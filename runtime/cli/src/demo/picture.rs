@@ -122,19 +122,19 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
     names.into_iter().map(of_case).collect()
 }
 
-/// Writes microseconds with up to one decimal.
+/// Formats microseconds with at most one decimal.
 fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Writes a time, and in brackets its ratio to the time of typepack, if there is one.
+/// Formats a time, followed in brackets by its ratio to typepack's time if typepack was measured.
 fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
     let time = us(sum(case.times[place]?)) + unit;
     let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };
     Some(format!("{time} ({:.2}x)", sum(case.times[place]?) / sum(own)))
 }
 
-/// Returns the table, with the ratio of each time to that of typepack.
+/// Returns the table, with the ratio of each time to typepack's time.
 pub fn table(cases: &[Case]) -> String {
     let mut text = String::new();
     let mut line = |what: &str, cells: [String; 4]| {

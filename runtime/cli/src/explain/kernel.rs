@@ -1,8 +1,8 @@
 //! Prints one compiled kernel, for `typepack explain --clif --asm`.
 //!
 //! The code generator returns a report on the kernel (`typepack_jit::report`), and [`text`] formats it. If
-//! nothing would be compiled for the type, `text` says what runs instead of a kernel. It commits the type as
-//! a program does, so `TYPEPACK_KERNEL` and the other variables have an effect.
+//! nothing would be compiled for the type, `text` says what runs instead of a kernel. `text` commits the type
+//! as a program would, so `TYPEPACK_KERNEL` and the other variables have an effect.
 
 use std::fmt::Write;
 

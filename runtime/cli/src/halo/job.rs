@@ -38,8 +38,8 @@ pub struct Run {
     verified: Option<(Duration, usize)>,
 }
 
-/// Solves the equation, measures, verifies the result if the options ask for it, and writes and prints the
-/// report.
+/// Solves the equation, measures the times, verifies the result if the options request it, and writes and
+/// prints the report.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -70,8 +70,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Solves the equation, measures, and verifies the result if the options ask for it. Writes and prints
-/// nothing.
+/// Solves the equation, measures the times, and verifies the result if the options request it. Writes and
+/// prints nothing.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -351,8 +351,8 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {}: {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        // The files that earlier arguments name: the name of the argument, and the device and inode numbers
-        // of the file.
+        // One entry for each file that an earlier argument names: the name of the argument, and the device
+        // and inode numbers of the file.
         let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
         if let Some(path) = &options.init
             && let Ok(found) = path.metadata()

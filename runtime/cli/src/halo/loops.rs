@@ -155,7 +155,7 @@ macro_rules! at_level {
             Level::Any => $name::<P>($($argument),*),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Loops::levels` gives `V3` only after `v3::is_here` has found every feature that the
-            // functions of `v3` are compiled for, and nothing else makes a `Loops`.
+            // functions of `v3` are compiled for, and nothing else makes a `Loops` with `V3`.
             Level::V3 => unsafe { v3::$name::<P>($($argument),*) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Loops::levels` gives `V4` only if `v4::is_here` has found every feature of `v4`.

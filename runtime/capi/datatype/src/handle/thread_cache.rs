@@ -3,8 +3,8 @@
 //! A packing call takes a few nanoseconds. A lock and a reference count would take most of that time, so each
 //! thread caches a few handles of each kind, with counted references to their objects. A cached handle is
 //! valid while the table of the kind has removed no object since the handle was cached. The table counts its
-//! removals, and the cache compares the count. The cache of a thread has four places for objects. The thread
-//! drops a freed object when it caches another object in the same place, or when the thread ends.
+//! removals, and the cache compares the count. For each kind, a thread's cache has four places for objects.
+//! The thread drops a freed object when it caches another object in the same place, or when the thread ends.
 //!
 //! The cache of one thread for one kind is an entry, a `PerThread`. The [`ThreadCache`] of the kind is an
 //! array of entries. The key of a thread (`typepack_engine::thread`) selects a slot of this array, and most
@@ -81,7 +81,8 @@ impl<T> Place<T> {
     ///
     /// The order of the stores matters. If another thread forks the process between two of the stores, the
     /// place matches no handle in the child, because its count of removals is [`NEVER`]. This is necessary
-    /// because a new thread of the child may get the key of the interrupted thread, and then uses this entry.
+    /// because a new thread of the child may get the key of the interrupted thread, and would then use this
+    /// entry.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -108,8 +109,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the cached object of `handle`, if `removals` is still the table's count of removals from when
-    /// the object was cached. Only the owner of the entry calls this function.
+    /// Returns the cached object of `handle` if the table's count of removals was `removals` when the object
+    /// was cached. Only the owner of the entry calls this function.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -423,8 +424,8 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // The object of this handle replaces an object in the same place of the cache, for the
-                // threads that look up `handles[0]`.
+                // In the threads that look up `handles[0]`, the object of this handle replaces the object in
+                // the same place of the cache.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;
