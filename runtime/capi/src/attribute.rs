@@ -1,9 +1,9 @@
 //! Attributes: values that users attach to communicators and datatypes (MPI-5.0 section 7.7).
 //!
-//! A key belongs to one kind of object, and has a function that copies its values and a function that deletes
-//! them. Each object keeps a list of attributes, which are pairs of a key and a value. A freed key lives on
-//! while an object has a value of that key. The library holds no lock while it calls a user's function,
-//! because that function may call the library.
+//! A key belongs to one kind of object, and has a function that copies values of the key and a function that
+//! deletes them. Each object keeps a list of attributes, which are pairs of a key and a value. A freed key
+//! stays alive as long as an object has a value of that key. The library holds no lock while it calls a
+//! user's function, because that function may call the library.
 
 use crate::abi;
 use crate::argument::{InOut, Output};
@@ -23,7 +23,7 @@ pub enum Of {
     Type,
 }
 
-/// A key of attributes.
+/// An attribute key.
 #[derive(Debug)]
 pub struct Key {
     of: Of,
@@ -32,11 +32,11 @@ pub struct Key {
     extra: Pointer,
 }
 
-/// A pointer of the user. The library keeps and returns it, and never follows it.
+/// A pointer from the user. The library stores and returns the pointer, and never dereferences it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer(pub *mut c_void);
 
-// SAFETY: the library never follows the address, so every thread may own it.
+// SAFETY: the library never dereferences the address, so any thread may own the `Pointer`.
 unsafe impl Send for Pointer {}
 // SAFETY: a shared reference to a `Pointer` gives no access to the memory behind the address.
 unsafe impl Sync for Pointer {}
@@ -51,7 +51,7 @@ struct Keys {
     last: c_int,
 }
 
-/// All keys. The numbers of users' keys begin above those of the predefined keys.
+/// All keys that users have made. Their numbers begin above those of the predefined keys.
 static KEYS: Mutex<Keys> =
     Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
@@ -65,8 +65,8 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// Returns the key with the number `number`. Also finds a freed key, as long as an object has a value of this
-/// key.
+/// Returns the key with the number `number`. A freed key is also found, as long as an object has a value of
+/// the key.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {
@@ -214,7 +214,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all values, beginning with the one that was set last. The caller frees the object afterwards.
+    /// Deletes all values, the most recently set value first. The caller frees the object afterwards.
     ///
     /// # Errors
     /// Returns the code of the first delete function that fails. The value that it should have deleted, and

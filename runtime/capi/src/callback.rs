@@ -1,8 +1,8 @@
 //! The user's callback functions. Only this file converts an address from C to a function.
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
-//! The constructors here first compare the address with these values, and only an address that is none of
-//! them is ever called.
+//! The constructors here first compare the address with null and the sentinels, and the library calls only an
+//! address that equals none of them.
 
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
@@ -12,9 +12,8 @@ use std::ffi::{c_int, c_void};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFunction(Callback);
 
-// SAFETY: the value is the address of code, which any thread may call. The program registered this error
-// handler with a library that it calls from several threads, so the program promises that the handler may run
-// on each of these threads.
+// SAFETY: the value is the address of code, which any thread may call. The program promises that its error
+// handler may run on every thread from which the program calls the library.
 unsafe impl Send for ErrorFunction {}
 // SAFETY: the address never changes, and the error handler may run on several threads at once (see `Send`).
 unsafe impl Sync for ErrorFunction {}
@@ -25,16 +24,16 @@ impl ErrorFunction {
         (!callback.is_null()).then_some(Self(callback))
     }
 
-    /// Calls the function with pointers to the handle of the object and to the error code. Returns the error
-    /// code that the function leaves at its pointer.
+    /// Calls the function with a pointer to the handle of the object and a pointer to the error code. Returns
+    /// the error code, which the function may have changed through its pointer.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
         let (mut handle, mut code) = (handle, code);
         // The function is variadic in C, so the call must have a variadic type, although it passes only two
         // arguments.
         type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
         // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
-        // registered the address as that of a function of this type: the first parameter points to a handle,
-        // and a handle is as wide as a `usize`.
+        // registered the function as an error handler, and error handlers have this type: the first parameter
+        // points to a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: both pointers point to local variables. The program promises that its error handler may be
         // called with a pointer to a handle and a pointer to a code.
@@ -77,11 +76,11 @@ impl CopyFunction {
 }
 
 impl UserCopy {
-    /// Calls the copy function. Returns the value for the duplicate, or `None` if the function decides not to
-    /// copy the attribute.
+    /// Calls the copy function. Returns the value for the duplicate, or `None` if the attribute is not to be
+    /// copied.
     ///
     /// # Errors
-    /// Returns the code of the function if it is not 0.
+    /// Returns the code that the function returned, if the code is not 0.
     pub fn call(
         self,
         handle: usize,
@@ -98,9 +97,9 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
-        // SAFETY: `CopyFunction::new` has checked that the address is not a sentinel, and null is one of the
-        // sentinels. The program registered the address as that of a copy function, which has this type: the
-        // first parameter is a handle, and a handle is as wide as a `usize`.
+        // SAFETY: `CopyFunction::new` has checked that the address is not a sentinel, and null is one of
+        // these sentinels. The program registered the function as a copy function, and copy functions have
+        // this type: the first parameter is a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: the pointers for the results point to the local variables `copy` and `flag`. The program
         // promises that its copy function may be called with `extra` and `value`, because the program itself
@@ -135,7 +134,7 @@ impl DeleteFunction {
     /// Calls the delete function, if the key has one.
     ///
     /// # Errors
-    /// Returns the code of the function if it is not 0.
+    /// Returns the code that the function returned, if the code is not 0.
     pub fn call(
         self,
         handle: usize,
@@ -146,8 +145,8 @@ impl DeleteFunction {
         type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
         // SAFETY: `new` has checked that the address is not the sentinel, which is null. The program
-        // registered the address as that of a delete function, which has this type: the first parameter is a
-        // handle, and a handle is as wide as a `usize`.
+        // registered the function as a delete function, and delete functions have this type: the first
+        // parameter is a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
         // SAFETY: the program promises that its delete function may be called with `value` and `extra`,
         // because the program itself registered these two values.
@@ -193,7 +192,7 @@ impl Generalized {
     pub fn query(self, status: &mut raw::Status) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
         // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
-        // registered the address as that of a query function, which has this type.
+        // registered the function as a query function, and query functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
         // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
         // promises that its query function may be called with `extra`.
@@ -204,7 +203,7 @@ impl Generalized {
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
-        // registered the address as that of a free function, which has this type.
+        // registered the function as a free function, and free functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
         unsafe { function(self.extra) }
@@ -215,15 +214,15 @@ impl Generalized {
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
-        // registered the address as that of a cancel function, which has this type.
+        // registered the function as a cancel function, and cancel functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }
     }
 }
 
-// The code above compares with the sentinels of communicators only. This is correct because the sentinels of
-// datatypes, of windows and of MPI-1 have the same values.
+// The code above compares addresses only with the sentinels of communicators. This is correct because the
+// sentinels of datatypes, of windows and of MPI-1 have the same values.
 const _: () = {
     use crate::abi::*;
     assert!(TYPE_NULL_COPY_FN == COMM_NULL_COPY_FN && WIN_NULL_COPY_FN == COMM_NULL_COPY_FN);

@@ -29,8 +29,9 @@ pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
 ///
 /// # Safety
 ///
-/// - Each pointer is null, or fulfils the promise that the documentation of the corresponding parameter type
-///   of `construct::structured_with_markers` states (`argument/` of `typepack-capi-datatype`).
+/// - Each pointer is null, or satisfies the promise in the documentation of the type to which it is
+///   converted (a type in `argument/` of `typepack-capi-datatype`; `construct::structured_with_markers`
+///   takes these types).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_struct(
     count: c_int,
@@ -40,7 +41,7 @@ pub unsafe extern "C" fn MPI_Type_struct(
     newtype: *mut raw::Datatype,
 ) -> c_int {
     entry::enter("MPI_Type_struct", At::Nothing, || {
-        // SAFETY: each pointer fulfils the promise of the type that it is converted to (condition of
+        // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
         // `# Safety`).
         let (blocklengths, displacements, types, newtype) = unsafe {
             (

@@ -1,7 +1,7 @@
 //! Converts handles to integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
 //!
-//! The integer of a predefined handle is its ABI value. The integer of a user's handle is its lower half
-//! (`handle/`). An integer that belongs to no handle becomes the null handle.
+//! A predefined handle converts to its ABI value. A user's handle converts to its lower 32 bits
+//! (`handle/`). An integer that belongs to no handle converts to the null handle.
 
 use crate::abi;
 use crate::handle::to_int;

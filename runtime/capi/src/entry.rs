@@ -59,8 +59,7 @@ pub fn always<E: Into<Failure>>(
     }
 }
 
-/// Runs a function that cannot fail and that returns a value instead of an error code. If it panics, the job
-/// ends.
+/// Runs a function that cannot fail and returns a value, not an error code. If it panics, the job ends.
 #[inline]
 pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -80,8 +79,8 @@ fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
 }
 
 /// Calls the error handler of the object. Returns the code that the exported function returns to C. If the
-/// handle of the object is not valid, the error handler of `MPI_COMM_SELF` is called, or for a file that of
-/// `MPI_FILE_NULL`.
+/// handle of the object is not valid, calls the error handler of `MPI_FILE_NULL` for a file, and that of
+/// `MPI_COMM_SELF` otherwise.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);
@@ -125,7 +124,7 @@ pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     }
 }
 
-/// Returns the code that a function of the tool interface returns if it is not built.
+/// Returns the code that a function of the tool interface returns if it is not implemented.
 #[cold]
 pub fn tool_not_built() -> c_int {
     if crate::env::version::tools_ready() {

@@ -167,8 +167,8 @@ pub fn difference(group1: raw::Group, group2: raw::Group, newgroup: Output<raw::
     combine(group1, group2, newgroup, Group::difference)
 }
 
-/// Makes a group from the members of another group that an array of `n` entries selects. `choose` makes the
-/// new group from the old one and the entries.
+/// Makes a group from another group. An array of `n` entries says which members to include or exclude.
+/// `choose` makes the new group from the old one and the entries.
 fn choose<T: Copy>(
     group: raw::Group,
     (n, array, argument): (c_int, Array<T>, &'static str),

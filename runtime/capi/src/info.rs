@@ -1,6 +1,6 @@
 //! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
 //!
-//! The keys of an info object are in the order in which they were first set. They are case sensitive.
+//! The keys of an info object are in the order in which they were first set. Keys are case sensitive.
 //! `MPI_INFO_ENV` says how the process was started, and cannot be changed.
 
 use crate::abi;
@@ -24,8 +24,8 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// Returns the content of `MPI_INFO_ENV`. Before init, the content lacks a key, so this function does not
-/// keep it and describes the process again at the next call.
+/// Returns the content of `MPI_INFO_ENV`. Before init, one key is still missing. So this function caches the
+/// content only after init, and rebuilds it in each earlier call.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -80,7 +80,7 @@ impl Info {
         })
     }
 
-    /// Returns all keys and values, in the order of the keys.
+    /// Returns all keys and values, in the order in which the keys were first set.
     pub fn all(&self) -> Vec<Entry> {
         self.entries().clone()
     }
@@ -116,7 +116,7 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// Returns the entries of an info object, in the order of the keys.
+/// Returns the entries of an info object, in the order in which the keys were first set.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
@@ -157,8 +157,8 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Before init, the process knows nothing about the job, so the object contains only
-/// what the process knows about its own start.
+/// `MPI_Info_create_env`. Before init, the process knows nothing about the job, so the object says only how
+/// the process itself was started.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();

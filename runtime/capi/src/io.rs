@@ -1,8 +1,9 @@
 //! Files (MPI-5.0 chapter 14). So far this module implements only the handles and the error handlers of
-//! files. The other calls on files are not built yet: they check the handle and then fail.
+//! files. The other calls on files are not implemented yet: they check the handle and then fail.
 //!
-//! `MPI_FILE_NULL` has an error handler (section 14.7). A new file gets this error handler, and a failed call
-//! on a file that is not open calls it. It is `MPI_ERRORS_RETURN` until the program sets another one.
+//! `MPI_FILE_NULL` has an error handler (section 14.7). A new file inherits this error handler, and a call
+//! that fails on a file that is not open invokes it. The error handler is `MPI_ERRORS_RETURN` until the
+//! program sets another one.
 
 use crate::abi;
 use crate::argument::Output;

@@ -4,15 +4,15 @@
 //! exported function calls `entry.rs`, which checks that the call is allowed at this stage of the process,
 //! catches panics and calls error handlers. `entry.rs` calls the implementation, the function that
 //! `abi/built.csv` names. The implementation finds the objects of the handles, calls the runtime, and writes
-//! the results. A function that is not built fails with `MPI_ERR_UNSUPPORTED_OPERATION`.
+//! the results. A function that is not implemented fails with `MPI_ERR_UNSUPPORTED_OPERATION`.
 //!
 //! The exported functions turn pointers into the types of `argument/` (in `typepack-capi-datatype`). These
 //! types state what the C caller promises about each pointer. Only the exported functions rely on these
 //! promises without a check.
 //!
-//! The modules below stand in the order of their layers. Each module imports only from its own folder and
-//! from the modules above it in this list. The crate `typepack-capi-datatype` is the lowest layer, and has
-//! the constants and types of the ABI, the handles, and the datatypes.
+//! The modules below are listed in the order of their layers. Each module imports only from its own folder
+//! and from the modules above it in this list. The crate `typepack-capi-datatype` is the lowest layer, and
+//! has the constants and types of the ABI, the handles, and the datatypes.
 //!
 //! Three invariants hold. Before the library reads or writes memory through a pointer from C, it checks the
 //! pointer as far as possible. No panic crosses into C. A call that fails has written only the results that

@@ -14,11 +14,11 @@ use std::thread::ThreadId;
 /// The stage of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// `MPI_Init` has not been called.
+    /// No call of `MPI_Init` has succeeded yet.
     Before,
-    /// `MPI_Init` has been called, `MPI_Finalize` has not.
+    /// `MPI_Init` has succeeded; `MPI_Finalize` has not.
     Inside,
-    /// `MPI_Finalize` has been called.
+    /// `MPI_Finalize` has succeeded.
     After,
 }
 
@@ -44,7 +44,7 @@ pub fn end() {
     STAGE.store(2, Ordering::Release);
 }
 
-/// What init finds out about the process.
+/// What init learns about the process.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     rank: usize,
@@ -55,9 +55,9 @@ struct Identity {
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records what init finds out: the rank of the process in `MPI_COMM_WORLD`, the number of ranks that run the
-/// same program, the granted thread level, and that the calling thread calls init. A second call changes only
-/// the thread level.
+/// Records what init learns: the rank of the process in `MPI_COMM_WORLD`, the number of ranks that run the
+/// same program, the granted thread level, and which thread calls init (the calling thread). A second call
+/// changes only the thread level.
 pub fn identify(rank: usize, program_size: u64, threads: c_int) {
     let main = std::thread::current().id();
     THREADS.store(threads, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Windows (MPI-5.0 chapter 12). So far this module implements only the handles and the error handlers of
-//! windows. The other calls on windows are not built yet: they check the handle and then fail.
+//! windows. The other calls on windows are not implemented yet: they check the handle and then fail.
 
 use crate::abi;
 use crate::error::handler::On;

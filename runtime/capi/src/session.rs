@@ -1,5 +1,5 @@
 //! Sessions (MPI-5.0 section 11.3). So far this module implements only the handles and the error handlers of
-//! sessions. The other calls on sessions are not built yet: they check the handle and then fail.
+//! sessions. The other calls on sessions are not implemented yet: they check the handle and then fail.
 
 use crate::abi;
 use crate::error::handler::On;

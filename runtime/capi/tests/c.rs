@@ -1,8 +1,8 @@
-//! Runs the C programs in `c/`. The tests compile each program against `include/mpi.h`, link it with the
-//! library, and run it as one process without a launcher and as jobs under typepack's `mpiexec`.
+//! Runs the C programs in `c/`. The tests here compile each program against `include/mpi.h`, link it with
+//! the library, and run it as one process without a launcher and as jobs under typepack's `mpiexec`.
 //!
-//! A program exits with code 0 if all its checks hold (`c/check.h`). The library is the one that cargo has
-//! built for these tests. If a job hangs, the test kills it and fails (`job/`).
+//! A program exits with code 0 if all its checks hold (`c/check.h`). The programs use the library that cargo
+//! has built for these tests. If a job hangs, the test kills it and fails (`job/`).
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Compiles `c/NAME.c` if no earlier call has compiled it. Several tests run the same program, and two of
-/// them must not write the executable at the same time.
+/// Compiles `c/NAME.c` unless an earlier call has compiled it. Several tests run the same program, and they
+/// must not write the executable at the same time.
 fn compile(name: &str) -> PathBuf {
     static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock().expect("no compilation failed");
@@ -78,7 +78,7 @@ programs! {
     started_collectives: [0, 1, 2, 3, 5, 9];
 }
 
-// These programs test messages and requests.
+// The programs below test messages and requests.
 programs! {
     modes: [0, 2, 3];
     requests: [0, 2];
@@ -95,8 +95,8 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// These programs are the examples from the texts on which the project is based. `README.md` in this folder
-// has a table of the examples.
+// These programs contain the examples from the five texts (lecture notes and parts of the MPI standard) that
+// `README.md` in this folder lists, with the test of each example.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];
@@ -104,7 +104,7 @@ programs! {
     languages: [0, 2];
 }
 
-/// Checks that the C program in the project's `README.md` compiles and prints its result.
+/// Checks that the C program in the project's `README.md` compiles and prints the right result.
 #[test]
 fn readme() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
@@ -150,7 +150,7 @@ fn reloaded() {
     assert!(output.status.success(), "{}", job::text(&output));
 }
 
-/// Sends messages between all ranks, with more ranks than processors and with every transport.
+/// Checks messages between all ranks with every transport, on more ranks than there are processors.
 #[test]
 fn stress() {
     run("stress", &[0, 2, 4, 8]);

@@ -1,7 +1,7 @@
-//! Checks that `include/mpi.h` is the file that is generated from the tables, that it compiles as C and as
-//! C++ without a warning, and that its constants and functions have the values and types in the tables.
+//! Checks that `include/mpi.h` is what the tables generate, that it compiles as C and as C++ without a
+//! warning, and that its constants and functions have the values and types in the tables.
 //!
-//! With `TYPEPACK_BLESS=1`, the first test writes the file instead of comparing it.
+//! With `TYPEPACK_BLESS=1`, the first test rewrites the file instead of comparing it.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -30,7 +30,7 @@ fn compile(compiler: &str, options: &[&str], name: &str, source: &str) {
     compile_with(include(), compiler, options, name, source);
 }
 
-/// Compiles a source text against the headers of a directory. If the compiler fails, the test fails and shows
+/// Compiles a source text against the headers in a directory. If the compiler fails, the test fails and shows
 /// the compiler's output.
 fn compile_with(include: &Path, compiler: &str, options: &[&str], name: &str, source: &str) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -62,7 +62,7 @@ fn it_compiles_without_a_warning() {
     }
 }
 
-/// Returns a C source text with static assertions about `header`. They assert that every constant has the
+/// Returns C source with static assertions about `header`. The source asserts that every constant has the
 /// value in the table, and that every function except those in `lacking` has the type in the table.
 fn assertions(header: &str, lacking: &[&str]) -> String {
     let mut source = format!("#include <stdint.h>\n#include <{header}>\n");

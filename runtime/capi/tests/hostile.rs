@@ -1,5 +1,5 @@
-//! Calls every function that is built with one wrong argument at a time. Each call must return an error of
-//! the right class and write nothing, and the process must still work afterwards. The C sources are in
+//! Calls every implemented function with one wrong argument at a time. Each call must return an error of the
+//! right class and write nothing, and the process must still work afterwards. The C sources are in
 //! `hostile/`.
 //!
 //! `hostile/calls.csv` has a row for each function of `abi/built.csv`. The row gives the kinds of the
@@ -27,8 +27,8 @@ fn table(path: &str) -> Vec<Vec<String>> {
     reader.records().map(row).collect()
 }
 
-/// Returns the names of the constants for a list of error classes such as `ARG|T_INVALID`, which `calls.csv`
-/// uses.
+/// Returns the C constants for a list of error classes as `calls.csv` writes them, for example
+/// `ARG|T_INVALID`.
 fn classes(names: &str) -> String {
     let class = |name: &str| match name.strip_prefix("T_") {
         Some(name) => format!("MPI_T_ERR_{name}"),
@@ -37,7 +37,8 @@ fn classes(names: &str) -> String {
     names.split('|').map(class).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the size of a C parameter in bytes; for an array, the size of an entry.
+/// Returns the size, in bytes, of an integer parameter, or of one integer in an array. `kinds.c` uses the
+/// size to tell C integers from wider ones; for `char` and `void`, the result means nothing.
 fn bytes(parameter: &str) -> usize {
     let mut words = parameter.split(|c: char| !c.is_alphanumeric() && c != '_');
     match words.find(|word| !word.is_empty() && *word != "const") {
@@ -71,7 +72,7 @@ fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String 
     )
 }
 
-/// Returns the functions outside the ABI, which have names of MPI-1, with their parameters.
+/// Returns the functions outside the ABI (those with MPI-1 names), each with its parameters.
 fn old_names() -> HashMap<String, String> {
     let parameters = |row: &Vec<String>| {
         let (_, behind) = row[2].split_once('(').expect("a declaration");
@@ -108,8 +109,8 @@ fn source() -> String {
             if form != name && own.contains(form) {
                 continue;
             }
-            // For a function of MPI-1, the header defines the name with the prefix P as a macro for the same
-            // function, so only one name is tested.
+            // For an MPI-1 function, the header defines the name with the prefix P as a macro that names the
+            // same function, so only the name without the prefix is tested.
             for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
                 text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
             }

@@ -1,8 +1,8 @@
 //! Ends a job early if a check fails: all ranks end with the same exit code, and one rank prints one line.
 //!
-//! If only one rank finds an error (such as a missing file), the other ranks do not know about it. If all
-//! ranks find the same error (such as a bad argument), only one rank should print it. So the commands pass
-//! the result of every check to [`agree`].
+//! If only one rank finds an error (such as a missing file), the other ranks do not know about the error. If
+//! all ranks find the same error (such as a bad argument), only one rank should print it. The commands
+//! therefore pass the result of every check to [`agree`].
 
 use std::fmt;
 use std::io::Write;
@@ -54,8 +54,8 @@ impl Stop {
 
 /// Returns the value of `result` if no rank has an error. Otherwise the lowest rank with an error prints its
 /// error as `typepack: <error>`, and all ranks get [`Stop::Agreed`] with the exit code `code`. All ranks wait
-/// until the line is printed, because `mpiexec` ends the job when the first rank fails, and the line could be
-/// lost.
+/// until the line is printed, because `mpiexec` ends the job when the first rank fails, and might do so
+/// before the line is printed.
 pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Result<T, Stop> {
     // Lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;

@@ -1,7 +1,8 @@
 //! `typepack info`: describes this installation and the job.
 //!
-//! `main.rs` calls [`about_the_installation`] before it joins the job. A variable with a bad value prevents
-//! joining, and the user must see this value. `main.rs` calls [`about_the_job`] after it has joined the job.
+//! `main.rs` calls [`about_the_installation`] before it joins the job. A variable with a bad value keeps the
+//! process from joining, and the user must be able to see that value. `main.rs` calls [`about_the_job`] after
+//! it has joined the job.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -62,7 +63,7 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
     print(&text)
 }
 
-/// Appends `words` as a line, without the blanks at their end.
+/// Appends `words` as a line, without trailing blanks.
 fn line(text: &mut String, words: &str) {
     text.push_str(words.trim_end());
     text.push('\n');
@@ -76,8 +77,8 @@ fn library(exe: &Path) -> Option<PathBuf> {
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns one line per group of functions, with the number of functions that are built. If `list` is true,
-/// also returns the names of all functions.
+/// Returns one line per group of functions, with the number of functions that are implemented. If `list` is
+/// true, also returns the names of all functions.
 fn coverage(list: bool) -> Result<String, String> {
     let rows = |table: &'static str| csv::Reader::from_reader(table.as_bytes()).into_records();
     let wrong = |error: csv::Error| format!("the table of functions: {error}");
@@ -160,8 +161,8 @@ fn place(placement: &Placement, rank: usize) -> String {
     text
 }
 
-/// Returns a text with the number of pairs of ranks at each distance. Only ranks that are bound to a CPU
-/// count. Returns `None` if there is no pair of such ranks.
+/// Returns a text with the number of pairs of ranks at each distance. Includes only ranks that are bound to a
+/// CPU. Returns `None` if there is no pair of such ranks.
 fn distances(placement: &Placement, size: usize) -> Option<String> {
     let cpus: Vec<Cpu> = (0..size).filter_map(|rank| placement.cpu(rank)).collect();
     let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();

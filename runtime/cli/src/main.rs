@@ -94,7 +94,7 @@ fn main() -> ExitCode {
         _ => None,
     };
     if way == Some(halo::Way::Interpreter) {
-        // SAFETY: the process still has only this thread, so no other thread can read the environment at the
+        // SAFETY: the process still has only one thread, so no other thread can read the environment at the
         // same time.
         unsafe { std::env::set_var("TYPEPACK_KERNEL", "interpreter") };
     }
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         && is_first()
         && let Err(error) = info::about_the_installation(options)
     {
-        // After this failure the rank still joins the job, because the other ranks wait until it has joined.
+        // Despite this failure, the rank joins the job, because the other ranks wait until it has joined.
         say(error);
     }
     ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
@@ -112,8 +112,8 @@ fn main() -> ExitCode {
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     let universe = match typepack::init() {
         Ok(universe) => universe,
-        // A variable of the environment has a bad value, and all ranks get this error. They have not joined
-        // the job, so they cannot use `agree`. Instead, only rank 0 prints the error.
+        // An environment variable has a bad value, and all ranks get this error. They have not joined the
+        // job, so they cannot use `agree`. Instead, only rank 0 prints the error.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
                 say(error);
@@ -130,8 +130,8 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     }
 }
 
-/// Returns whether this process is rank 0 or the only rank. The answer comes from the environment, so it is
-/// known before the process joins the job.
+/// Returns whether this process is rank 0 or runs without other ranks. The answer comes from the
+/// environment, so it is available before the process joins the job.
 fn is_first() -> bool {
     std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0")
 }

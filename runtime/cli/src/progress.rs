@@ -1,8 +1,8 @@
 //! A progress bar that works under `mpiexec`.
 //!
 //! Under `mpiexec`, the stderr of a rank is a pipe to `mpiexec`. `mpiexec` tells the rank whether its own
-//! stderr is a terminal, and forwards a line that ends in a carriage return at once. So the bar is drawn as a
-//! line of text and a carriage return. If there is no terminal, nothing is drawn.
+//! stderr is a terminal, and immediately forwards every line that ends in a carriage return. So the bar is
+//! drawn as a line of text and a carriage return. If there is no terminal, nothing is drawn.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -66,12 +66,12 @@ impl TermLike for CarriageReturns {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        // `indicatif` sometimes writes only blanks, which must not be drawn as a line.
+        // `indicatif` sometimes writes text that consists only of blanks. Such text must not be drawn.
         let text = text.trim_end();
         if text.is_empty() {
             return Ok(());
         }
-        // The text is padded with blanks to the full width, to overwrite the previous text.
+        // The text is padded with blanks to the full width so that it overwrites the previous text.
         let width = usize::from(WIDTH);
         io::stderr().write_all(format!("{text:<width$}\r").as_bytes())
     }
@@ -86,5 +86,5 @@ impl TermLike for CarriageReturns {
     }
 }
 
-/// The time between two updates of the bar. The bar itself limits how often it draws.
+/// The time between two updates of the bar's state. `indicatif` may draw the bar less often.
 pub const TICK: Duration = Duration::from_millis(50);

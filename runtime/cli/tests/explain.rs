@@ -1,4 +1,4 @@
-//! Runs `typepack explain` as a user does, and checks its reports, drawings, files, and answers to bad
+//! Runs `typepack explain` as a user would, and checks its reports, drawings, files, and answers to bad
 //! arguments.
 
 #[path = "../../../fuzz/support/skipped.rs"]

@@ -1,4 +1,4 @@
-//! Runs `typepack halo` as a user does, mostly under `mpiexec`. The tests check that many combinations of
+//! Runs `typepack halo` as a user would, mostly under `mpiexec`. The tests check that many combinations of
 //! decomposition, boundary, stencil, halo width and number of fields give the serial solution, and that bad
 //! input gives the right line on stderr. A process that does not end by its deadline is killed, and the test
 //! fails.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Builds `mpiexec` in the folder of the `typepack` program, and returns this folder.
+/// Builds `mpiexec` into the folder of the `typepack` program, and returns that folder.
 fn bin() -> &'static Path {
     static BIN: OnceLock<PathBuf> = OnceLock::new();
     BIN.get_or_init(|| {
@@ -183,7 +183,7 @@ fn the_demo_compares_three_ways() {
         let words = format!("demo --way {way} --steps 2 --csv {csv}");
         let outcome = typepack(2, &words, &[]);
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-        // By hand, two of the cases have a second bar.
+        // With hand-written loops, two of the cases have a second bar.
         let verified = if way == "hand" { 6 } else { 4 };
         let said = outcome.stdout.matches("verified bit for bit").count();
         assert_eq!(said, verified, "{}", outcome.stdout);
@@ -345,8 +345,8 @@ fn tables_and_pictures_are_written() {
     }
 }
 
-/// Returns the lines that the ranks wrote on stderr. Leaves out the line of `mpiexec` about the rank that
-/// ended the job.
+/// Returns the lines that the ranks wrote on stderr. Leaves out the line in which `mpiexec` reports the rank
+/// that ended the job.
 fn said(outcome: &Outcome) -> String {
     let own = outcome.stderr.lines().filter(|line| !line.starts_with("mpiexec: rank "));
     own.map(|line| format!("{line}\n")).collect()
@@ -509,7 +509,7 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
     }
     assert_eq!(std::fs::read(&init).expect("the initial field"), cube(false));
     assert_eq!(std::fs::read(&old).expect("the old table"), b"of an earlier run");
-    // A file whose old text is longer than the new text must keep no part of the old text.
+    // If the old contents of a file are longer than the new text, no part of them may remain.
     let long = folder.file("long.csv", &[b'x'; 100_000]);
     verified(2, &format!("--grid 6x5x4 --steps 2 --csv {long}"), &[]);
     assert!(!std::fs::read_to_string(&long).expect("a table").contains("xxx"));
@@ -550,7 +550,7 @@ fn a_killed_rank_ends_the_run_with_the_launchers_line_alone() {
         assert!(Instant::now() < end, "no ranks");
         thread::sleep(Duration::from_millis(5));
     };
-    // After this time, the job is in the middle of the computation.
+    // After this sleep, the job is in the middle of the computation.
     thread::sleep(Duration::from_millis(200));
     let killed = Command::new("kill").args(["-9", &ranks[1].to_string()]).status();
     assert!(killed.expect("kill").success());

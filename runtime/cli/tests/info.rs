@@ -1,4 +1,4 @@
-//! Runs `typepack info` as a user does, without `mpiexec`, and checks what it prints.
+//! Runs `typepack info` as a user would, without `mpiexec`, and checks what it prints.
 
 use std::process::{Command, Output};
 
@@ -31,7 +31,7 @@ fn all_parts_are_there() {
     assert!(line("TYPEPACK_EAGER_LIMIT").contains("4711"), "{out}");
     assert!(line("TYPEPACK_EAGER_LIMIT").contains("environment"), "{out}");
     assert!(line("TYPEPACK_TRANSPORT").contains("default"), "{out}");
-    // These variables are planned and have no effect yet, so the command must not list them.
+    // These variables are planned but have no effect yet, so the command must not list them.
     for name in ["TYPEPACK_IO", "TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE"] {
         assert!(!out.contains(name), "{name} in {out}");
     }

@@ -1,4 +1,4 @@
-//! Checks the buffer of a call: whether memory can exist at the addresses of the buffer's elements.
+//! Checks whether memory can exist at the addresses of the elements in a call's buffer.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -11,9 +11,9 @@ const PAGE: i64 = 4096;
 /// Number of bits of the largest address that a process can use.
 pub const ADDRESS_BITS: u32 = 57;
 
-/// The smallest number of elements for which [`memory`] computes the end of a buffer that is not null. The
-/// computation would cost time in every call, and only buffers with many elements can end where no memory can
-/// exist.
+/// The smallest number of elements for which [`memory`] computes where a non-null buffer ends. Computing the
+/// end would cost time in every call, and in practice only a buffer with very many elements ends where no
+/// memory can exist.
 const MANY: u64 = 1 << 31;
 
 /// Checks that memory can exist at the addresses of the `elements` elements at `buf`.

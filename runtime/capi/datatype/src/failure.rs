@@ -35,9 +35,9 @@ impl Failure {
     }
 
     /// Makes the failure for a handle that has no object of the expected kind: the handle is null or stale,
-    /// or belongs to an object of another kind. `argument` is the name of the argument and `kind` the kind of
-    /// object in words, for example `("comm", "communicator")`. `null` is the null handle of the kind, and
-    /// `null_name` is that handle's name.
+    /// or belongs to an object of another kind. `argument` is the name of the argument, and `kind` is the
+    /// expected kind of object in words, for example `("comm", "communicator")`. `null` is the null handle of
+    /// that kind, and `null_name` is the name of the null handle.
     #[cold]
     pub fn no_object(
         class: c_int,

@@ -7,8 +7,9 @@
 //! 1. `abi.rs`, `raw.rs`: the ABI's constants, and its types as C passes them.
 //! 2. `failure.rs`: the failure of a call. `count_width.rs`: the two widths of counts, so that one generic
 //!    function serves a call with C integers and its form with large counts.
-//! 3. `argument/`: pointer arguments (results, arrays, strings), and what the C caller promises about them.
-//!    `buffer.rs`: a check whether memory can exist at the addresses of the elements of a call.
+//! 3. `argument/`: pointer arguments (for results, arrays and strings), and what the C caller promises
+//!    about them. `buffer.rs`: checks whether memory can exist at the addresses of the elements in a call's
+//!    buffer.
 //! 4. `handle/`: handles, which are numbers that stand for objects of any kind.
 //! 5. `types/`: datatypes behind handles: constructors, commit, queries, decoding. The host can supply the
 //!    function that commits a type ([`types::commit_with`]), and can attach data of its own to a type

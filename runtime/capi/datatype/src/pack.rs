@@ -22,7 +22,7 @@ fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
-/// Returns the place where the new position is written, and the present position.
+/// Returns the place where the call writes the new position, and the current position.
 #[inline]
 fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
     let (value, place) = position.read("position")?;
@@ -59,9 +59,9 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 ///
 /// - `inbuf` is readable for `incount` elements of `datatype`.
 /// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
-// Inlined into the exported function, because each further call between C and the kernel costs measurable
-// time. This function has no closures for the same reason: the compiler would make a closure a separate
-// function, which `MPI_Pack` and `PMPI_Pack` would share. The arguments of the closure would go through
+// Inlined into the exported function, because each additional call between C and the kernel costs measurable
+// time. For the same reason this function uses no closures: the compiler would turn a closure into a
+// separate function, which `MPI_Pack` and `PMPI_Pack` would share. The arguments would then be passed in
 // memory, which took 2 of 9 ns when it was measured.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
@@ -130,8 +130,8 @@ pub fn pack_size<W: CountWidth>(
     Ok(())
 }
 
-/// Writes a size, or `MPI_UNDEFINED` if the size does not fit in the type of the result (MPI-5.0 section
-/// 5.2). The program can then make the call whose name ends in `_c`.
+/// Writes a size, or `MPI_UNDEFINED` if the size does not fit in the type of the output argument (MPI-5.0
+/// section 5.2). The program can then use the form of the call whose name ends in `_c`.
 fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {

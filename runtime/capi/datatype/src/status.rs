@@ -60,7 +60,7 @@ impl From<Place<Status>> for StatusOutput {
 }
 
 impl StatusOutput {
-    /// The value for a status that the caller ignores.
+    /// The value for a caller that ignores the status.
     pub const IGNORED: Self = Self(std::ptr::null_mut());
 
     /// Returns whether the caller ignores the status.
@@ -113,7 +113,8 @@ fn change(status: InOut<Status>, change: impl FnOnce(&mut Status)) -> Result {
     Ok(())
 }
 
-/// Writes a count, or `MPI_UNDEFINED` if `value` is `None` or does not fit in the type of the result.
+/// Writes `value` as a count, or `MPI_UNDEFINED` if `value` is `None` or does not fit in the type of the
+/// output argument.
 fn set_count<N: Number>(out: Place<N>, value: Option<u64>) {
     let value = value.and_then(|value| i64::try_from(value).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {

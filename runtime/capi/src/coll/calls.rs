@@ -1,5 +1,5 @@
-//! The collective calls. The table in `three_ways!` lists the arguments of each call, and the code that makes
-//! one value ([`Collective`]) from them. Every call exists in three forms: blocking, nonblocking and
+//! The collective calls. The table in `three_ways!` gives, for each call, its arguments and the code that
+//! makes one value (a [`Collective`]) from them. Every call exists in three forms: blocking, nonblocking and
 //! persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
@@ -15,12 +15,11 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form has the
-/// arguments in parentheses and the communicator. The nonblocking form also has the request, and the
-/// persistent form also has the info object and the request. The three forms share a function in `list`,
-/// which has the name of the blocking form. `$value` is the body of that function: it makes one value from
-/// the arguments in parentheses and passes the value to `$make`. `$make` then runs, starts or keeps the
-/// operation.
+/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes the
+/// arguments in parentheses and the communicator. The nonblocking form also takes the request, and the
+/// persistent form the info object and the request. The three forms share one function in `list`, named after
+/// the blocking form. `$value` is the body of that function: it makes one value from the arguments in
+/// parentheses and passes the value to `$make`. `$make` then runs, starts or keeps the operation.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)

@@ -2,9 +2,10 @@
 //!
 //! `parts.rs` checks the buffers and divides each buffer into one part of memory per rank. `calls.rs` makes
 //! one value from the arguments of a call. `way.rs` passes this value to the runtime, which runs the
-//! operation, starts it, or keeps it for later starts. `op.rs` has the reduction operations, and
-//! `duplicate.rs` the nonblocking duplication of communicators. A call ignores the arguments that are
-//! significant only on other ranks, such as the receive buffer of a gather on a rank that is not the root.
+//! operation, starts it, or keeps it so that the program can start it later. `op.rs` has the reduction
+//! operations, and `duplicate.rs` the nonblocking duplication of communicators. A call ignores the
+//! arguments that are significant only on other ranks, such as the receive buffer of a gather on a rank
+//! that is not the root.
 
 pub mod calls;
 pub mod duplicate;

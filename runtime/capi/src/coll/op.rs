@@ -1,6 +1,6 @@
 //! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
-//! users' operations. The table is still empty, because the calls that make users' operations are not built
-//! yet.
+//! users' operations. The table is still empty, because the calls that make users' operations are not
+//! implemented yet.
 //!
 //! The runtime combines the elements (`typepack::Operator`). This file finds the operator of a handle, and
 //! the operator's function for a datatype.
@@ -35,8 +35,7 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
-/// Checks the handle of an operation for a call that frees the operation. A predefined operation cannot be
-/// freed.
+/// Checks that an operation may be freed. Predefined operations may not.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid or the operation is predefined, and `MPI_ERR_ARG` if the
@@ -53,7 +52,8 @@ pub fn check_at(op: InOut<raw::Op>) -> Result {
 /// Returns the operation of a handle.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid, or if only one-sided calls take the operation.
+/// Returns `MPI_ERR_OP` if the handle is not valid, or if the operation is one that only one-sided calls
+/// take.
 fn find(op: raw::Op) -> Result<Operator> {
     Ok(match op.0 {
         abi::MAX => Operator::Max,
@@ -104,7 +104,7 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
             NoCombiner::Undefined => undefined(named.name()),
             NoCombiner::Missing => missing(named.name()),
         }),
-        // A predefined type without a name is a type of a Fortran 90 kind, or a pair type.
+        // A predefined type that has no name belongs to a Fortran 90 kind, or is a pair type.
         None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
         None => Err(undefined("derived datatypes")),
     }

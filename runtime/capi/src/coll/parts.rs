@@ -1,5 +1,5 @@
-//! Divides each buffer of a collective call into one part of memory per rank, because the runtime takes the
-//! buffers as such parts. Also checks the parts.
+//! Divides each buffer of a collective call into one part of memory per rank, because the runtime takes
+//! buffers in this form. Also checks the parts.
 //!
 //! A call and its forms whose names end in `v` and `w` differ only in how they divide the buffers. The
 //! functions here copy the entries of the count and displacement arrays, because the program may reuse these
@@ -16,9 +16,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Part, Plan};
 
-/// No object begins below this address, because the first page is never mapped. Elements at a lower address
-/// show that the program passed a null pointer or a pointer sentinel by mistake. The null pointer
-/// `MPI_BOTTOM` is valid if the displacements of the datatype are addresses.
+/// No object begins below this address, because the first page is never mapped. If elements would lie at a
+/// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
+/// `MPI_BOTTOM` is valid if the displacements of the datatype are absolute addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.
@@ -45,8 +45,8 @@ pub fn part<'a>(
         let low = start + i128::from(shape.true_lb) + last.min(0);
         let high = start + i128::from(shape.true_ub) + last.max(0);
         if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
-            // If the number of packed bytes does not fit in 63 bits, the count is wrong and not the buffer.
-            // `packed_bytes` then returns the error about the count.
+            // If the number of packed bytes does not fit in 63 bits, the count, not the buffer, is wrong. In
+            // that case `packed_bytes` returns an error about the count.
             plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
@@ -59,16 +59,15 @@ pub fn part<'a>(
             return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
         }
     }
-    // This addition can wrap around only if there are no elements. If there are elements, the code above has
-    // checked their addresses.
+    // This addition can wrap around only if the part has no bytes. Otherwise the code above has checked the
+    // addresses of the elements.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
     Ok(Part { origin, plan, count: elements })
 }
 
 /// Checks that the send buffer and the receive buffer are not the same memory. (A program must pass
 /// `MPI_IN_PLACE` to use the same memory for both.) The buffers are the same if their data begin at the same
-/// byte. It is no error if only their addresses of displacement 0 are equal, because both may be
-/// `MPI_BOTTOM`.
+/// byte. Equal buffer addresses alone are no error, because both may be `MPI_BOTTOM`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if the two buffers are the same memory.
@@ -94,8 +93,8 @@ fn row<'a>(
     (0..size).map(|rank| part(buffer, step * rank as i128, elements, plan, argument)).collect()
 }
 
-/// The arrays of counts and displacements of a call that has one part per rank, with the names of these
-/// arguments.
+/// The count array and the displacement array of a call that has one part per rank, each with the name of
+/// its argument.
 pub struct Table<W: CountWidth> {
     counts: (Array<W::Count>, &'static str),
     displacements: (Array<W::Displacement>, &'static str),
@@ -112,8 +111,8 @@ impl<W: CountWidth> Table<W> {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
-    /// Returns pairs of a count and a displacement. The unit of the displacements depends on the call:
-    /// extents of the datatype, or bytes.
+    /// Returns one pair of count and displacement per rank. The unit of the displacements depends on the
+    /// call: extents of the datatype, or bytes.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if a count is negative, and the errors of [`Array::copy`].
@@ -135,8 +134,8 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Returns one part per rank. All parts have the datatype of `plan`, and the displacements count extents
-    /// of this datatype.
+    /// Returns one part per rank. All parts have the datatype of `plan`, and the unit of the displacements
+    /// is the extent of this datatype.
     ///
     /// # Safety
     ///
@@ -156,8 +155,8 @@ impl<W: CountWidth> Table<W> {
     }
 }
 
-/// Returns the datatypes of a call that has one datatype per rank. The handle of a part without elements is
-/// ignored, and `MPI_BYTE` stands in for its datatype.
+/// Returns the datatypes of a call that has one datatype per rank. If a part has no elements, its datatype
+/// handle is ignored, and `MPI_BYTE` is returned instead.
 ///
 /// # Safety
 ///
@@ -175,7 +174,7 @@ pub unsafe fn types(
     handles.into_iter().zip(entries).map(found).collect()
 }
 
-/// Returns one part per rank. Each part has a datatype of its own, and the displacements count bytes.
+/// Returns one part per rank. Each part has a datatype of its own, and the displacements are in bytes.
 pub fn typed<'a>(
     buffer: *const c_void,
     entries: &[(u64, i128)],
@@ -199,8 +198,8 @@ pub fn root(root: c_int) -> Result<usize> {
     })
 }
 
-/// Returns the part of memory of the buffer for this rank's own data; `None` if the call is in place, where
-/// `ty` is `None`.
+/// Returns the part that holds this rank's own data in `buffer`. Returns `None` if the call is in place;
+/// then `ty` is `None` too.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -213,8 +212,8 @@ pub fn own<'a>(
     }
 }
 
-/// Returns the count and the datatype of the buffer for this rank's own data. If the call is in place
-/// (`placed`), both arguments are ignored, and the result is 0 and `None`.
+/// Checks the count and finds the datatype for the buffer of this rank's own data. If the call is in place
+/// (`placed`), ignores both arguments and returns 0 and `None`.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,

@@ -21,12 +21,12 @@ pub enum Way {
     /// The call starts the operation and writes this request. The operation has ended when the request is
     /// complete.
     Start(Output<raw::Request>),
-    /// The call keeps the operation and writes this request. The operation happens each time that the program
-    /// starts the request. The hints of the info object are ignored.
+    /// The call keeps the operation and writes this request. The operation runs each time the program starts
+    /// the request. The hints of the info object are ignored.
     Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// The function that gets the value made from the arguments of a call, and runs, starts or keeps the
+/// The function that takes the value made from the arguments of a call, and runs, starts or keeps the
 /// operation.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
@@ -44,17 +44,17 @@ impl Start for Persistent {
 }
 
 /// Makes a collective call in the given way. `call` reads the arguments, makes one value from them, and
-/// passes the value to its second parameter.
+/// passes the value to the [`Make`] function that it gets.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, the errors of `call`, and those of the runtime.
 ///
 /// # Safety
 ///
-/// - The operation may read the parts of memory that it sends from, and may write the parts that it receives
-///   into. These are parts of the value that `call` passes on. The operation may access them until this
-///   function returns ([`Way::Run`]), until the request is complete ([`Way::Start`]), or from each start of
-///   the request to its completion ([`Way::Prepare`]).
+/// - The value that `call` passes on names the memory of the operation. The operation may read the parts that
+///   it sends from and write the parts that it receives into until this function returns ([`Way::Run`]),
+///   until the request is complete ([`Way::Start`]), or from each start of the request to its completion
+///   ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
     way: Way,
@@ -79,9 +79,9 @@ pub unsafe fn make(
         Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
     };
     if result.is_err() && !made {
-        // An argument is wrong, so this rank has not made the call. The other ranks make the call, so the
-        // runtime of this rank must count it as made. Otherwise the next collective calls of the ranks would
-        // not match.
+        // An argument is wrong, so this rank has not made the call, but the other ranks make it. The runtime
+        // of this rank must therefore count the call as made. Otherwise this rank's next collective call
+        // would be matched with the wrong call of the other ranks.
         match way {
             Way::Run | Way::Start(_) => communicator.skip_collective(),
             Way::Prepare(..) => communicator.skip_persistent(),

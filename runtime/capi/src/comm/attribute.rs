@@ -1,8 +1,8 @@
 //! Attributes of communicators (MPI-5.0 section 7.7.2), including the predefined attributes (sections 9.1.2
 //! and 11.10.3).
 //!
-//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. `create.rs` deletes the
-//! attributes of a communicator before it frees the communicator, and copies them to a duplicate.
+//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) stand for the same functions. `create.rs` deletes
+//! the attributes of a communicator before it frees the communicator, and copies them to a duplicate.
 //! `MPI_Finalize` deletes the attributes of `MPI_COMM_SELF` (`world.rs`).
 
 use super::find;
@@ -24,17 +24,17 @@ static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
 /// The value of `MPI_WTIME_IS_GLOBAL`: all ranks read the same clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
-/// The value of `MPI_UNIVERSE_SIZE`: the largest possible number of processes. It is the size of the job,
-/// unless the user has set another number.
+/// The value of `MPI_UNIVERSE_SIZE`: the largest possible number of processes. The value is the size of the
+/// job, unless the user has set another number.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
-/// The value of `MPI_APPNUM`: the number of the program that this process runs, among the programs on the
-/// command line of `mpiexec`; `UNSET` if there is none.
+/// The value of `MPI_APPNUM`: the index of the program that this process runs among the programs on the
+/// command line of `mpiexec`; [`UNSET`] if `mpiexec` did not start this process.
 static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
 
 const UNSET: i32 = -1;
 
-/// Sets the values that init finds out: `MPI_UNIVERSE_SIZE`, and `MPI_APPNUM` if `mpiexec` started this
-/// process.
+/// Sets the values that are known only once the process has joined the job: `MPI_UNIVERSE_SIZE`, and
+/// `MPI_APPNUM` if `mpiexec` started this process.
 pub fn begin(universe: &Universe) {
     let room = universe.universe_size().map_or(universe.world().size(), |size| size as usize);
     UNIVERSE_SIZE.store(c_int::try_from(room).unwrap_or(c_int::MAX), Ordering::Relaxed);
@@ -59,7 +59,8 @@ fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     Some(Some(value.as_ptr().cast()))
 }
 
-/// Checks that the program may change an attribute. It must not change a predefined one.
+/// Checks that the program may change the attribute of a key. A program must not change a predefined
+/// attribute.
 fn changeable(keyval: c_int) -> Result {
     match predefined(keyval) {
         None => Ok(()),

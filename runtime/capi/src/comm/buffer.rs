@@ -2,15 +2,15 @@
 //! communicators.
 //!
 //! A message that cannot be sent at once is packed into the attached buffer, and stays there until the
-//! runtime has sent it. The place of a message in the buffer follows the model of the standard (section
-//! 3.6.2). The model is a circular queue, in which each message occupies its packed bytes and
-//! `MPI_BSEND_OVERHEAD` bytes more. So whenever the model has room for a message, the message finds a place
-//! here. If the model has no room, the message gets the first gap that is long enough. A send looks for a
-//! place before it starts, so that a full buffer leads to the same error whether the receiver is quick or
-//! slow. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
+//! runtime has sent it. Where a message is placed in the buffer follows the model of the standard (section
+//! 3.6.2): a circular queue, in which each message occupies its packed bytes plus `MPI_BSEND_OVERHEAD` bytes.
+//! So a message finds a place here whenever the model has room for it. If the model has no room, the message
+//! is placed in the first gap that is long enough. A send reserves a place before it starts, even if it could
+//! complete at once. So whether a full buffer causes an error does not depend on how fast the receiver is.
+//! With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
 //! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
-//! 3.6.1). A table finds the buffer by the handle of the communicator. `create.rs` calls [`release`] when it
+//! 3.6.1). A table maps the handle of the communicator to the buffer. `create.rs` calls [`release`] when it
 //! frees a communicator. The MPI calls that attach and detach buffers are in `p2p/buffered.rs`.
 //!
 //! Invariant: no thread holds the lock of a [`Pool`] while it waits in the runtime, and no thread takes that
@@ -47,7 +47,8 @@ struct Buffer {
     size: u64,
     /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
-    /// The end of the place that the model gave to a message last. That message may have left the buffer.
+    /// The end of the place that the model assigned most recently. The message in that place may have left
+    /// the buffer since.
     tail: u64,
 }
 
@@ -61,8 +62,8 @@ impl Buffer {
         Self { address, size, held: Vec::new(), tail: 0 }
     }
 
-    /// Returns the first offset from `start` on whose address is a multiple of [`ALIGN`]. A message whose
-    /// place begins at `start` begins there.
+    /// Returns the first offset, at or after `start`, whose address is a multiple of [`ALIGN`]. A message
+    /// whose place begins at `start` begins at this offset.
     fn aligned(&self, start: u64) -> u64 {
         let address = self.address as u64;
         (address + start).next_multiple_of(ALIGN) - address
@@ -81,8 +82,9 @@ impl Buffer {
         queued.or_else(|| self.between(bytes))
     }
 
-    /// Returns the place that the model gives to a message: behind the last message, or at the beginning of
-    /// the buffer. The place includes the overhead, which is large enough for the bytes that alignment skips.
+    /// Returns the place that the model assigns to a message: after the most recently placed message, or at
+    /// the beginning of the buffer. Returns `None` if neither is free. The place includes the overhead, which
+    /// is large enough for the bytes that alignment skips.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
         let whole = bytes.checked_add(OVERHEAD)?;
@@ -95,8 +97,8 @@ impl Buffer {
         at(self.tail).filter(free).or_else(|| at(0).filter(free))
     }
 
-    /// Returns the first gap before, between or behind the held messages that is long enough for `bytes`
-    /// bytes. The overhead is not counted here.
+    /// Returns the first gap before, between or after the held messages that is long enough for `bytes` bytes
+    /// without the overhead.
     fn between(&self, bytes: u64) -> Option<Range<u64>> {
         // An empty message is treated as one of 1 byte. Otherwise its place would be an empty range, and
         // could not be ordered among the other places.
@@ -125,14 +127,14 @@ impl Buffer {
     }
 }
 
-/// A slot for an attached buffer: that of the process, or that of a communicator.
+/// A slot for an attached buffer, either of the process or of a communicator.
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Option<Buffer>>);
 
 /// The buffer of the process.
 pub static PROCESS: Pool = Pool(Mutex::new(None));
 
-/// The buffers of communicators, by the handle of the communicator.
+/// The buffers of communicators. The key is the handle of the communicator.
 static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
 /// The number of communicators that have a buffer. In most programs this number is 0, and a buffered send
@@ -157,8 +159,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // The buffer may be used after a panic poisoned the lock: every change is one insertion or removal,
-        // so a panic leaves no change half done.
+        // The buffer may be used after a panic poisoned the lock: every change is a single insertion or
+        // removal, so a panic cannot leave a change half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -203,13 +205,13 @@ impl Pool {
         };
         let messages = comm.messages();
         if !buffer.held.is_empty() {
-            // `look` makes progress in the runtime, and the closure removes the messages that have been sent,
-            // because their places become free.
+            // `look` makes progress in the runtime. The closure then removes the messages that have been
+            // sent, to free their places.
             messages.look(|ongoing| {
                 buffer.held.retain(|held| {
                     let left = ongoing.is_complete(held.send);
                     if left {
-                        // No caller needs the result of a completed send.
+                        // Nobody needs the result of a completed send.
                         let _sent = ongoing.fetch(held.send);
                     }
                     !left
@@ -242,7 +244,7 @@ impl Pool {
         Ok(sent)
     }
 
-    /// Returns the runtime's numbers of the sends whose messages are in the buffer.
+    /// Returns the numbers that the runtime gave the sends whose messages are in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }

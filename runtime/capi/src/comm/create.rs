@@ -1,8 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
 //! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). The C face adds
-//! only parts that are local to the process: the error handler of the parent communicator, and for duplicates
-//! the attributes and hints that the standard prescribes.
+//! only what is local to the process: the error handler of the parent communicator, and for duplicates the
+//! attributes and hints that the standard prescribes.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -36,8 +36,8 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) ->
 fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
     let out = newcomm.required("newcomm")?;
-    // The collective operation comes first. If the copy functions ran first and failed on one rank, the other
-    // ranks would wait for that rank in the collective operation.
+    // The collective operation comes first. If the copy functions ran first and one failed on this rank, the
+    // other ranks would wait for this rank in the collective operation.
     let communicator = parent.communicator.dup()?;
     let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
     dup.hints.set(hints);
@@ -63,7 +63,7 @@ pub struct Making {
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
-/// The error handlers of duplicates that do not exist yet, by the reserved handles of the duplicates.
+/// The error handlers of duplicates that do not exist yet. The key is the reserved handle of the duplicate.
 static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
 
 fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {
@@ -111,8 +111,8 @@ impl Making {
         raw::Comm(self.handle)
     }
 
-    /// Makes the handle valid. The caller calls this function when the operation has completed without an
-    /// error, and may hold the lock of the runtime.
+    /// Makes the handle valid. Called when the operation has completed without an error. The caller may hold
+    /// the lock of the runtime.
     ///
     /// # Errors
     /// Returns the runtime's error if the operation is not complete.
@@ -139,7 +139,7 @@ impl Drop for Making {
     }
 }
 
-/// Lets the operation continue after a local part has failed on this rank, so that the other ranks get their
+/// Lets the operation continue after a local step has failed on this rank, so that the other ranks get their
 /// duplicates. The operation will still write a number into `duplicate`, so this function leaks `duplicate`.
 /// Returns `failure`.
 #[cold]
@@ -173,8 +173,8 @@ pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) ->
     hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
-/// `MPI_Comm_create_group`. Only the ranks of the group must make this call. A rank outside the group that
-/// makes it gets the null handle.
+/// `MPI_Comm_create_group`. Only the ranks of the group must make this call. If a rank outside the group
+/// makes the call, the rank gets the null handle.
 pub fn create_group(
     comm: raw::Comm,
     group: raw::Group,
@@ -204,14 +204,15 @@ pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Com
 /// resource get a common communicator.
 const RESOURCE: &[u8] = b"mpi_hw_resource_type";
 const MEMORY: &[u8] = b"mpi_shared_memory";
-/// The hint that names a set of processes, and the names of the two sets that exist. The processes of the set
+/// The hint that names a set of processes, and the names of the two sets that exist. The processes of a set
 /// get a common communicator.
 const SET: &[u8] = b"mpi_pset_name";
 const ALL: &[u8] = b"mpi://WORLD";
 const ALONE: &[u8] = b"mpi://SELF";
 
-/// `MPI_Comm_split_type`. All ranks share memory, so a split by shared memory gives one communicator. A split
-/// by a type of resource that this function does not know gives the null handle, as the standard requires.
+/// `MPI_Comm_split_type`. All ranks share memory, so a split by shared memory gives one communicator. If the
+/// program names a type of resource that this function does not know, it gets the null handle, as the
+/// standard requires.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
@@ -255,7 +256,7 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
     let comm = find(handle)?;
     let on = On { comm, handle };
     // The C caller passed the address of the handle, so `entry.rs` does not know the communicator. `on.raise`
-    // names the communicator whose error handler must be called.
+    // records in the failure which communicator's error handler must be called.
     end(&on).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())

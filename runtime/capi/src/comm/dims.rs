@@ -1,6 +1,6 @@
 //! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime chooses the dimensions. The calls that make grids are not built in the C face yet.
+//! The runtime chooses the dimensions. The C face does not implement the calls that make grids yet.
 
 use crate::abi;
 use crate::argument::InOutArray;
@@ -18,7 +18,7 @@ pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
         return Ok(());
     }
     // SAFETY: the caller of `MPI_Dims_create` passes an array of `ndims` entries, and `count` equals `ndims`.
-    // The iterator is used up before this call returns.
+    // This function exhausts the iterator before it returns.
     let (given, places) =
         unsafe { (dims.input().entries(count, "dims")?, dims.output().places(count, "dims")?) };
     let mut chosen = given

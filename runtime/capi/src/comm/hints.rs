@@ -1,9 +1,9 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
 //! The known hints are the assertions that the standard names. The communicator keeps their values, because
-//! `MPI_Comm_get_info` returns them. The values have no other effect: the runtime has no optimisation that
-//! depends on such an assertion. Unknown keys are ignored and not returned, as the standard prescribes. If
-//! the value of a known key is neither `true` nor `false`, it is ignored. A new communicator does not inherit
+//! `MPI_Comm_get_info` returns them. The values have no other effect, because the runtime has no optimisation
+//! that depends on such an assertion. Unknown keys are ignored and not returned, as the standard prescribes.
+//! A known key whose value is neither `true` nor `false` is ignored too. A new communicator does not inherit
 //! the hints of its parent (`create.rs`).
 
 use super::find;
@@ -22,7 +22,7 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// The hint that lists the kinds of memory in which messages may lie, and its value. The value has only the
+/// The hint that lists the kinds of memory in which messages may lie, and its value. The value lists only the
 /// kinds that the standard requires. The program can read this hint but not set it.
 const MEMORY: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
 

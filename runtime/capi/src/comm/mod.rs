@@ -4,7 +4,7 @@
 //! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
 //! for buffered sends. Groups are in `group.rs`. All communicators are intracommunicators, because the calls
-//! that make intercommunicators are not built.
+//! that make intercommunicators are not implemented.
 
 pub mod attribute;
 pub mod buffer;
@@ -87,8 +87,8 @@ impl Comm {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
-    /// Converts the runtime's status of a message in the communicator to an MPI status, whose source is a
-    /// rank in the communicator.
+    /// Converts the runtime's status of a message to an MPI status. The source in the MPI status is a rank
+    /// of this communicator.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -113,7 +113,7 @@ impl Comm {
     }
 }
 
-/// The communicator of an operation: the object, and the handle that the program passed to the call.
+/// The communicator of an operation, together with the handle that the program passed to the call.
 #[derive(Clone, Debug)]
 pub struct On {
     /// The object.
@@ -257,7 +257,8 @@ pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Res
     Ok(())
 }
 
-/// `MPI_Topo_test`: no communicator has a topology, because the calls that make topologies are not built.
+/// `MPI_Topo_test`: no communicator has a topology, because the calls that make topologies are not
+/// implemented.
 pub fn topo_test(comm: raw::Comm, status: Output<c_int>) -> Result {
     check(comm)?;
     let out = status.required("status")?;
@@ -289,8 +290,8 @@ pub fn get_name(
     Ok(())
 }
 
-/// Returns the error handler of a communicator. Also finds the error handler of a duplicate that does not
-/// exist yet, because some programs, for example mpi4py, set the error handler as soon as they have the
+/// Returns the error handler of a communicator, or of a duplicate that does not exist yet. Such a duplicate
+/// is included because some programs, for example mpi4py, set the error handler as soon as they have the
 /// handle.
 ///
 /// # Errors
@@ -299,7 +300,8 @@ fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
     match (find(comm), create::handler_in_the_making(comm)) {
         (Ok(found), _) => Ok(found.handler.clone()),
         (Err(_), Some(handler)) => Ok(handler),
-        // The duplicate may have been completed between the two lookups, so that neither of them found it.
+        // The duplicate may have been completed between the two lookups above, in which case neither of them
+        // found it.
         (Err(_), None) => Ok(find(comm)?.handler.clone()),
     }
 }

@@ -1,7 +1,8 @@
 //! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which they belong.
 //!
-//! The functions of `env/` join and leave the universe. Error handling may ask for `MPI_COMM_SELF` at any
-//! time, even before init, when that communicator does not exist yet. Then it uses the default handler.
+//! The functions of `env/` join and leave the universe. Error handling may need the error handler of
+//! `MPI_COMM_SELF` at any time, even before init, when that communicator does not exist yet. In that case
+//! the default error handler is used.
 
 use super::Comm;
 use crate::abi;
@@ -46,9 +47,9 @@ pub fn join(threads: c_int) -> Result {
     Ok(())
 }
 
-/// Sets the error handler of both communicators to the one that the user named with `mpiexec
-/// -initial-errhandler` (MPI-5.0 section 9.3). `mpiexec` has checked the name, so this function ignores a
-/// name that it does not know.
+/// Sets the error handler of both communicators as the user asked with `mpiexec -initial-errhandler`
+/// (MPI-5.0 section 9.3). If the user named none, or named the default, the error handlers stay unchanged.
+/// `mpiexec` has already refused invalid names.
 fn begin_with(name: Option<&str>) {
     let handler = match name {
         Some("mpi_errors_abort") => Handler::Abort,
@@ -60,8 +61,8 @@ fn begin_with(name: Option<&str>) {
     }
 }
 
-/// Leaves the job. Before that, deletes the attributes of `MPI_COMM_SELF`, beginning with the one that was
-/// set last (MPI-5.0 section 11.2.4).
+/// Deletes the attributes of `MPI_COMM_SELF`, the most recently set attribute first (MPI-5.0 section
+/// 11.2.4), and then leaves the job.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process has already left the job. If a delete function fails, returns the

@@ -61,7 +61,7 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
 }
 
 /// `MPI_Type_dup`. The duplicate is committed if the original is committed. The copy functions decide which
-/// attributes it gets.
+/// attributes the duplicate gets.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
@@ -85,8 +85,8 @@ pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
 /// continue.
 pub fn free(datatype: InOut<raw::Datatype>) -> Result {
     let (handle, out) = datatype.read("datatype")?;
-    // The attributes are deleted first, because a delete function may fail, and then the datatype must stay
-    // valid.
+    // The attributes are deleted before the datatype, because the datatype must stay valid if a delete
+    // function fails.
     attributes(&*types::find_own(handle)?)?.clear(handle.0)?;
     types::remove(handle)?;
     out.set(raw::Datatype::NULL);

@@ -51,7 +51,8 @@ fn told_already(what: &str) -> Failure {
     Failure::new(abi::ERR_ABI, what, "already set in this process; it can be set only once")
 }
 
-/// Returns the entries of an info object whose keys are known properties of a Fortran compiler.
+/// Checks the entries of an info object, and returns those whose keys are known properties of a Fortran
+/// compiler.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size differs from the size of
@@ -132,7 +133,7 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
         // SAFETY: the caller of `MPI_Abi_set_fortran_booleans` passes two values of `logical_size` bytes
-        // each, and `size` equals `logical_size`. The iterator is used up in the next line.
+        // each, and `size` equals `logical_size`. The next line exhausts the iterator.
         let value = unsafe { value.entries(size, argument)? };
         bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }

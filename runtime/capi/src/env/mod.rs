@@ -1,8 +1,8 @@
 //! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep what init finds out about the process and the job. `version.rs`
-//! has the calls about versions, and `fortran.rs` those about a Fortran compiler. This file records the
-//! memory that `MPI_Alloc_mem` returns, so that `MPI_Free_mem` can refuse any other memory.
+//! `lifecycle.rs` and `comm/world.rs` keep what init learns about the process and the job. `version.rs` has
+//! the calls about versions, and `fortran.rs` those about a Fortran compiler. This file records the memory
+//! that `MPI_Alloc_mem` returns, so that `MPI_Free_mem` can refuse any other memory.
 
 pub mod fortran;
 pub mod version;
@@ -27,7 +27,7 @@ fn begin(required: c_int) -> Result<c_int> {
     }
     panics::watch();
     datatype::begin();
-    // The call grants the requested thread level and no higher one, because a program to which
+    // This call grants exactly the requested thread level, not a higher one, because a program to which
     // `MPI_THREAD_SINGLE` is granted may rely on having only one thread.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
@@ -118,7 +118,7 @@ pub fn processor_name(
 }
 
 /// `MPI_Get_hw_resource_info`: returns the types of resources that `MPI_Comm_split_type` knows
-/// (`comm/create.rs`). The value `true` means that this process is bound to one resource of the type.
+/// (`comm/create.rs`). The value `true` means that this process is restricted to one resource of that type.
 pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
     let out = hw_info.required("hw_info")?;
     out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
@@ -157,7 +157,7 @@ pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
     a.wrapping_sub(b)
 }
 
-/// The memory that `MPI_Alloc_mem` has returned and that is not freed yet, by address.
+/// The memory that `MPI_Alloc_mem` has returned and that has not been freed yet. The key is the address.
 static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
 
 fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {

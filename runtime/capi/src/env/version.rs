@@ -56,7 +56,8 @@ pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// Number of successful calls of `MPI_T_init_thread` minus that of `MPI_T_finalize`.
+/// Number of successful calls of `MPI_T_init_thread` minus the number of successful calls of
+/// `MPI_T_finalize`.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
 /// Returns whether the tool interface is initialised.
@@ -64,7 +65,7 @@ pub fn tools_ready() -> bool {
     TOOLS.load(Ordering::Acquire) > 0
 }
 
-/// `MPI_T_init_thread`. A null pointer gives an error code of the tool interface.
+/// `MPI_T_init_thread`. If the pointer is null, it returns an error code of the tool interface.
 pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
     let provided = provided
         .required("provided")

@@ -14,7 +14,7 @@ use crate::argument::{Output, Text, TextOutput};
 /// An error class or error code that the user added.
 #[derive(Clone, Debug)]
 struct Added {
-    /// The class to which a code belongs. For a class, this is the class itself.
+    /// The class to which a code belongs. The entry of a class contains the class itself.
     class: c_int,
     /// The string, which may be empty; `None` until the user adds one.
     text: Option<Vec<u8>>,
@@ -34,8 +34,8 @@ static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // The codes may be used after a panic poisoned the lock: every change is one insertion or removal, so a
-    // panic leaves no change half done.
+    // The codes may be used after a panic poisoned the lock: every change is a single insertion or removal,
+    // so no change can be half done.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -45,7 +45,7 @@ pub fn last_used() -> *mut c_int {
     LAST_USED.as_ptr()
 }
 
-/// Returns the meaning of an error class of the standard in words.
+/// Returns a phrase that describes an error class of the standard.
 fn meaning(class: c_int) -> Option<&'static str> {
     Some(match class {
         abi::SUCCESS => "no error",
@@ -136,8 +136,8 @@ fn meaning(class: c_int) -> Option<&'static str> {
     })
 }
 
-/// Returns the name and the meaning of an error class of the standard, for example `MPI_ERR_RANK: invalid
-/// rank`.
+/// Returns the name and the description of an error class of the standard, for example
+/// `MPI_ERR_RANK: invalid rank`.
 fn predefined(class: c_int) -> Option<String> {
     let name = abi::ERROR_CLASSES.iter().find(|(value, _)| *value == class)?.1;
     Some(format!("{name}: {}", meaning(class)?))

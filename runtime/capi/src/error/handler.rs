@@ -31,7 +31,7 @@ pub enum On {
 /// An error handler that the user made.
 ///
 /// The user gets a handle when making the error handler, and gets the same handle again from each call that
-/// returns the error handler of an object. The user must free the handle once for each time that a call
+/// returns the error handler of an object. The user must free the handle as many times as calls have
 /// returned it (MPI-5.0 section 9.3.4). An object that has the error handler keeps it after the user has
 /// freed the handle.
 #[derive(Debug)]
@@ -41,19 +41,20 @@ pub struct UserHandler {
     held: Mutex<Held>,
 }
 
-/// The handle that the user has of an error handler.
+/// The user's handle of an error handler.
 #[derive(Debug, Default)]
 struct Held {
     /// The handle. It is valid while `times` is not 0.
     handle: usize,
-    /// Number of times that the user must still call `MPI_Errhandler_free` until the handle is invalid.
+    /// Number of times that the user must still call `MPI_Errhandler_free` before the handle becomes
+    /// invalid.
     times: u64,
 }
 
 impl UserHandler {
     fn held(&self) -> MutexGuard<'_, Held> {
-        // The fields may be used after a panic poisoned the lock: they change only after every step that may
-        // panic, so they always belong together.
+        // The fields may be used after a panic poisoned the lock: they change only after the last step that
+        // may panic, so they are always consistent with each other.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,8 +103,8 @@ impl Handler {
     /// Returns the error handler of a handle, to be set on an object of kind `on`.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the error
-    /// handler was made for another kind of object.
+    /// Returns `MPI_ERR_ERRHANDLER` if the handle does not belong to an error handler, and `MPI_ERR_ARG` if
+    /// the error handler was made for another kind of object.
     pub fn find(handle: raw::Errhandler, on: On) -> Result<Self> {
         match handle.0 {
             abi::ERRORS_ARE_FATAL => return Ok(Self::Fatal),
@@ -144,7 +145,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     HANDLERS.of_int(integer)
 }
 
-/// The error handler of an object. The program can replace it.
+/// A cell for the error handler of an object, which the program can replace.
 #[derive(Debug)]
 pub struct HandlerCell(Mutex<Handler>);
 
@@ -154,7 +155,7 @@ impl HandlerCell {
         Self(Mutex::new(handler))
     }
 
-    /// Returns the present handler.
+    /// Returns the current error handler.
     pub fn get(&self) -> Handler {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

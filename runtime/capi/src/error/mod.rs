@@ -2,9 +2,9 @@
 //! error handler to call.
 //!
 //! A function of the C face returns a [`Failure`] if it fails. `entry.rs` then calls the error handler of the
-//! call's object (`handler.rs`). `objects.rs` has files, windows and sessions, of which the C face so far
-//! implements only the error handlers. `codes.rs` has the error classes and codes of the standard and of the
-//! user. `panics.rs` turns a panic into a failure.
+//! call's object (`handler.rs`). `objects.rs` has files, windows and sessions; so far the C face implements
+//! only their error handlers. `codes.rs` has the error classes and codes of the standard and of the user.
+//! `panics.rs` turns a panic into a failure.
 
 pub mod codes;
 pub mod handler;
@@ -31,8 +31,8 @@ pub struct Said {
     /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
     /// The communicator of the operation that failed, and the error handler that this communicator had at
-    /// that time. If this field is set, `entry.rs` calls this error handler instead of the one of the call's
-    /// object.
+    /// that time. If this field is set, `entry.rs` calls this error handler instead of the error handler of
+    /// the call's object.
     pub on: Option<(raw::Comm, Handler)>,
 }
 
@@ -73,7 +73,7 @@ impl Failure {
         Self::of_code(code, format!("{callback} returned {code}"))
     }
 
-    /// Makes the failure for a call of a function that is not built yet.
+    /// Makes the failure for a call of a function that is not implemented yet.
     #[cold]
     pub fn not_built() -> Self {
         let text = "this version of typepack does not have this function";

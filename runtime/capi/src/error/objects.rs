@@ -1,10 +1,10 @@
-//! Windows, files and sessions. The calls that make such objects are not built, and the C face keeps only the
-//! error handler of such an object.
+//! Windows, files and sessions. The calls that make such objects are not implemented, and the C face keeps
+//! only an error handler per object.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
-//! `rma.rs`, `io.rs` or `session.rs`. When the calls that make such objects are built, the tables will hold
-//! more than error handlers.
+//! `rma.rs`, `io.rs` or `session.rs`. Once the calls that make such objects are implemented, the tables will
+//! hold more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
@@ -45,7 +45,7 @@ impl Objects {
     /// Returns the object of a handle.
     ///
     /// # Errors
-    /// Returns the error class of the kind if the handle is null, stale or foreign.
+    /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
     pub fn find(&self, handle: usize) -> Result<Arc<HandlerCell>> {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
     }
@@ -53,12 +53,12 @@ impl Objects {
     /// Checks a handle.
     ///
     /// # Errors
-    /// Returns the error class of the kind if the handle is null, stale or foreign.
+    /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
     pub fn check(&self, handle: usize) -> Result {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
     }
 
-    /// Checks a handle whose address the call gets because it replaces the handle.
+    /// Checks a handle for a call that gets the address of the handle in order to replace it.
     ///
     /// # Errors
     /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
@@ -99,7 +99,7 @@ impl Objects {
         get_handler(&object, errhandler)
     }
 
-    /// Calls the error handler of an object with the error code `code`, because the program asks for that.
+    /// Calls the error handler of an object with the error code `code`, at the program's request.
     ///
     /// # Errors
     /// Returns the errors of [`find`](Self::find).
@@ -128,8 +128,8 @@ pub fn get_handler(object: &HandlerCell, errhandler: Output<raw::Errhandler>) ->
     Ok(())
 }
 
-/// Calls the error handler of an object with the error code `code`, because the program asks for that. `name`
-/// is the name of the MPI call.
+/// Calls the error handler of an object with the error code `code`, at the program's request. `name` is the
+/// name of the MPI call.
 pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, code: c_int) {
     let failure = Failure::of_code(code, format!("{name}: the program raised error code {code}"));
     handler::invoke(&object.get(), handle, name, &failure);

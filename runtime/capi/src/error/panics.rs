@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// `catch_unwind` returns does not contain them.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
-/// Counts the calls of [`watch`], so that the hook is installed only once.
+/// Number of calls of [`watch`] so far. Only the first call installs the hook.
 static HOOKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the failure for a panic, given the value that `catch_unwind` returned.

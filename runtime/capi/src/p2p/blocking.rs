@@ -1,5 +1,5 @@
-//! Blocking sends and receives, and calls that send and receive in one call, such as `MPI_Sendrecv` (MPI-5.0
-//! sections 3.2, 3.4, 3.11).
+//! Blocking sends and receives, and calls that do both, such as `MPI_Sendrecv` (MPI-5.0 sections 3.2, 3.4,
+//! 3.11).
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;
@@ -13,8 +13,8 @@ use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
-/// Sends a message. Returns when the program may change the buffer, and in synchronous mode not before a
-/// receive has matched the message.
+/// Sends a message. Returns when the program may change the buffer and, in synchronous mode, a receive has
+/// matched the message.
 ///
 /// # Safety
 ///
@@ -36,8 +36,8 @@ unsafe fn blocking(
             let plan = ty.plan()?;
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
             memory(buf, plan, count, "buf")?;
-            // The send may continue after this call has returned, because the attached buffer holds the
-            // message then.
+            // The send may continue after this call has returned, because the attached buffer holds a copy of
+            // the message.
             // SAFETY: the elements at `buf` are readable (condition of `# Safety`), and `start_send` copies
             // them before it returns.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
@@ -55,7 +55,7 @@ unsafe fn blocking(
             };
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
-            // `# Safety`). It returns after `finish`, and then the operation has ended.
+            // `# Safety`). It returns only after `finish`, when the operation has ended.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -139,8 +139,8 @@ fn both(
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // If the send fails, this call returns, and then the C caller may use its memory again. So the receive
-    // must not continue.
+    // If the send fails, this call returns, and the C caller may then use its memory again. So the receive
+    // must be abandoned.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;

@@ -59,7 +59,7 @@ pub unsafe fn comm_attach<W: CountWidth>(
     unsafe { add(comm, buffer, size) }
 }
 
-/// The places where a call that detaches a buffer writes the buffer's address and size.
+/// The two places to which a call that detaches a buffer writes the buffer's address and its size.
 struct Detached<N> {
     address: Place<*mut c_void>,
     size: Place<N>,
@@ -70,8 +70,8 @@ impl<N: Number> Detached<N> {
         Ok(Self { address: address.required("buffer_addr")?, size: size.required("size")? })
     }
 
-    /// Checks that the size of the buffer fits in the type of the size argument. The caller checks this
-    /// before it detaches the buffer.
+    /// Checks that the size of the buffer fits in the type of the size argument. Must be called before the
+    /// buffer is detached.
     ///
     /// # Errors
     /// Returns `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit in the type.

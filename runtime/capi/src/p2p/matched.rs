@@ -1,5 +1,5 @@
-//! Matched messages: probes that take a message out of the queue, and receives of a message that was taken
-//! out (MPI-5.0 section 3.8.2).
+//! Matched messages: probes that take a message out of the queue, and receives of such a message (MPI-5.0
+//! section 3.8.2).
 
 use super::nonblocking::received;
 use super::{Elements, on, origin};
@@ -17,7 +17,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Matched, Operation};
 
-/// A message that a probe took out of the queue, so that no receive of the queue can match it.
+/// A message that a probe took out of the queue. Receives that search the queue can no longer match it.
 #[derive(Debug)]
 struct Message {
     on: On,
@@ -32,8 +32,8 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }
 
-/// Takes a matching message out of the queue, and writes its status. If there is none, waits for one if
-/// `wait` is true, and returns `None` otherwise.
+/// Takes a matching message out of the queue, and writes its status. If there is no such message, waits for
+/// one if `wait` is true, and returns `None` if `wait` is false.
 fn take(
     source: c_int,
     tag: c_int,

@@ -8,9 +8,9 @@
 //!
 //! Invariant: no operation is started before every argument has been checked.
 
-/// Defines one function for each of the four send modes. Each of them has the arguments of `MPI_Send` and
-/// then the argument in parentheses. It passes its mode and its arguments to the function whose name stands
-/// first in the macro call.
+/// Defines one function for each of the four send modes. Each function takes the arguments of `MPI_Send`,
+/// followed by the argument in parentheses if there is one. It passes its mode and its arguments to the
+/// function that is named first in the macro call.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*
@@ -59,9 +59,9 @@ use typepack::{Operation, Plan, SendMode, Source, Tag};
 /// The four modes of a send (MPI-5.0 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Completes when the buffer may be changed.
+    /// Completes when the program may change the buffer.
     Standard,
-    /// Completes when a receive has matched.
+    /// Completes when a receive has matched the message.
     Synchronous,
     /// Completes at once, because the message is copied into an attached buffer if it cannot be sent at once.
     Buffered,
@@ -136,7 +136,7 @@ pub struct Elements {
 }
 
 // SAFETY: `plan` is immutable and may be used by any thread. `origin` points to memory of the C program. The
-// program has promised that the operation may access this memory, whichever thread carries the operation out.
+// program has promised that the operation may access this memory on any thread.
 unsafe impl Send for Elements {}
 // SAFETY: the safe functions of `Elements` do not access the memory at `origin`. Only unsafe functions of the
 // runtime do, and their callers guarantee who may access that memory.

@@ -1,7 +1,7 @@
 //! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
 //!
-//! All sends that are complete when their call returns share one request. If an operation fails after it was
-//! started, the call that completes its request, such as `MPI_Wait`, returns the error.
+//! All sends that are complete when their call returns share one request. If an operation fails after it has
+//! been started, the error is returned by the call that completes its request, such as `MPI_Wait`.
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
@@ -70,8 +70,8 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
     Ok(match result {
         Ok(Operation::Pending(id)) => Running::Receive(id),
         Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
-        // The receive has matched a message, but the message is too long or has other types. The call that
-        // completes the request will return this error.
+        // The receive has matched a message, but the message is too long or its types do not match. The call
+        // that completes the request will return this error.
         Err(error) if error.received().is_some() => {
             Running::Finished(Outcome::of_receive(on, Err(error)))
         }

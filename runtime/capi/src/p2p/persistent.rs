@@ -1,6 +1,6 @@
 //! Persistent sends and receives (MPI-5.0 section 3.9). The calls here check the arguments once and make a
-//! request. `MPI_Start` and `MPI_Startall` (`request/manage.rs`) start the operation as often as the program
-//! calls them.
+//! request. `MPI_Start` and `MPI_Startall` (`request/manage.rs`) start the operation each time the program
+//! calls one of them.
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};

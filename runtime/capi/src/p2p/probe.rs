@@ -10,8 +10,8 @@ use crate::request::Outcome;
 use crate::status::StatusOutput;
 use std::ffi::c_int;
 
-/// Looks for a matching message, and writes its status. If there is none, waits for one if `wait` is true,
-/// and returns false otherwise.
+/// Looks for a matching message, and writes its status. If there is no such message, waits for one if
+/// `wait` is true, and returns false if `wait` is false.
 fn look(
     source: c_int,
     tag: c_int,

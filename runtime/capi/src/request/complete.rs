@@ -2,7 +2,7 @@
 //!
 //! Every call works in three steps. First it reads its handles, so that an invalid handle makes the call fail
 //! before the call has any effect. Then it waits in the runtime, or tests once; the runtime's lock is held
-//! while `Request::poll` checks the requests. Last, it takes the results, writes them, and sets handles to
+//! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
 //! null. If an operation has failed, its failure names the error handler of its communicator.
 
 use super::{Outcome, REQUESTS, Request, find, messages};
@@ -20,7 +20,8 @@ type Slot = (raw::Request, Option<Arc<Request>>);
 
 /// The requests of a call. A single request is stored inline, and several requests in a vector.
 struct Slots<S = Vec<Slot>> {
-    /// The places of the C caller's handles; `None` if the call does not set the handles to null.
+    /// The places where the C caller's handles are stored; `None` if the call does not set the handles to
+    /// null.
     places: Option<Places<raw::Request>>,
     slots: S,
 }
@@ -95,8 +96,8 @@ impl Slots {
     /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
         let count = length(count)?;
-        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). The iterator is used up
-        // before this function returns.
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). This function exhausts
+        // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut slots = room(count, REQUESTS_ARRAY)?;
         for handle in handles {
@@ -126,9 +127,9 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         self.requests().any(is_active)
     }
 
-    /// Returns `Some` if all requests are complete. The requests before `seen` are known to be complete. The
-    /// function checks from there on, and stops at the first request that is not complete. It leaves the
-    /// index of that request in `seen`, so that the next call continues there.
+    /// Returns `Some` if all requests are complete. The requests before index `seen` are known to be
+    /// complete. This function checks the others in order, stops at the first one that is not complete, and
+    /// leaves its index in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -156,10 +157,10 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// Returns what `look` finds. If `waits` is true, the runtime calls `look` until it finds something.
-    /// Otherwise it calls `look` once, and the result is `None` if `look` finds nothing. If the runtime
-    /// fails, no operation can continue. Then all pending operations end with the runtime's failure, and
-    /// `look` runs once more to find them.
+    /// Returns what `look` finds. If `waits` is true, the runtime calls `look` until `look` finds something.
+    /// If `waits` is false, the runtime calls `look` once, and the result is `None` if `look` finds nothing.
+    /// If the runtime fails, no operation can continue. In that case all pending operations of the call end
+    /// with the runtime's failure, and `look` runs once more to find them.
     fn search<R>(
         &self,
         waits: bool,
@@ -227,7 +228,7 @@ struct Statuses {
 }
 
 impl Statuses {
-    /// Prepares writing the statuses of at most `length` operations to `array`.
+    /// Prepares to write the statuses of at most `length` operations to `array`.
     ///
     /// # Safety
     ///
@@ -413,15 +414,16 @@ pub fn testany(
     any(slots, index, flag, status, Slots::conclude)
 }
 
-/// The arguments to which a call that completes some of several requests writes its results.
+/// The output arguments of a call that completes some of several requests.
 struct SomeOf {
     count: Output<c_int>,
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 }
 
-/// Completes those requests of a call that are complete. If `waits` is true, the function waits until at
-/// least one is. `outcome` returns the outcome of the request with a given index.
+/// Writes the results of those requests whose operations are complete to `out`. If `waits` is true, first
+/// waits until at least one operation is complete. `outcome` returns the outcome of the request with a given
+/// index.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.

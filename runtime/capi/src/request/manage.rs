@@ -65,8 +65,8 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. The iterator is used up before
-    // this call returns.
+    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function exhausts the
+    // iterator before it returns.
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
     let mut found = room(count, "array_of_requests")?;
     for handle in requests {
@@ -119,7 +119,8 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
             _ => Ok(None),
         }
     })??;
-    // The user's cancel function may call the library, so it is called here, where this thread holds no lock.
+    // The user's cancel function may call the library, so it is called only here, after this thread has
+    // released its locks.
     match user.map(|(functions, complete)| functions.cancel(complete)) {
         None | Some(0) => Ok(()),
         Some(code) => Err(Failure::of_callback(code, "cancel_fn")),

@@ -3,9 +3,9 @@
 //!
 //! The calls of `p2p/`, `coll/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
 //! requests, test and query them. The calls of `manage.rs` start, cancel and free them. The state of an
-//! operation is a [`Running`]. `Request::poll` changes the state to [`Running::Finished`] while the caller
-//! holds the runtime's lock. A call takes the result out of the request without that lock, because taking the
-//! result of a generalized request calls the user's functions.
+//! operation is a [`Running`]. `Request::poll`, whose caller holds the runtime's lock, changes the state to
+//! [`Running::Finished`]. A call takes the result out of the request without holding that lock, because
+//! taking the result of a generalized request calls the user's functions.
 //!
 //! Two invariants hold. A thread that holds the runtime's lock may take the lock of a request, but a thread
 //! that holds the lock of a request never takes the runtime's lock. A request keeps its communicator alive,
@@ -39,8 +39,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of an operation that receives no message: the empty status and no failure (MPI-5.0
-    /// section 3.7.3).
+    /// Returns the outcome of a successful operation that receives no message: the empty status and no
+    /// failure (MPI-5.0 section 3.7.3).
     pub fn empty() -> Self {
         Self { status: Status::empty(), failure: None }
     }
@@ -125,12 +125,12 @@ static REQUESTS: Table<Request> = Table::new(Kind::Request);
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // The state may be used after a panic poisoned the lock: every change is one assignment, so a panic
-        // leaves no change half done.
+        // The state may be used after a panic poisoned the lock: every change is a single assignment, which a
+        // panic cannot interrupt.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the request is persistent and not started.
+    /// Returns whether the request is persistent and its operation has not been started.
     fn is_inactive(&self) -> bool {
         matches!(*self.lock(), Running::Inactive)
     }
@@ -206,8 +206,8 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // The user carries out the operation of a generalized request, so this operation may still complete,
-        // and then its functions are called. So its state does not change here.
+        // The user carries out the operation of a generalized request, so that operation may still complete
+        // even now. Its state stays unchanged here, because its functions will be called when it completes.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);
@@ -267,7 +267,7 @@ fn asked(functions: Generalized) -> Outcome {
     outcome
 }
 
-/// Returns the part of the runtime that sends and receives messages. A wait there makes progress for the
+/// Returns the part of the runtime that sends and receives messages. Waiting there makes progress for the
 /// messages of all communicators.
 ///
 /// # Errors
@@ -350,7 +350,8 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
 }
 
 /// Returns the handle of the request that all sends share if they were complete when their call returned.
-/// Most sends are complete by then, so sharing one request saves the time to make a request for each of them.
+/// Most sends are complete by then, so sharing one request saves the time of making a request for each of
+/// them.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.

@@ -1,7 +1,7 @@
 //! Generates the constants of the ABI as Rust source, which `../../datatype/src/abi.rs` includes.
 //!
-//! A constant handle or pointer becomes an integer, because the library compares it with the handles and
-//! addresses that C passes.
+//! A constant that is a handle or a pointer in C becomes an integer, because the library compares it
+//! with the handles and addresses that C passes.
 
 use super::rows::Constant;
 use std::fmt::Write;
@@ -15,8 +15,8 @@ pub fn constants(constants: &[Constant]) -> String {
             _ if name == "MPI_DISPLACEMENT_CURRENT" => "i64",
             _ => "i32",
         };
-        // Without the prefix `MPI_`, two names begin with a digit. A Rust name must not, so these get an
-        // underscore.
+        // Without the prefix `MPI_`, two names begin with a digit, which Rust does not allow. These
+        // names get a leading underscore.
         let short = &name["MPI_".len()..];
         let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
         let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");

@@ -2,7 +2,7 @@
 //!
 //! Each kind of handle is a separate Rust type (`../../datatype/src/raw.rs`), so that a function cannot pass
 //! a communicator for a datatype by mistake. A C pointer becomes a Rust pointer. A callback becomes an opaque
-//! address, because it may be a sentinel; `capi/src/callback.rs` compares it with the sentinels.
+//! address, because its value may be a sentinel, which `capi/src/callback.rs` checks.
 
 use super::rows::HANDLES;
 

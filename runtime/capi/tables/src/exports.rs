@@ -2,12 +2,12 @@
 //! `abi/functions.csv`.
 //!
 //! Each function calls a function of `crate::entry`, which checks that the call is allowed at this stage of
-//! the process, catches panics and calls error handlers. A function that is built (`abi/built.csv`) passes
-//! its arguments on to its implementation. It turns each pointer into the parameter type of the
-//! implementation (`crate::argument`), and so relies on what the C caller promises about the pointer. A
-//! function that is not built clears its outputs and fails with `MPI_ERR_UNSUPPORTED_OPERATION`. `MPI_X` and
-//! `PMPI_X` each have the whole body and do not call each other, because a tool may replace `MPI_X` and must
-//! still reach the library through `PMPI_X`.
+//! the process, catches panics and calls error handlers. An exported function that is implemented
+//! (`abi/built.csv`) converts each pointer to the parameter type of its implementation (`crate::argument`)
+//! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
+//! exported function that is not implemented clears its outputs and fails with
+//! `MPI_ERR_UNSUPPORTED_OPERATION`. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that
+//! replaces `MPI_X` still reaches the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Parameter};
@@ -49,9 +49,9 @@ fn object(function: &Function) -> String {
         .unwrap_or_else(|| "At::Nothing".to_owned())
 }
 
-/// Returns the statements with which a function that is not built checks those of its arguments that are
-/// handles of operations, windows, files or sessions. If the function frees the object, its argument is the
-/// address of the handle.
+/// Returns the statements with which a function that is not implemented checks those of its arguments that
+/// are handles of operations, windows, files or sessions. If the function frees the object, its argument is
+/// the address of the handle.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
@@ -84,13 +84,13 @@ fn check(function: &Function) -> String {
     text
 }
 
-/// Returns whether a function frees an object, and therefore takes the address of the object's handle.
+/// Returns whether a function frees an object. Such a function takes the address of the object's handle.
 fn frees(function: &Function) -> bool {
     ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
 }
 
-/// Returns the statements with which a function that is not built sets its outputs to null handles, zeros and
-/// empty strings. Arrays, and outputs that are also inputs, stay unchanged.
+/// Returns the statements with which a function that is not implemented sets its outputs to null handles,
+/// zeros and empty strings. Arrays, and outputs that are also inputs, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {
@@ -169,7 +169,7 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
         None => {
-            // A program may make a session before init, or without calling init at all.
+            // A program may create a session before it calls init, or without ever calling init.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
                 "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
@@ -194,8 +194,8 @@ pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) 
         let function = functions.iter().find(|f| f.name == row.name);
         let function = function
             .unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
-        // A function and its large-count form share a row of `built.csv`, unless the large-count form has
-        // other arguments and therefore a row of its own.
+        // A function and its large-count form share a row of `built.csv`, unless the large-count form takes
+        // different arguments and therefore has a row of its own.
         let large = format!("{}_c", row.name);
         let generic = function.has_large && !built.iter().any(|other| other.name == large);
         let again = rows.insert(row.name.clone(), (row.clone(), generic));

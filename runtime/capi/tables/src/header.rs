@@ -47,8 +47,8 @@ const TOOLS: [&str; 6] = [
     "MPI_T_event_instance",
 ];
 
-/// The two enumerations of the tool interface. For each, the kind of its constants in the table, and the name
-/// of its C type.
+/// The two enumerations of the tool interface. Each entry has the kind that the table gives to the constants
+/// of the enumeration, and the name of its C type.
 const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
@@ -56,8 +56,8 @@ fn hex(value: i64) -> String {
     format!("{value:#x}")
 }
 
-/// Returns the value of a constant as C source; `None` if the constant belongs to an enumeration and is
-/// therefore not a macro.
+/// Returns the value of a constant as C source. Returns `None` if the constant belongs to an enumeration,
+/// because such a constant is not a macro.
 fn value(constant: &Constant) -> Option<String> {
     let Constant { name, kind, value, .. } = constant;
     let (class, of) = kind.split_once(':').unwrap_or((kind, ""));
@@ -112,7 +112,7 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// Appends the functions with the names of MPI-1. Each is an inline function that calls its replacement.
+/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {

@@ -41,7 +41,7 @@ impl Tables {
     /// Reads the tables.
     ///
     /// # Panics
-    /// Panics if a table cannot be read or has a malformed row. Then nothing can be built.
+    /// Panics if a table cannot be read or has a malformed row. Without the tables, nothing can be compiled.
     pub fn read() -> Self {
         let abi = folder();
         Self {

@@ -29,7 +29,7 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
     /// The group to which the table assigns the function.
     pub group: String,
-    /// True if the function has a large-count form, whose name ends in `_c`.
+    /// True if the function also has a large-count form (name ending in `_c`).
     pub has_large: bool,
     /// The remark in the table.
     pub note: String,
@@ -40,9 +40,11 @@ pub struct Function {
 pub struct Parameter {
     /// The name of the parameter; `...` for variadic arguments.
     pub name: String,
-    /// The C type of the parameter, with `*` where the table has brackets: `const MPI_Aint *`.
+    /// The C type of the parameter, for example `const MPI_Aint *`. Brackets in the table are written as
+    /// `*`.
     pub c_type: String,
-    /// The declaration of the parameter in the table: `const MPI_Aint array_of_displacements[]`.
+    /// The declaration of the parameter in the table, for example
+    /// `const MPI_Aint array_of_displacements[]`.
     pub declaration: String,
     /// True if the declaration in the table has brackets.
     pub array: bool,
@@ -61,14 +63,14 @@ pub struct Constant {
     pub note: String,
 }
 
-/// One callback type, or another name of a callback type.
+/// One callback type, or another name for a callback type.
 #[derive(Clone, Debug)]
 pub struct Callback {
     /// The name of the callback type.
     pub name: String,
-    /// The C return type; `alias` if the row is another name of a callback type.
+    /// The C return type; `alias` if the row gives another name for a callback type.
     pub returns: String,
-    /// The parameters of the callback type; for an alias, the name of that callback type.
+    /// The parameters of the callback type; for an alias, the name of the callback type that it stands for.
     pub parameters: String,
     /// The remark in the table.
     pub note: String,
@@ -90,7 +92,7 @@ pub struct Compat {
     pub replacement: String,
 }
 
-/// One function that is built, and the Rust function that implements it.
+/// One function that is implemented, and the Rust function that implements it.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The name of the function, for example `MPI_Type_vector`. The row also covers the large-count form of
@@ -200,7 +202,7 @@ pub fn compat(abi: &Path) -> Vec<Compat> {
         .collect()
 }
 
-/// Returns the functions that are built.
+/// Returns the functions that are implemented.
 pub fn built(abi: &Path) -> Vec<Built> {
     rows(&abi.join("built.csv"))
         .iter()

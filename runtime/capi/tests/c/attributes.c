@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_get_attr(part, same, &value, &flag));
     CHECK(!flag && copies == 1);
     OK(MPI_Comm_free(&part));
-    /* A freed key lives on while an object has a value of the key. */
+    /* A freed key stays alive as long as an object has a value of the key. */
     freed = key;
     OK(MPI_Comm_free_keyval(&key));
     CHECK(key == MPI_KEYVAL_INVALID);

@@ -2,9 +2,9 @@
    communicators. */
 #include "messages.h"
 
-/* Checks that a message finds room whenever it does in the standard's model, a circular queue (section
-   3.6.2). When the first of two long messages has left the buffer, a short message is placed behind the
-   second one, and a message that is nearly as long as the first is placed at the beginning. */
+/* Checks that a message finds room whenever it would find room in the standard's model, a circular queue
+   (section 3.6.2). When the first of two long messages has left the buffer, a short message is placed
+   behind the second one, and a message that is nearly as long as the first is placed at the beginning. */
 static void around(int other, unsigned char *room)
 {
     enum { A = 80000, B = 40000, C = 75000 };

@@ -179,9 +179,9 @@ static void taken_apart(void)
     OK(MPI_Type_free(&whole));
 }
 
-/* Checks section 4.1.12. A datatype can contain the addresses of several variables that are not in one
-   storage, if it is used with MPI_BOTTOM and a count of 1. MPI_BOTTOM + v is a buffer if v is a valid
-   address. */
+/* Checks section 4.1.12. A datatype can contain the addresses of several variables that are not in the
+   same sequential storage, if it is used with MPI_BOTTOM and a count of 1. MPI_BOTTOM + v is a buffer if
+   v is a valid address. */
 static void addresses(void)
 {
     static double fixed[4];

@@ -108,8 +108,8 @@ int main(int argc, char **argv)
     initialized(1, 1);
     always(NULL);
     by_a_thread(always);
-    /* These functions are allowed at this stage, so they report that they are not built, and the job does
-       not end. */
+    /* These functions are allowed at this stage, so they report that they are not implemented, and the
+       job does not end. */
     MPI_Session session = (MPI_Session)&flag;
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
            MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));

@@ -72,7 +72,7 @@ int main(void)
     CHECK(pthread_create(&thread, NULL, later, &copy) == 0);
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(pthread_join(thread, NULL) == 0 && queries == 1 && frees == 1);
-    /* The program frees one request before it completes the request, and another one after that. */
+    /* The program frees one request before completing it, and another request after completing it. */
     request = copy = start();
     OK(MPI_Request_free(&request));
     CHECK(request == MPI_REQUEST_NULL && frees == 0);

@@ -1,6 +1,6 @@
 /* Calls every function on messages and requests with wrong arguments. Each call must return an error of
-   the right class, leave its outputs unchanged, and start no operation. At the end there must be no
-   message. */
+   the right class, leave its outputs unchanged, and start no operation. At the end no message may be
+   pending. */
 #include "messages.h"
 
 #define HANDLE(type, value) ((type)(MPI_Aint)(value))
@@ -234,7 +234,7 @@ int main(void)
     BAD(MPI_ERR_COUNT, MPI_Startall(-1, array));
     BAD(MPI_ERR_COUNT, MPI_Request_get_status_all(-1, array, &flag, &status));
 
-    /* These handles are not those of a request. */
+    /* These handles do not belong to requests. */
     gone = marked;
     OK(MPI_Recv_init(in, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &gone));
     MPI_Request freed = gone;
@@ -247,7 +247,7 @@ int main(void)
     bad_request(HANDLE(MPI_Request, in));
     bad_request(HANDLE(MPI_Request, -1));
 
-    /* These handles are not those of a matched message. */
+    /* These handles do not belong to matched messages. */
     MPI_Message bad[] = {MPI_MESSAGE_NULL, HANDLE(MPI_Message, 0), HANDLE(MPI_Message, marked),
                          HANDLE(MPI_Message, in), HANDLE(MPI_Message, -1)};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -21,8 +21,8 @@ int main(void)
         for (int i = 0; i < 5; i++) {
             int n = sizes[i];
             MPI_Request *send = &sends[i];
-            /* Two messages have the same tag. The matching probe takes the first message out of the queue,
-               so a receive gets the second. */
+            /* Two messages have the same tag. The matched probe (MPI_Mprobe) takes the first message out
+               of the queue, so a receive gets the second. */
             for (int k = 0; k < 2; k++) {
                 if (synchronous)
                     OK(MPI_Issend(out + k, n - (n > 0 && k), MPI_BYTE, other, i, MPI_COMM_WORLD,

@@ -1,4 +1,4 @@
-/* Uses the library as an extension of another program does: loads the library at run time, unloads it
+/* Uses the library the way a plug-in of another program would: loads the library at run time, unloads it
    while a thread still has a datatype in its cache, and loads it again. This program is not linked with
    the library. */
 #include "condition.h"

@@ -1,5 +1,5 @@
-/* Functions for the programs from teaching texts. They send messages from rank 0 to rank 1, or to rank 0
-   itself if there is only one rank. */
+/* Functions for the programs that contain the examples of the texts in ../README.md. The functions send
+   messages from rank 0 to rank 1, or to rank 0 itself if there is only one rank. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 

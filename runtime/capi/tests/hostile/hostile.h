@@ -27,7 +27,7 @@ typedef int kind(call *call, int at, int variant);
 /* The part of a row of the table that describes one argument. */
 struct argument {
     kind *kind;
-    int bytes;            /* the size of the C type, or of an element of an array */
+    int bytes;            /* the size of an integer or of an array's integers */
     int classes[CLASSES]; /* error classes of a wrong value; if empty, those of the kind; ends with 0 */
 };
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the path of the library under test. cargo leaves the cdylib in one of two places, or in both; this
-/// function returns the newer file.
+/// Returns the path of the library under test. cargo puts the cdylib in one of two directories, or in both.
+/// This function returns the newer of the two files.
 fn cdylib() -> PathBuf {
     if let Some(other) = std::env::var_os("FACE_TEST_LIBRARY") {
         return other.into();
@@ -25,7 +25,8 @@ fn cdylib() -> PathBuf {
         .expect("cargo builds the cdylib before its tests")
 }
 
-/// Returns a directory that contains the library under the names that the linker and the loader look for.
+/// Returns a directory that contains the library under the file names that the linker and the dynamic loader
+/// look for.
 pub fn library() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -43,8 +44,8 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Compiles a program from these sources. Writes the executable into the directory of the library, and
-/// returns its path.
+/// Compiles a program from `sources`. Writes the executable into the directory of the library, and returns
+/// the path of the executable.
 pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
     compile_with(name, sources, &["-lmpi_abi", "-lm"])
 }

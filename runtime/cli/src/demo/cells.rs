@@ -1,4 +1,5 @@
-//! The cells that the demo exchanges, and what the hand loops move of a cell with gaps.
+//! The cells that the demo exchanges, and the parts of a cell with gaps that the hand-written loops
+//! move.
 //!
 //! `exchange.rs` fills fields with these cells, and `verify.rs` knows their contents.
 
@@ -19,7 +20,7 @@ pub struct Gapped {
     value: f64,
 }
 
-// SAFETY: the bit pattern of zeros is a valid value of every member.
+// SAFETY: all-zero bytes are a valid value of every member.
 unsafe impl Zeroable for Gapped {}
 // SAFETY: `repr(C)` with no padding, since the gap is a member, and every member is `Pod`.
 unsafe impl Pod for Gapped {}
@@ -34,7 +35,7 @@ impl Element for Gapped {
     }
 }
 
-/// Packs the members without gaps, and writes members, as an MPI datatype does.
+/// Packs the members of a cell without the gap, and unpacks only members, as an MPI datatype does.
 pub struct Members;
 
 impl Packing for Members {
@@ -59,7 +60,7 @@ impl Packing for Members {
     }
 }
 
-/// Sends whole cells, but writes only members, so that the receiver's gaps stay.
+/// Sends whole cells, but unpacks only members, so that the receiver's gaps keep their contents.
 pub struct MembersOfWhole;
 
 impl Packing for MembersOfWhole {
@@ -84,11 +85,11 @@ impl Packing for MembersOfWhole {
     }
 }
 
-/// Cells with contents that the verification knows.
+/// Cells with known contents, for the verification.
 pub trait Made: Element {
-    /// Returns the cell with this number. Its gaps are all ones, unlike those of a blank cell.
+    /// Returns the cell with this number. All bits of its gap are 1, unlike those of a blank cell.
     fn made(number: u64) -> Self;
-    /// Returns a halo cell before the exchange.
+    /// Returns a blank cell, the content of every halo cell before the exchange.
     fn blank() -> Self;
 }
 

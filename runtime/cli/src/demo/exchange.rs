@@ -1,5 +1,5 @@
-//! Measures exchanges without a solver, in one of the three ways and for two kinds of cells, and verifies
-//! them bit for bit.
+//! Measures halo exchanges without a solver, in one of the three ways and with two kinds of cells, and
+//! verifies the exchanges bit for bit.
 //!
 //! `mod.rs` calls [`measure`] before it runs the solver, and gets one [`Record`] per [`Case`] and [`Bar`].
 //! `cells.rs` has the cells, and `verify.rs` the verification.
@@ -15,7 +15,7 @@ use super::verify::{Case, fill, verify};
 use crate::agree::{FAILURE, Stop, agree};
 use crate::halo::{Hand, Packing, Way, Whole, exchange_alone, percentiles};
 
-/// Faces with one cell per row, so that every cell is in a cache line of its own.
+/// Exchanges faces that have one cell per row, so that every cell is in a cache line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
@@ -24,7 +24,7 @@ const STRUCTS: Case = Case {
     shape: [64; 3],
     axis: 2,
 };
-/// Faces of whole rows, whose cells have gaps.
+/// Exchanges faces that consist of whole rows of cells with gaps.
 const ROWS: Case = Case {
     name: "rows",
     what: "exchange: z faces, 64^3 {char, int, double}",
@@ -42,18 +42,19 @@ pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) ->
             said(kept);
             continue;
         }
-        // There are two usual ways to leave gaps alone, and the quicker of them depends on the machine.
+        // There are two usual ways to leave gaps unchanged, and which of them is faster depends on the
+        // machine.
         let other = one::<MembersOfWhole>(world, bar, case)?;
         let us = kept.us().min(other.us());
         let parts = vec![Part { name: "exchange".to_owned(), us }];
-        // The record tells the bytes of the members, as for the datatypes.
+        // The record gives the number of bytes in members, as it does for the datatypes.
         said(Record { parts, ..kept });
         said(one::<Whole<Gapped>>(world, Bar::HandWhole, case)?);
     }
     Ok(())
 }
 
-/// The exchange in one of the ways.
+/// The exchange, with datatypes or with hand-written loops.
 enum Exchanger<P: Packing> {
     Halo(Halo<P::Cell, 3>),
     Hand(Hand<P>),
@@ -68,7 +69,8 @@ impl<P: Packing> Exchanger<P> {
     }
 }
 
-/// Measures and verifies one case. `P` is what the exchange moves of each cell, by hand or by a datatype.
+/// Measures and verifies one case. `P` says which parts of each cell the exchange moves, whether by hand
+/// or by a datatype.
 fn one<P: Packing<Cell: Made>>(
     world: &Communicator,
     bar: Bar,

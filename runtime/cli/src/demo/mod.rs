@@ -86,7 +86,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let mut records = Vec::new();
     let mut said = |record: Record| {
         if root {
-            // If the reader of the output ends early, the demo still succeeds.
+            // If the reader of the output closes the pipe early, the demo still succeeds.
             let _nobody_reads = writeln!(std::io::stdout(), "  {record}");
         }
         records.push(record);

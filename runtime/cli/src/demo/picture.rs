@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::record::{Bar, Record};
 
-/// The bars in their order, each with its name, its explanation and its colour.
+/// The bars in the order in which they are shown, each with its name, its explanation and its colour.
 const BARS: [(Bar, &str, &str, RGBColor); 4] = [
     (
         Bar::Interpreter,
@@ -40,16 +40,17 @@ const BARS: [(Bar, &str, &str, RGBColor); 4] = [
 /// The times of one bar in microseconds, in the order of [`PARTS`].
 type Times = [f64; 3];
 
-/// The parts of a time: their names in the records, and the explanations for the table and the picture.
+/// The parts of a bar's time: the name of each part in the records, and its explanation in the table and the
+/// picture.
 const PARTS: [(&str, &str); 3] = [
     ("interior", "computing, while messages move"),
     ("rim", "computing the cells at the halo, afterwards"),
     ("exchange", "packing, waiting, unpacking"),
 ];
 
-/// The colours of the parts that are not an exchange.
+/// The colours of the parts in which a rank computes.
 const COMPUTING: [RGBColor; 2] = [RGBColor(222, 228, 234), RGBColor(190, 202, 214)];
-/// What else the picture must say about the hand loops.
+/// Notes about the hand-written loops, which the picture shows as text.
 const NOTES: [&str; 2] = [
     "Structs have 13 bytes in members and 3 in gaps. 'hand loops' is the quicker of two loops that leave gaps alone: one packs the 13 bytes,",
     "the other sends all 16 and writes members. The hand way posts receives first, and copies directly what stays on its rank (solver).",
@@ -63,16 +64,16 @@ const HEAD: i32 = 214;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     what: String,
-    /// Bytes that all ranks together exchange, without gaps and with the gaps of whole cells.
+    /// Number of bytes that all ranks together exchange: first without gaps, then with whole cells.
     bytes: [Option<u64>; 2],
-    /// For each of [`BARS`]: the times of the median run.
+    /// The times of the median run, one entry per bar of [`BARS`].
     times: [Option<Times>; 4],
-    /// Runs of each way.
+    /// Number of runs of each way.
     runs: usize,
 }
 
 impl Case {
-    /// Returns the places in [`BARS`] of the bars that were measured.
+    /// Returns the indices in [`BARS`] of the bars that were measured.
     fn places(&self) -> Vec<usize> {
         (0..BARS.len()).filter(|&place| self.times[place].is_some()).collect()
     }
@@ -101,7 +102,7 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
         let times = |bar: Bar| {
             let mut runs: Vec<&&Record> = of_bar(bar).collect();
             runs.sort_by(|a, b| a.us().total_cmp(&b.us()));
-            // Takes all parts from the same run, the median one.
+            // All parts come from the same run, the median run.
             let run = runs.get(runs.len().checked_sub(1)? / 2)?;
             Some(PARTS.map(|(name, _)| {
                 run.parts.iter().filter(|part| part.name == name).map(|part| part.us).sum()
@@ -121,19 +122,19 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
     names.into_iter().map(of_case).collect()
 }
 
-/// Writes microseconds with up to one decimal.
+/// Formats microseconds with at most one decimal.
 fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Writes a time, and in brackets its ratio to the time of typepack, if there is one.
+/// Formats a time, followed in brackets by its ratio to typepack's time if typepack was measured.
 fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
     let time = us(sum(case.times[place]?)) + unit;
     let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };
     Some(format!("{time} ({:.2}x)", sum(case.times[place]?) / sum(own)))
 }
 
-/// Returns the table, with the ratio of each time to that of typepack.
+/// Returns the table, with the ratio of each time to typepack's time.
 pub fn table(cases: &[Case]) -> String {
     let mut text = String::new();
     let mut line = |what: &str, cells: [String; 4]| {
@@ -249,7 +250,7 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
             low += time;
         }
         let (_, above) = chart.backend_coord(&(x + 0.5, low));
-        // The ratio of typepack's bar to itself says nothing.
+        // The ratio of typepack's bar to itself is always 1, so it is left out.
         let value = match with_ratio(case, place, " us") {
             Some(value) if place + 1 < BARS.len() => value,
             _ => format!("{} us", us(low)),

@@ -18,21 +18,21 @@ pub struct Part {
     pub us: f64,
 }
 
-/// The bars of the picture: the ways, and two bars for the hand loops where cells have gaps.
+/// The bars of the picture: one per way, except that the hand-written loops have two where cells have gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bar {
     /// Datatypes, interpreted.
     Interpreter,
-    /// Loops that leave gaps alone.
+    /// Hand-written loops that leave gaps unchanged.
     Hand,
-    /// Loops that copy whole cells, gaps included.
+    /// Hand-written loops that copy whole cells, including gaps.
     HandWhole,
     /// Datatypes with kernels.
     Typepack,
 }
 
 impl Bar {
-    /// Returns the bar of a way where cells have no gaps.
+    /// Returns the bar of a way for cells without gaps.
     pub fn of(way: Way) -> Self {
         match way {
             Way::Interpreter => Self::Interpreter,
@@ -43,7 +43,7 @@ impl Bar {
 
     /// Returns the name in the table.
     fn name(self) -> String {
-        // No variant is hidden, so each has a name.
+        // No variant is skipped by clap, so each has a name.
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
@@ -57,7 +57,7 @@ pub struct Record {
     pub case: String,
     /// The case in words.
     pub what: String,
-    /// Bytes of data that all ranks together exchange at a time.
+    /// Number of bytes that all ranks together send in one exchange.
     pub bytes: u64,
     /// The parts of the time.
     pub parts: Vec<Part>,

@@ -1,8 +1,9 @@
 //! Fills the field of a [`Case`] with known cells, and verifies the field bit for bit after an exchange.
 //!
-//! The verification checks every byte of the field. A halo cell must have what the [`Packing`] moves of its
-//! neighbour's cell. All other bytes must be unchanged: owned cells, halo cells that are not exchanged, and
-//! the gaps inside halo cells, unless the packing moves whole cells.
+//! The verification checks every byte of the field. In each halo cell that is exchanged, the bytes that the
+//! [`Packing`] moves must equal those of the neighbour's cell. All other bytes must be unchanged: those of
+//! owned cells and of halo cells that are not exchanged, and the gaps in exchanged halo cells unless the
+//! packing moves whole cells.
 
 use bytemuck::bytes_of;
 
@@ -17,7 +18,8 @@ pub struct Case {
     pub what: &'static str,
     /// Owned cells of each rank: z, y, x.
     pub shape: [usize; 3],
-    /// The dimension along which the two ranks are neighbours, at both ends.
+    /// The dimension along which the two ranks are neighbours. The grid is periodic in this dimension, so the
+    /// ranks are neighbours at both ends.
     pub axis: usize,
 }
 
@@ -68,7 +70,8 @@ pub fn fill<C: Made>(case: &Case, rank: usize, cells: &mut [C]) {
     });
 }
 
-/// Verifies the field of `rank` after an exchange with `other` by a way that moves of each cell what `P` moves.
+/// Verifies the field of `rank` after an exchange with `other` in which the parts of each cell that `P` moves
+/// were exchanged.
 pub fn verify<P: Packing<Cell: Made>>(
     case: &Case,
     [rank, other]: [usize; 2],
@@ -107,11 +110,11 @@ mod tests {
     use super::*;
     use crate::halo::{Loops, Whole};
 
-    /// For faces along x: a halo cell that the neighbour fills.
+    /// A halo cell that the neighbour fills if x faces are exchanged.
     const HALO: [usize; 3] = [2, 2, 0];
     /// An owned cell.
     const OWNED: [usize; 3] = [2, 2, 3];
-    /// For faces along x: a halo cell beyond an edge without a neighbour.
+    /// A halo cell that no neighbour fills if x faces are exchanged.
     const EDGE: [usize; 3] = [0, 2, 3];
 
     fn case(axis: usize) -> Case {
@@ -123,7 +126,7 @@ mod tests {
         (z * ny + y) * nx + x
     }
 
-    /// Returns the field of rank 0 after an exchange with rank 1 by the hand loops.
+    /// Returns the field of rank 0 after the hand-written loops have exchanged it with rank 1.
     fn exchanged<P: Packing<Cell: Made>>(case: &Case) -> Vec<P::Cell> {
         let padded = case.shape.map(|extent| extent + 2);
         let mut ranks = [0, 1].map(|rank| {
@@ -176,11 +179,12 @@ mod tests {
     #[test]
     fn a_planted_wrong_cell_fails() {
         let next = |value: &mut f64| *value = value.next_up();
-        // One bit more in any cell: exchanged, owned, or not to be written.
+        // A change of the last bit is found in every kind of cell: exchanged, owned, or not written by the
+        // exchange.
         for cell in [HALO, OWNED, EDGE] {
             one_cell_is_wrong(planted::<Whole<f64>>(2, cell, next));
         }
-        // The neighbour's cell next to the right one.
+        // A cell of the neighbour, but the one beside the right cell.
         let wrong = Gapped::made(number(&case(2), 1, [1, 1, 3]));
         one_cell_is_wrong(planted::<Whole<Gapped>>(2, HALO, |cell| *cell = wrong));
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| {
@@ -198,7 +202,7 @@ mod tests {
                 one_cell_is_wrong(planted::<Whole<Gapped>>(2, cell, plant));
             }
         }
-        // The sender's gap, which only loops over whole cells may write.
+        // The gap has the sender's bytes, which only loops that copy whole cells may write.
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| cell.gap = [255; 3]));
     }
 
@@ -208,7 +212,7 @@ mod tests {
         let whole = exchanged::<Whole<Gapped>>(&case);
         let kept = exchanged::<Members>(&case);
         assert_eq!(verify::<Whole<Gapped>>(&case, [0, 1], &whole), Ok(()));
-        // Both x faces have 12 cells.
+        // Each of the two x faces has 12 cells.
         let all =
             Err("demo: a test: the number of wrong cells after the exchange is 24".to_owned());
         assert_eq!(verify::<Members>(&case, [0, 1], &whole), all);

@@ -1,8 +1,8 @@
 //! Prints one compiled kernel, for `typepack explain --clif --asm`.
 //!
-//! The code generator makes a report on the kernel (`typepack_jit::report`), and [`text`] formats it. If
-//! nothing would be compiled for the type, `text` says what runs instead of a kernel. It commits the type as
-//! a program does, so `TYPEPACK_KERNEL` and the other variables have an effect.
+//! The code generator returns a report on the kernel (`typepack_jit::report`), and [`text`] formats it. If
+//! nothing would be compiled for the type, `text` says what runs instead of a kernel. `text` commits the type
+//! as a program would, so `TYPEPACK_KERNEL` and the other variables have an effect.
 
 use std::fmt::Write;
 
@@ -51,8 +51,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     };
     let shape = nest.shape(direction);
     let name = shape.to_string();
-    // If the kernel takes only calls up to a size limit, its name is followed by the limit and by the
-    // executor of larger calls, for example "up to 113 B, leaf window".
+    // If the kernel handles only calls up to a size limit, its name is followed by the limit and by the
+    // executor that handles larger calls, for example "up to 113 B, leaf window".
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
         let why = match strategy {

@@ -1,10 +1,11 @@
 //! Distributes cubes of the whole grid from rank 0 to the blocks of all ranks, and collects the blocks again.
 //!
-//! `job.rs` uses this to distribute an initial field from a file, and to collect the result that `--verify`
-//! compares. A block is described by two subarray datatypes: one selects the block in the cube on rank 0, the
-//! other in the padded field on its own rank. So no rank copies cells into a separate buffer for a message.
+//! `job.rs` uses these functions to distribute an initial field that comes from a file, and to collect the
+//! result for `--verify`. A block is described by two subarray datatypes: one selects the block in the cube
+//! on rank 0, the other selects it in the padded field of the rank that owns the block. So no rank copies
+//! cells into a separate buffer for a message.
 //!
-//! Rank 0 handles the other ranks in their order, and for each rank the cubes in their order. The tag of a
+//! Rank 0 handles the other ranks in rank order, and for each rank the cubes in field order. The tag of a
 //! message is the number of its field. Rank 0 packs and unpacks its own block instead of sending a message to
 //! itself.
 

@@ -1,8 +1,8 @@
 //! The arithmetic of one cell. The parallel and the serial solution share it.
 //!
 //! `solver.rs` applies the arithmetic to the rows of a block, and `serial.rs` to single cells of the whole
-//! grid. Both get the same bits: each expression below has one fixed order of operations, and Rust never
-//! contracts a product and a sum into a fused operation.
+//! grid. Both get the same bits, because each expression below has one fixed order of operations, and Rust
+//! never fuses a multiplication and an addition into one operation.
 
 /// The coefficients of one field's equation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +71,7 @@ pub fn coupled(new: f64, here: f64, next: f64, c: Coefficients) -> f64 {
 }
 
 /// Computes the new values of one row. `rows` has the nine rows of old values around it, in the order of
-/// [`Equation::cell`]; each of them has one more cell than `new` at either end. `next` is the same row of the
+/// [`Equation::cell`]; each of them has one cell more than `new` at each end. `next` is the same row of the
 /// next field, if there is a next field.
 pub fn update_row<E: Equation>(
     new: &mut [f64],
@@ -80,7 +80,7 @@ pub fn update_row<E: Equation>(
     c: Coefficients,
 ) {
     let len = new.len();
-    // All slices get the same known length here, so that the compiler can remove the bounds checks from the
+    // All slices are cut to the same length here, so that the compiler can remove the bounds checks from the
     // loops.
     let rows = rows.map(|row| &row[..len + 2]);
     match next {

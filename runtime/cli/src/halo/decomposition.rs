@@ -45,11 +45,11 @@ pub fn fits(grid: [usize; 3], ranks: [usize; 3], halo: usize) -> bool {
 ///
 /// Considers all rank grids of `size` ranks whose blocks are at least as long as the halo, and returns the
 /// one with the smallest surface between blocks. If several have the same surface, the function prefers to
-/// cut z, and then y, because the faces of these cuts consist of long rows. Returns `None` if no rank grid
-/// fits.
+/// cut z, and then y, because the faces at such cuts consist of long rows. Returns `None` if there is no such
+/// rank grid.
 ///
-/// `dims_create` of the runtime knows only the number of ranks and not the shape of the grid. It would also
-/// cut the short dimension of a flat grid.
+/// `dims_create` of the runtime knows the number of ranks but not the shape of the grid, so it would cut even
+/// the short dimension of a flat grid.
 pub fn choose(grid: [usize; 3], size: usize, halo: usize) -> Option<[usize; 3]> {
     let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
     divisors(size)

@@ -1,11 +1,11 @@
-//! A halo exchange as a program without datatypes does it. Loops pack each face into a contiguous buffer, the
-//! program sends one contiguous message to each neighbour, and loops unpack the messages that arrive.
+//! A halo exchange as a program without datatypes would do it. Loops pack each face into a contiguous buffer,
+//! the program sends one contiguous message to each neighbour, and loops unpack the messages that arrive.
 //!
-//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack's exchange with it. The exchange
-//! does what a good programmer would do: it posts all receives before it packs, sends each face as soon as it
-//! is packed, and copies a face directly if this rank is its own neighbour. `loops.rs` has the loops. The
-//! buffers lie in shared memory, where contiguous messages are fastest, so that the comparison measures packing
-//! and not transports.
+//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack's exchange with it. The
+//! exchange does what a good programmer would do: it posts all receives before it packs, sends each face as
+//! soon as it is packed, and copies a face directly if this rank is its own neighbour. `loops.rs` has the
+//! loops. The buffers lie in shared memory, where contiguous messages are fastest, so that the comparison
+//! measures packing rather than transports.
 
 use typepack::halo::{Element as _, Face, Field, Region, Stencil, faces};
 use typepack::{Cartesian, Communicator, Datatype, Named, Plan, Result, SharedBuffer};
@@ -17,7 +17,7 @@ struct Link<P: Packing> {
     out: Region<3>,
     into: Region<3>,
     neighbour: usize,
-    /// The tag of the message to the neighbour, and the tag of the message from the neighbour.
+    /// The tag of the message to the neighbour, followed by the tag of the message from the neighbour.
     tags: [i32; 2],
     sent: SharedBuffer<P::Packed>,
     received: SharedBuffer<P::Packed>,
@@ -41,7 +41,7 @@ pub struct Hand<P: Packing> {
 }
 
 impl<P: Packing> Hand<P> {
-    /// Allocates the buffers of an exchange. Takes the arguments of [`typepack::halo::Halo::new`].
+    /// Allocates the buffers of an exchange. Takes the same arguments as [`typepack::halo::Halo::new`].
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; 3],
@@ -61,7 +61,8 @@ impl<P: Packing> Hand<P> {
                 .collect();
             let Some(neighbour) = cartesian.rank_of(&coordinates) else { continue };
             if neighbour == cartesian.comm().rank() {
-                // The cells that arrive at this side leave at the opposite side. Each side has one.
+                // This rank is its own neighbour: the cells that it receives at this side are those that it
+                // sends at the opposite side. Every side has an opposite side.
                 let opposite = faces.iter().find(|face| face.side == side.opposite());
                 own.extend(opposite.map(|face| Own { from: face.send_region, to: *recv_region }));
                 continue;
@@ -98,7 +99,7 @@ impl<P: Packing> Hand<P> {
             let mut requests = Vec::with_capacity(2 * links.len());
             let mut sends = Vec::with_capacity(links.len());
             for Link { out, neighbour, tags: [to, from], sent, received, .. } in links.iter_mut() {
-                // Lossless: these bytes are in memory.
+                // Lossless: the size of a buffer in memory fits in 64 bits.
                 let bytes = size_of_val::<[P::Packed]>(received) as u64;
                 let received = &mut received[..];
                 requests.push(scope.irecv(received, byte, bytes, *neighbour, *from)?);

@@ -5,8 +5,8 @@
 //! grid.
 //!
 //! A value depends only on its field and its position in the whole grid, so every decomposition has the same
-//! values. All values are finite, because equal computations on finite values give equal bits, while the
-//! payloads of NaNs may differ.
+//! values. All values are finite, because equal computations on finite values give equal bits, whereas NaN
+//! results may differ in their payloads.
 
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +29,7 @@ pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
         distance += away * away;
         seed = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ cell[d] as u64);
     }
-    // A number of 53 random bits, divided by 2^53, is exactly a double, and less than 1.
+    // A 53-bit random number divided by 2^53 is exactly representable as a double, and less than 1.
     let noise = (seed >> 11) as f64 / (1_u64 << 53) as f64;
     WALL + 60.0 / (1.0 + 32.0 * distance) + 5.0 * noise
 }
@@ -134,8 +134,8 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         .collect())
 }
 
-/// Returns the value of a cell in field number `field`, if the file has only one cube for all fields. `value`
-/// is the value of the cell in that cube.
+/// Returns the value of a cell in field number `field` when the file has only one cube for all fields.
+/// `value` is the value of the cell in that cube.
 fn derived(value: f64, field: usize) -> f64 {
     let field = field as f64;
     value / (1.0 + field) + field

@@ -1,8 +1,9 @@
-//! Runs `typepack halo` from the options to the report.
+//! Runs `typepack halo`: takes the parsed options and produces the report.
 //!
-//! `main.rs` has parsed the options and joined the job before. The steps here are: check the options on all
-//! ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify, measure, report.
-//! The result of every check is passed to [`agree`], so that all ranks stop if one rank finds an error.
+//! Before this code runs, `main.rs` has parsed the options and joined the job. The steps here are: check the
+//! options on all ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify,
+//! measure, report. The result of every check is passed to [`agree`], so that all ranks stop if one rank
+//! finds an error.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +24,8 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// The largest number of fields. The number of a field is a message tag, and more fields have no use.
+/// The largest number of fields. The number of a field is used as a message tag, and nobody needs more
+/// fields.
 const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.
@@ -36,8 +38,8 @@ pub struct Run {
     verified: Option<(Duration, usize)>,
 }
 
-/// Solves the equation, measures, verifies the result if the options ask for it, and writes and prints the
-/// report.
+/// Solves the equation, measures the times, verifies the result if the options request it, and writes and
+/// prints the report.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -68,8 +70,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Solves the equation, measures, and verifies the result if the options ask for it. Writes and prints
-/// nothing.
+/// Solves the equation, measures the times, and verifies the result if the options request it. Writes and
+/// prints nothing.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -349,8 +351,8 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {}: {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        // The files that earlier arguments name: the name of the argument, and the device and inode numbers
-        // of the file.
+        // One entry for each file that an earlier argument names: the name of the argument, and the device
+        // and inode numbers of the file.
         let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
         if let Some(path) = &options.init
             && let Ok(found) = path.metadata()

@@ -1,8 +1,9 @@
-//! The loops of `hand.rs`: what a good programmer writes for the faces of a field that he knows.
+//! The loops of `hand.rs`: what a good programmer writes for the faces of a field whose layout is known.
 //!
-//! A [`Packing`] says what the loops move of each cell. Typepack chooses its kernels by the CPU, so the loops
-//! exist for several CPUs too: [`Loops`] chooses among any CPU, x86-64-v3 (AVX2) and x86-64-v4 (AVX-512) when
-//! the program runs. Nothing is vectorised by hand.
+//! A [`Packing`] says which parts of each cell the loops move. Typepack chooses its kernels by the CPU, so
+//! for a fair comparison the loops are compiled for several CPUs too. When the program runs, [`Loops`]
+//! chooses the version for any CPU, for x86-64-v3 (AVX2) or for x86-64-v4 (AVX-512). Nothing is vectorised by
+//! hand.
 //!
 //! Invariant: a `Loops` has a [`Level`] only if this CPU has every feature of the level.
 
@@ -11,17 +12,17 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use typepack::halo::{Element, Region};
 
-/// What the loops move of a cell, and how a message holds it.
+/// Which parts of a cell the loops move, and how they are stored in a message.
 pub trait Packing {
     /// A cell of the field.
     type Cell: Element;
     /// A cell in a message.
     type Packed: Pod;
 
-    /// Returns the cell for a message.
+    /// Returns what a message stores for this cell.
     fn pack(cell: &Self::Cell) -> Self::Packed;
 
-    /// Writes what has arrived to a cell.
+    /// Writes what a message stored for a cell to `cell`.
     fn unpack(data: &Self::Packed, cell: &mut Self::Cell);
 
     /// Packs contiguous cells; both slices have the same length.
@@ -50,7 +51,7 @@ pub trait Packing {
     }
 }
 
-/// Moves whole cells, with their gaps if they have gaps.
+/// Moves whole cells, including any gaps.
 pub struct Whole<C>(PhantomData<C>);
 
 impl<C: Element> Packing for Whole<C> {
@@ -86,7 +87,8 @@ impl<C: Element> Packing for Whole<C> {
 /// The CPUs that a version of the loops is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// Every CPU of the architecture. On AArch64 this level has the vectors that all its CPUs have.
+    /// Every CPU of the architecture. On AArch64, the code at this level uses the vector instructions that
+    /// all its CPUs have.
     Any,
     /// x86-64-v3: AVX2.
     #[cfg(target_arch = "x86_64")]
@@ -96,8 +98,8 @@ enum Level {
     V4,
 }
 
-/// Compiles the loops for the CPUs that have all of the features. One list serves the compiler and the test
-/// of the CPU, so that they cannot differ.
+/// Compiles the loops for the CPUs that have all of the features. The compiler and the CPU check use the same
+/// list of features, so that they cannot differ.
 macro_rules! level {
     ($module:ident: $($feature:tt)*) => {
         #[cfg(target_arch = "x86_64")]
@@ -146,17 +148,17 @@ level! { v3: "avx" "avx2" "bmi1" "bmi2" "f16c" "fma" "lzcnt" "movbe" "popcnt" }
 level! { v4: "avx" "avx2" "bmi1" "bmi2" "f16c" "fma" "lzcnt" "movbe" "popcnt"
 "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" }
 
-/// Calls the version of a loop for a level.
+/// Calls the version of a loop that is compiled for a level.
 macro_rules! at_level {
     ($level:expr, $name:ident($($argument:expr),*)) => {
         match $level {
             Level::Any => $name::<P>($($argument),*),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Loops::levels` gives `V3` only after `v3::is_here` has found every feature that the
-            // functions of `v3` are compiled for, and nothing else makes a `Loops`.
+            // functions of `v3` are compiled for, and nothing else makes a `Loops` with `V3`.
             Level::V3 => unsafe { v3::$name::<P>($($argument),*) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as for `V3`: `Loops::levels` has asked `v4::is_here`.
+            // SAFETY: `Loops::levels` gives `V4` only if `v4::is_here` has found every feature of `v4`.
             Level::V4 => unsafe { v4::$name::<P>($($argument),*) },
         }
     };
@@ -169,7 +171,7 @@ pub struct Loops(Level);
 impl Loops {
     /// Returns the loops for the newest level that this CPU has.
     pub fn for_this_cpu() -> Self {
-        // The first level is `Any`, so there is a last one.
+        // The first level is always `Any`, so the iterator is never empty.
         Self::levels().last().unwrap_or(Self(Level::Any))
     }
 

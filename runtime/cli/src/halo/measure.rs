@@ -42,7 +42,7 @@ impl Measurement {
         })
     }
 
-    /// Returns how often the phase with index `phase` ran.
+    /// Returns how many times the phase with index `phase` ran.
     pub fn calls(&self, phase: usize) -> u64 {
         if phase < 4 { self.exchanges } else { self.steps - self.exchanges }
     }
@@ -135,7 +135,8 @@ pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Ve
     for (slot, time) in all[comm.rank() * own.len()..].iter_mut().zip(own) {
         *slot = time.as_secs_f64();
     }
-    // In each slot, one rank has its time and the other ranks have zero, so the sum is the time of that rank.
+    // In each slot, one rank stores its time and the other ranks store zero, so the sum over the ranks is the
+    // time of that one rank.
     comm.allreduce(&mut all, Op::Sum)?;
     Ok(all.as_chunks().0.to_vec())
 }

@@ -1,9 +1,9 @@
 //! Reads .npy files of doubles, a file format of NumPy. Checks every byte of the header.
 //!
 //! The functions here read versions 1, 2 and 3 of the format, with `<f8` values in C or Fortran order. The
-//! header is a Python dictionary literal of three entries. The parser accepts only the three kinds of
-//! literals that such a header has: strings, booleans, and tuples of whole numbers. The order of the entries
-//! and the spacing are free.
+//! header is a Python dictionary literal of three entries. Inside the dictionary, the parser accepts only the
+//! three kinds of literals that such a header contains: strings, booleans, and tuples of whole numbers. It
+//! accepts the entries in any order and with any spacing.
 //!
 //! A size in the header is not trusted: `initial.rs` compares it with the real length of the file before it
 //! allocates memory for the values. Every error text is one clause.
@@ -11,7 +11,7 @@
 /// The first bytes of a .npy file.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The largest number of bytes of a header that the parser accepts. NumPy has the same limit by default.
+/// The size, in bytes, of the largest header that the parser accepts. NumPy has the same limit by default.
 const HEADER_MAX: usize = 10_000;
 
 /// A parsed header.

@@ -1,7 +1,7 @@
 //! The arguments of `typepack halo`. The checks here look at one argument at a time.
 //!
 //! `job.rs` does the checks that depend on several arguments or on the job, for example whether the rank grid
-//! fits the number of ranks, and whether a file exists.
+//! matches the number of ranks, and whether a file exists.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -136,7 +136,7 @@ pub enum Way {
 macro_rules! named {
     ($($ty:ty),*) => {
         $(impl fmt::Display for $ty {
-            /// Writes the value as the user writes it on the command line.
+            /// Formats the value as the user writes it on the command line.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let value = self.to_possible_value();
                 f.write_str(value.as_ref().map_or("", |value| value.get_name()))

@@ -1,9 +1,9 @@
 //! Draws the times of one or two runs as an SVG picture.
 //!
-//! The left half shows the time per step. It has one bar per run and rank, and the times of the phases are
-//! stacked in a bar. The right half shows the time of an exchange without computation: the median, and the
-//! 10th and 90th percentiles. `job.rs` passes the [`Measurement`] of this run and, for `--compare`, that of
-//! an earlier run.
+//! The left half shows the time per step. It has one bar for each rank of each run, in which the times of
+//! the phases are stacked. The right half shows the time of an exchange without computation: the median,
+//! and the 10th and 90th percentiles. `job.rs` passes the [`Measurement`] of this run and, for `--compare`,
+//! that of an earlier run.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

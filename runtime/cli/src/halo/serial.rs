@@ -2,8 +2,8 @@
 //!
 //! The serial solution has no blocks, no halos and no datatypes: each cell reads its neighbours in the whole
 //! grid. Its loops also run in a different order than those of the parallel solution. The two solutions share
-//! only the arithmetic of one cell (`cell.rs`) and the values at time 0 (`initial.rs`), so the comparison
-//! finds an error in any other part of either solution.
+//! only the arithmetic of one cell (`cell.rs`) and the values at time 0 (`initial.rs`), so the comparison can
+//! find an error in any other part of either solution.
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled};
 use super::initial::WALL;

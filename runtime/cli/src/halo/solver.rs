@@ -123,7 +123,7 @@ impl Solver {
         &self.now
     }
 
-    /// Returns the current fields, so that the caller can set them before the first step.
+    /// Returns the current fields for writing, so that the caller can set them before the first step.
     pub fn fields_mut(&mut self) -> &mut [Field<f64, 3>] {
         &mut self.now
     }
@@ -227,12 +227,12 @@ impl Solver {
     }
 }
 
-/// Gives access to parts of rows of the current fields. Indices are coordinates of the padded fields.
+/// Read access to segments of rows of the current fields. Indices are coordinates in the padded fields.
 trait Rows {
     fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64];
 }
 
-/// Gives access to rows of owned cells while an exchange is under way.
+/// Read access to rows of owned cells while an exchange is under way.
 struct DuringExchange<'a> {
     interior: &'a Interior<'a, f64, 3>,
     width: usize,
@@ -246,7 +246,7 @@ impl Rows for DuringExchange<'_> {
     }
 }
 
-/// Gives access to rows of whole padded fields, when no exchange is under way.
+/// Read access to rows of the whole padded fields. Used when no exchange is under way.
 struct Complete<'a> {
     fields: Vec<&'a [f64]>,
     padded: [usize; 3],
@@ -283,8 +283,8 @@ fn compute_interior<E: Equation>(
                 let x = inner.low[2]..inner.high[2];
                 compute_row::<E>(rows, new, padded, (field, fields), [z, y], x);
             }
-            // Messages make progress only inside calls of the library, so there is one such call after each
-            // plane.
+            // Messages make progress only during calls to the library, so the solver makes such a call after
+            // each plane.
             progress()?;
         }
     }
@@ -323,8 +323,8 @@ fn compute_around<E: Equation>(
     }
 }
 
-/// Computes the same values as [`compute_row`], but is faster for a few cells. At its ends along x, the rim
-/// has one or two cells per row, and preparing the nine slices of `compute_row` would take longer than
+/// Computes the same values as [`compute_row`], but is faster for very short rows. At its ends along x, the
+/// rim has one or two cells per row, and preparing the nine slices of `compute_row` would take longer than
 /// computing these cells.
 #[inline(always)]
 fn compute_few<E: Equation>(

@@ -1,16 +1,16 @@
 //! Array arguments.
 //!
-//! A C call passes the length of an array in another argument, or the length follows from another argument.
-//! Each function of the C face states the length where it reads the array. The library cannot detect a wrong
-//! length. A function that copies an array first allocates the memory for the copy. If there is not enough
-//! memory, the function returns an error; the process does not abort.
+//! C passes an array as a bare pointer. The length of the array is another argument of the call, or follows
+//! from one. Each function of the C face passes the length when it accesses the array. The library cannot
+//! detect a wrong length. A function that copies an array first allocates the memory for the copy. If there
+//! is not enough memory, the function returns an error; the process does not abort.
 
 use super::{FromC, Place};
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
-/// Returns an empty vector that has memory for `length` entries.
+/// Returns an empty vector with capacity for `length` entries.
 ///
 /// # Errors
 /// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
@@ -30,7 +30,7 @@ pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
 pub struct Array<T>(pub(super) *const T);
 
 impl<T: Copy> Array<T> {
-    /// Returns the entries one after the other.
+    /// Returns an iterator over the entries.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0.
@@ -56,8 +56,8 @@ impl<T: Copy> Array<T> {
     /// Returns a copy of the entries.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0, and `MPI_ERR_NO_MEM` if there is
-    /// no memory for the copy.
+    /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0, and `MPI_ERR_NO_MEM` if the memory
+    /// for the copy cannot be allocated.
     ///
     /// # Safety
     ///
@@ -187,7 +187,7 @@ mod tests {
     fn more_than_there_is_memory_for_is_an_error() {
         let one = 7_u64;
         // SAFETY: the first call reads the one entry of the array. The other calls read nothing: the second
-        // finds no memory for its copy, and the last two get a null pointer.
+        // cannot allocate memory for its copy, and the last two get a null pointer.
         unsafe {
             assert_eq!(Array(&one).copy(1, "a").expect("one entry"), [7]);
             let refused = Array(&one).copy(usize::MAX, "a").expect_err("refused");

@@ -1,16 +1,16 @@
 //! Pointer arguments of C calls, and what the C caller promises about each of them.
 //!
 //! An exported function turns every pointer that it gets into one of the types below ([`FromC`]). Only this
-//! step trusts the C caller. The signature of a function of the C face states which promise of the caller the
-//! function needs: [`Output`] for a result, [`InOut`] for a value that the call reads and replaces, [`Input`]
-//! for a value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and
-//! [`TextBuffer`] for strings, and `StatusOutput` (`status.rs`) for a status that the caller may ignore.
-//! After this step, reading and writing are safe Rust, except for arrays: the function must know how many
-//! entries the standard prescribes for an array.
+//! step trusts the C caller. The parameter types of a function of the C face state which promises of the
+//! caller the function needs: [`Output`] for a result, [`InOut`] for a value that the call reads and
+//! replaces, [`Input`] for a value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`],
+//! [`TextOutput`] and [`TextBuffer`] for strings, and `StatusOutput` (`status.rs`) for a status that the
+//! caller may ignore. After this step, reading and writing are safe Rust, except for arrays: the function
+//! must know how many entries the standard prescribes for an array.
 //!
 //! If a pointer is null where the standard requires an address, the call returns `MPI_ERR_ARG`, and the error
 //! text names the argument. A function checks its pointers before it changes anything. All reads and writes
-//! are unaligned ones, because a C program may pass an address that is not aligned for the type.
+//! are unaligned accesses, because a C program may pass an address that is not aligned for the type.
 //!
 //! Buffers of elements stay raw pointers, because two other arguments, the count and the datatype, describe
 //! their contents. Functions that get such a buffer are `unsafe`.
@@ -27,8 +27,8 @@ pub use text::{Text, TextBuffer, TextOutput, TextPlace};
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
-/// A parameter type of the C face. An exported function makes its value from a pointer of type `P` that the C
-/// caller passed.
+/// A parameter type of the functions of the C face. An exported function converts a pointer of type `P`,
+/// which the C caller passed, to a value of this type.
 pub trait FromC<P> {
     /// Returns the parameter for `pointer`. This function trusts what the C caller promises about `pointer`.
     ///
@@ -47,8 +47,8 @@ impl<P> FromC<P> for P {
     }
 }
 
-/// Implements [`FromC`] for types of this module. The words after a type say whether C passes a `const` or a
-/// mutable pointer for it, or either.
+/// Implements [`FromC`] for types of this module. The words after a type say whether C passes a `const`
+/// pointer for it, a mutable pointer, or, for some arguments, either.
 macro_rules! from_c {
     ($($name:ident: $($mutability:ident)*;)*) => {
         $($(
@@ -71,7 +71,8 @@ from_c! {
     InOutArray: mut;
 }
 
-/// For results that are pointers of any type: C declares the address of such a pointer as `void *`.
+/// Converts the address of a result that is itself a pointer of any type. C declares such an address as
+/// `void *`.
 impl FromC<*mut c_void> for Output<*mut c_void> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -79,7 +80,7 @@ impl FromC<*mut c_void> for Output<*mut c_void> {
     }
 }
 
-/// The address for a result. The address is null, or the library may write a `T` there.
+/// The address where the call writes a result. The address is null, or the library may write a `T` there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Output<T>(*mut T);
@@ -112,7 +113,7 @@ impl<T> Output<T> {
 pub struct InOut<T>(*mut T);
 
 impl<T: Copy> InOut<T> {
-    /// Returns the present value, and the place for the new value.
+    /// Returns the current value, and the place for the new value.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
@@ -145,8 +146,7 @@ impl<T: Copy> Input<T> {
     }
 }
 
-/// An address that the C caller passed, and that is not null. The library may write a `T` there until the C
-/// call returns.
+/// A non-null address that the C caller passed. The library may write a `T` there until the C call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<T>(*mut T);
 
@@ -154,7 +154,7 @@ impl<T> Place<T> {
     /// Writes `value` to the place.
     #[inline]
     pub fn set(self, value: T) {
-        // SAFETY: `self.0` may be written (promise of `Place`).
+        // SAFETY: a `T` may be written at `self.0` (promise of `Place`).
         unsafe { self.0.write_unaligned(value) };
     }
 

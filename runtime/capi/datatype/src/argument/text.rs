@@ -56,7 +56,8 @@ impl Text {
         }
         // SAFETY: the pointer is not null, so the string is readable up to and including its first zero byte
         // (promise of `Text`). `strnlen` stops at that byte or after `limit` bytes. The slice has only bytes
-        // that `strnlen` has read, and the C caller lets nobody write to the string until the C call returns.
+        // that `strnlen` has read, and nobody writes to the string until the C call returns, because the C
+        // caller must not allow it.
         let bytes = unsafe {
             let length = libc::strnlen(self.0, limit as usize);
             std::slice::from_raw_parts(self.0.cast::<u8>(), length)
@@ -65,8 +66,8 @@ impl Text {
     }
 }
 
-/// The address for a string. The address is null, or `ROOM` bytes are writable there. `ROOM` is the size of
-/// the buffer that the standard prescribes for the argument.
+/// The address where the call writes a string. The address is null, or `ROOM` bytes are writable there.
+/// `ROOM` is the size of the buffer that the standard prescribes for the argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextOutput<const ROOM: c_int>(*mut c_char);
@@ -91,8 +92,8 @@ impl<const ROOM: c_int> TextOutput<ROOM> {
     }
 }
 
-/// The address for a string. The address is null, or the bytes of a buffer are writable there. Another
-/// argument of the C call gives the number of bytes.
+/// The address where the call writes a string. The address is null, or a buffer is writable there. Another
+/// argument of the C call gives the size of the buffer.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct TextBuffer(*mut c_char);

@@ -5,16 +5,16 @@
 //! place. The generation counts how often the place has been used before. The lower 32 bits of a handle are
 //! the integer that `MPI_X_toint` returns. This integer is unique among live handles. The upper 32 bits hold
 //! the rest of the generation, so that a freed handle stays invalid for the next 2^38 uses of its place. The
-//! library never uses a handle as an address. It looks the handle up in the table, and the lookup of a stale,
-//! foreign or null handle finds nothing.
+//! library never uses a handle as an address. It looks the handle up in the table of the expected kind. The
+//! lookup finds nothing if the handle is null, is stale, or belongs to an object of another kind.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0
 //!   generation >> 6   kind   generation    place
 //! ```
 //!
-//! `table.rs` has the tables, which need a lock. `thread_cache.rs` finds the objects that a thread used last
-//! without a lock.
+//! `table.rs` has the tables, which need a lock. `thread_cache.rs` finds the objects that a thread used most
+//! recently, without taking a lock.
 
 pub mod table;
 pub mod thread_cache;

@@ -1,4 +1,4 @@
-//! Tables of objects. A table has the objects of one kind and finds them by their handles.
+//! Tables of objects. A table holds the objects of one kind and finds them by their handles.
 //!
 //! Each table has one lock. A function holds the lock while it reads or changes the table. The table returns
 //! counted references, so an object that is freed while another thread uses it is dropped only when that
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The table reuses a free place only if it has more free places than this. The lower half of a handle
+/// The table reuses a free place only if it has more than this many free places. The lower half of a handle
 /// distinguishes 64 generations, so the integer of a freed handle stays invalid until the table has made at
 /// least `64 * REST` further handles. (A full table reuses its places earlier.)
 const REST: usize = 1024;
@@ -33,8 +33,8 @@ struct Slots<T> {
 pub struct Table<T> {
     kind: Kind,
     slots: RwLock<Slots<T>>,
-    /// Number of removals so far. While this number does not change, every object that was found is still in
-    /// the table.
+    /// Number of removals so far. As long as this number does not change, every object that a lookup has
+    /// found is still in the table.
     removals: AtomicU64,
 }
 
@@ -119,13 +119,14 @@ impl<T> Table<T> {
         (ours && slot.object.is_some()).then_some(slot)
     }
 
-    /// Returns the object of a handle; `None` if the handle is stale, foreign or predefined.
+    /// Returns the object of a handle; `None` if the handle is predefined, is stale, or belongs to an object
+    /// of another kind.
     pub fn find(&self, handle: usize) -> Option<Arc<T>> {
         self.slot(&self.read(), handle)?.object.clone()
     }
 
-    /// Returns whether a handle has an object. Unlike [`find`](Self::find), this function makes no counted
-    /// reference.
+    /// Returns whether a handle has an object. Unlike [`find`](Self::find), this function does not touch the
+    /// object's reference count.
     // Never inlined: with this function inlined, the fast paths for `MPI_COMM_WORLD` would need more
     // registers and spill some of them to the stack.
     #[inline(never)]
@@ -133,7 +134,8 @@ impl<T> Table<T> {
         self.slot(&self.read(), handle).is_some()
     }
 
-    /// Removes and returns the object of a handle. The handle is invalid afterwards.
+    /// Removes and returns the object of a handle. Afterwards the handle is invalid. Returns `None` if the
+    /// handle has no object.
     pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
         let mut slots = self.write();
         self.slot(&slots, handle)?;

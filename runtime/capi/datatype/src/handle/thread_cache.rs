@@ -1,10 +1,10 @@
-//! Finds the objects that a thread used last, without a lock.
+//! Finds the objects that a thread used most recently, without taking a lock.
 //!
 //! A packing call takes a few nanoseconds. A lock and a reference count would take most of that time, so each
 //! thread caches a few handles of each kind, with counted references to their objects. A cached handle is
 //! valid while the table of the kind has removed no object since the handle was cached. The table counts its
-//! removals, and the cache compares the count. The cache of a thread has four places for objects. The thread
-//! drops a freed object when it caches another object in the same place, or when the thread ends.
+//! removals, and the cache compares the count. For each kind, a thread's cache has four places for objects.
+//! The thread drops a freed object when it caches another object in the same place, or when the thread ends.
 //!
 //! The cache of one thread for one kind is an entry, a `PerThread`. The [`ThreadCache`] of the kind is an
 //! array of entries. The key of a thread (`typepack_engine::thread`) selects a slot of this array, and most
@@ -81,7 +81,8 @@ impl<T> Place<T> {
     ///
     /// The order of the stores matters. If another thread forks the process between two of the stores, the
     /// place matches no handle in the child, because its count of removals is [`NEVER`]. This is necessary
-    /// because a new thread of the child may get the key of the interrupted thread, and then uses this entry.
+    /// because a new thread of the child may get the key of the interrupted thread, and would then use this
+    /// entry.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -108,8 +109,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the cached object of `handle`, if `removals` is still the table's count of removals from when
-    /// the object was cached. Only the owner of the entry calls this function.
+    /// Returns the cached object of `handle` if the table's count of removals was `removals` when the object
+    /// was cached. Only the owner of the entry calls this function.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -120,7 +121,7 @@ impl<T> PerThread<T> {
     /// Drops the cached objects and makes the entry free for another thread. Only the owner of the entry
     /// calls this function.
     fn give_up(&self) {
-        // If the program leaked a `Held`, that use never ends, and may still read its object. Then the entry
+        // A leaked `Held` counts as a use forever, and may still read its object. In that case the entry
         // keeps its objects and its owner.
         let forget = self.uses.get() == 0;
         let forgotten =
@@ -155,15 +156,15 @@ impl<T: Send + Sync> Home<T> {
         Self(OnceCell::new())
     }
 
-    /// Returns the entry of the calling thread. If the thread has no entry yet, it takes the entry in its
-    /// slot, or allocates one.
+    /// Returns the entry of the calling thread. If the thread has no entry yet, it takes over the entry in
+    /// its slot, or allocates an entry if another thread owns that one.
     fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
             let entry = &cache.entries[slot(key)];
             let free = entry.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
             match free {
                 Ok(_) => Lodging::Slot(entry),
-                // An earlier thread with the same key has ended without giving the entry up.
+                // An earlier thread with the same key vanished without giving the entry up.
                 Err(owner) if owner == key => Lodging::Slot(entry),
                 Err(_) => Lodging::Own(Box::new(PerThread::new(key))),
             }
@@ -193,17 +194,17 @@ impl<T: Send + Sync> Drop for Home<T> {
 
 /// An object that a lookup found. The object stays alive as long as this value.
 ///
-/// The value is two words long, and dropping it takes only a comparison and a subtraction, so the compiler
-/// keeps the value in registers.
+/// A `Held` is two words long, and dropping one that points to an entry takes only a comparison and a
+/// subtraction, so the compiler keeps the `Held` in registers.
 pub struct Held<T> {
     object: *const T,
     hold: *const Cell<usize>,
 }
 
 /// The value of `hold` if the [`Held`] itself owns a counted reference to `object` (from [`Arc::into_raw`]).
-/// No entry counts this use.
+/// No entry counts this `Held` as a use.
 const OWN: *const Cell<usize> = null();
-/// The value of `hold` if the object is never freed. No entry counts this use.
+/// The value of `hold` if the object is never freed. No entry counts this `Held` as a use.
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
@@ -241,8 +242,8 @@ impl<T> Deref for Held<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: `object` is alive for one of three reasons: the entry keeps its reference while it counts
-        // this use, or `self` owns a reference, or the object is never freed.
+        // SAFETY: `object` is alive for one of three reasons: an entry counts `self` as a use and keeps its
+        // reference until the use ends, or `self` owns a reference, or the object is never freed.
         unsafe { &*self.object }
     }
 }
@@ -306,8 +307,8 @@ impl<T: Send + Sync> ThreadCache<T> {
         let found = home.try_with(|home| {
             let entry = home.entry(self, key);
             // The count of removals is read before the table. If another thread removes an object in between,
-            // the cached count is too low. Then the next call looks the handle up again, and does not return
-            // a removed object.
+            // the cached count is too low. In that case the next call looks the handle up again instead of
+            // returning a removed object.
             let removals = table.removals();
             if let Some(object) = entry.seen(handle, removals) {
                 return (Some(Held::of(entry, object)), None);
@@ -376,8 +377,8 @@ mod tests {
         kind!(TABLE, find, usize);
         let handles: Vec<usize> =
             (0..8).map(|n| TABLE.insert(Arc::new(n)).expect("a handle")).collect();
-        // All pairs of handles, including pairs that share a place of the cache, and pairs of a handle with
-        // itself.
+        // Look up all pairs of handles, including pairs that share a place in the cache, and pairs of a
+        // handle with itself.
         for (outer, &one) in handles.iter().enumerate() {
             for (inner, &other) in handles.iter().enumerate() {
                 let within = find(one, |found| (*found, find(other, |found| *found), *found));
@@ -423,8 +424,8 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // The object of this handle replaces an object in the same place of the cache, for the
-                // threads that look up `handles[0]`.
+                // In the threads that look up `handles[0]`, the object of this handle replaces the object in
+                // the same place of the cache.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;

@@ -1,9 +1,9 @@
 //! Decoding: the calls that say how a datatype was made (MPI-5.0 section 5.1.13), and the calls that find a
 //! predefined datatype by its properties.
 //!
-//! A call with large counts is one whose name ends in `_c`. If such a call made a datatype, decoding the
-//! datatype without large counts is an error. The engine records for each datatype which width of call made
-//! it.
+//! A call with large counts is one whose name ends in `_c`. A datatype made by such a call must also be
+//! decoded by such a call; decoding it without large counts is an error. The engine records for each datatype
+//! which width of call made it.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
@@ -81,7 +81,7 @@ pub fn envelope_c(
     Ok(())
 }
 
-/// An array of the C caller that decoding fills, with the number of its entries.
+/// An array of the C caller that decoding fills, and the number of entries that the caller says it has.
 struct Array<T> {
     array: OutArray<T>,
     room: i64,
@@ -103,9 +103,8 @@ impl<T: Copy> Array<T> {
             let detail = format!("length {}, but the datatype needs {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        // SAFETY: the standard requires that the array has at least as many entries as the caller passes in
-        // the argument `max_…`. `room` is the value of this argument, and `needed` is at most `room` (checked
-        // above).
+        // SAFETY: the standard requires that the array has at least as many entries as the `max_…` argument
+        // says. `room` is the value of this argument, and `needed` is at most `room` (checked above).
         unsafe { self.array.places(needed, self.argument) }
     }
 }
@@ -217,9 +216,9 @@ pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>
 /// `MPI_Type_get_value_index`: returns the predefined pair type that has a name and consists of the two
 /// types, or `MPI_DATATYPE_NULL` if there is none.
 ///
-/// MPICH does the same. The standard leaves open whether pair types without a name exist. The engine has such
-/// types, but this call does not return them: some programs, such as mpi4py's tests, take a type that decodes
-/// as `MPI_COMBINER_VALUE_INDEX` for a user's type, and free it.
+/// MPICH also returns only pair types that have a name. The standard leaves open whether pair types without a
+/// name exist. The engine has such types, but this call does not return them: some programs, such as mpi4py's
+/// tests, assume that any type that decodes as `MPI_COMBINER_VALUE_INDEX` belongs to the user, and free it.
 pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,

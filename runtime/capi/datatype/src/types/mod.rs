@@ -1,7 +1,7 @@
 //! Datatypes behind handles.
 //!
-//! `construct.rs` has the calls that make datatypes, `query.rs` the calls that ask for their properties, and
-//! `decode.rs` the calls that tell how a datatype was made. Packing and the message calls use the committed
+//! `construct.rs` has the calls that make datatypes, `query.rs` the calls that return their properties, and
+//! `decode.rs` the calls that return how a datatype was made. Packing and the message calls use the committed
 //! plan of a datatype. The engine implements the datatypes themselves. A [`Type`] adds what only the C
 //! interface needs: a name, the plan once the type is committed, and a place for data of the host, such as
 //! attributes.
@@ -45,7 +45,7 @@ pub struct Type {
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
 
-/// The datatypes that each thread used last in packing calls and other short calls.
+/// For each thread, the datatypes that it used most recently in packing calls and other short calls.
 static CACHE: ThreadCache<Type> = ThreadCache::new();
 
 thread_local! {
@@ -60,8 +60,7 @@ impl Type {
     }
 
     /// Returns the host's data of this datatype. The first call makes the data with `make`. Returns `None` if
-    /// the data does not have the Rust type `T`. This cannot happen if the host always asks for the same
-    /// type.
+    /// the data does not have the Rust type `T`. This cannot happen if the host always uses the same `T`.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -1,8 +1,8 @@
-//! Predefined datatypes. Some have a number in the ABI. The others have none: a call returns them, and the
-//! user must not free them (types of Fortran 90 kinds, and pair types).
+//! Predefined datatypes. Some have a number in the ABI. The others (types of Fortran 90 kinds, and pair
+//! types) have no number: a program gets their handles from calls, and must not free them.
 //!
 //! For a datatype with a number, the number is the handle. Each of the other datatypes has one handle for the
-//! life of the process, however often calls return the datatype.
+//! life of the process, no matter how many calls return the datatype.
 
 use super::{TYPES, Type};
 use crate::failure::Result;
@@ -36,8 +36,8 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
 });
 
 /// Returns the predefined datatype with the number `datatype`; `None` if there is none.
-// Never inlined: `hold` is inlined into packing calls, which would need more registers with this function
-// inlined too, and would spill some to the stack.
+// Never inlined: `hold` is inlined into packing calls. With this function inlined too, these calls would need
+// more registers and would spill some of them to the stack.
 #[inline(never)]
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {
@@ -47,10 +47,11 @@ pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     }
 }
 
-/// The predefined datatypes without a number that calls have returned so far, with their handles.
+/// The predefined datatypes that have no number and have been given a handle so far, each with its handle.
 static UNNAMED: Mutex<Vec<(Datatype, raw::Datatype)>> = Mutex::new(Vec::new());
 
-/// Returns the handle of a predefined datatype without a name. The handle of a datatype is always the same.
+/// Returns the handle of a predefined datatype that has no number. Every call for the same datatype returns
+/// the same handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.

@@ -1,6 +1,7 @@
-//! Questions about datatypes: sizes, extents, names (MPI-5.0 sections 5.1.5 to 5.1.8, 7.8).
+//! Queries about datatypes: sizes, extents, names (MPI-5.0 sections 5.1.5 to 5.1.8, 7.8).
 //!
-//! If a result does not fit in the type of its argument, the call returns `MPI_UNDEFINED` for this result.
+//! If a result does not fit in the type of its output argument, the call returns `MPI_UNDEFINED` instead of
+//! that result.
 
 use super::find;
 use crate::abi;
@@ -30,9 +31,9 @@ pub fn size_x(datatype: raw::Datatype, result: Output<raw::Count>) -> Result {
     size::<crate::count_width::Large>(datatype, result)
 }
 
-/// Defines the calls that return a lower bound and an extent, each with its form whose name ends in `_x`. The
-/// names in parentheses are the names of the arguments in the standard, and also the names of the engine's
-/// functions that return the two values.
+/// Defines the calls that return a lower bound and an extent, each also in the form whose name ends in `_x`.
+/// The names in parentheses are the names of the arguments in the standard, and also the names of the
+/// engine's functions that return the two values.
 macro_rules! bounds {
     ($($name:ident $name_x:ident $c:literal ($lb:ident, $extent:ident);)*) => {
         $(
@@ -75,8 +76,8 @@ pub fn set_name(datatype: raw::Datatype, name: Text) -> Result {
     Ok(())
 }
 
-/// Returns the name of a datatype in the tables of the standard (MPI-5.0 section 3.2.2). For two datatypes,
-/// the ABI and the engine use another name, which these tables list as a synonym.
+/// Returns the name of a datatype in the tables of the standard (MPI-5.0 section 3.2.2). Two datatypes have
+/// another name in the ABI and in the engine, which these tables list as a synonym.
 fn standard_name(named: Named) -> Vec<u8> {
     let name = match named {
         Named::LONG_LONG => "MPI_LONG_LONG_INT",
