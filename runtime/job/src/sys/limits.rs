@@ -6,8 +6,8 @@
 //! and from the mounted cgroup file systems, both the old hierarchy (cgroup v1) and the new one (cgroup v2).
 //! A process is subject to the limits of its group and of all groups above that group.
 //!
-//! Each result is only an estimate, which may already be out of date when the caller gets it. A limit that
-//! cannot be read is assumed not to exist.
+//! This file guarantees nothing to safe callers except estimates: a result may already be out of date when
+//! the caller gets it. A limit that cannot be read is assumed not to exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
