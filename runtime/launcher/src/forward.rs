@@ -6,7 +6,7 @@
 //! handle signals and the deaths of ranks.
 //!
 //! Invariants:
-//! - Lines enter a queue only as a whole, so lines of different ranks never mix.
+//! - A line enters its queue all at once, so lines of different ranks never mix.
 //! - If standard output and standard error are the same file, they share one queue. So after a partial write,
 //!   the next write continues the same line.
 //! - If the last line of a rank has no newline, this file adds a newline before other output follows.
