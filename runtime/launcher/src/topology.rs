@@ -19,7 +19,7 @@ use typepack_job::sys::process::CpuSet;
 pub trait Source {
     /// Returns a table with one row per CPU, indexed by the operating system's CPU numbers, or `None` if the
     /// source has no information. The field `allowed` of a row says whether this source considers the CPU
-    /// allowed. If no CPU has a number, the row with that index is empty and not allowed.
+    /// allowed. If there is no CPU with a given number, its row is empty and not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 
@@ -54,8 +54,8 @@ impl Hwloc {
         Self { topology: Topology::new().ok() }
     }
 
-    /// Makes the topology of an imaginary machine from its description, such as `"package:2 numa:2 l3:1
-    /// core:4 pu:2"`.
+    /// Makes the topology of an imaginary machine from a description, such as
+    /// `"package:2 numa:2 l3:1 core:4 pu:2"`.
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
         let builder =
