@@ -261,7 +261,8 @@ mod tests {
         sender.join().expect("the sender ends");
     }
 
-    /// Checks, in every interleaving, that the receiver never sleeps on while a published message is waiting.
+    /// Checks, in every interleaving, that the receiver never keeps sleeping while a published message is
+    /// waiting.
     #[test]
     fn loom_no_message_is_slept_on() {
         loom::model(|| pair(1, [true; 2]));
@@ -281,8 +282,8 @@ mod tests {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// Sends more messages than the ring has slots, and checks that no rank sleeps on while a message or a
-    /// credit is waiting for it. The model explores interleavings with at most 3 preemptions.
+    /// Sends more messages than the ring has slots, and checks that no rank keeps sleeping while a message or
+    /// a credit is waiting for it. The model explores interleavings with at most 3 preemptions.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));

@@ -1,9 +1,10 @@
 //! This rank's heap in the segment: memory that other ranks can read and write in place.
 //!
 //! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
-//! the machine's memory if the limits on file and total size permit, and is a hole in the file until it is
-//! used. The runtime's `memory/` folder allocates pieces of this rank's heap. `transport/` tells another rank
-//! at which offset of the heap a message lies, and the other rank maps the heap when it first needs it.
+//! the machine's memory, if the limits on the size of files and of all heaps permit. It is a hole in the file
+//! until it is used. The runtime's `memory/` folder allocates pieces of this rank's heap. `transport/` tells
+//! another rank at which offset of the heap a message lies, and the other rank maps the heap when it first
+//! needs it.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a

@@ -9,9 +9,9 @@
 //! this file describes the protocol between the processes.
 //!
 //! Invariants: memory of zeros is a valid state of every part. No process dereferences an address that it
-//! finds in shared memory. A process may pass such an address, which lies in another process's private
-//! memory, to the kernel, because the kernel checks it. A reader trusts no word that another process can
-//! write.
+//! finds in shared memory. Such addresses refer to the private memory of other processes; a process does
+//! nothing with them except pass them to the kernel, which checks them. A reader trusts no word that another
+//! process can write.
 
 pub mod attach;
 pub mod bulk;

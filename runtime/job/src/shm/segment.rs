@@ -6,10 +6,10 @@
 //! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
 //! slots, and the first failure.
 //!
-//! Invariants: references into shared memory point only to atomics. The offsets are computed from five
-//! numbers in the header. [`Segment::open`] reads these numbers once, checks them against the sealed size of
-//! the file, and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range
-//! before its first use, so that a lack of memory is an error and not a SIGBUS.
+//! Invariants: references into shared memory point only to atomics. The layout is computed from five numbers
+//! in the header. [`Segment::open`] reads these numbers once, checks them against the sealed size of the
+//! file, and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range before
+//! its first use, so that a lack of memory is an error and not a SIGBUS.
 //!
 //! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined layout
 //! and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`, `withdrawal.rs` and

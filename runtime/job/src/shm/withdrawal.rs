@@ -7,9 +7,9 @@
 //! is 0, and sends an envelope that names the withdrawn message.
 //!
 //! The receiver sets `reading` before it reads `withdrawn`. The sender writes `withdrawn` before it reads
-//! `reading`. Each of them executes a full fence between its two accesses. So at least one of two things
-//! happens: the receiver sees the new count and reads nothing until the envelope has arrived, or the sender
-//! sees that the receiver is reading and waits until the receiver has finished its current piece.
+//! `reading`. Each of the two processes executes a full fence between its two accesses. So at least one of
+//! two things happens: the receiver sees the new count and reads nothing until the envelope has arrived, or
+//! the sender sees that the receiver is reading and waits until the receiver has finished its current piece.
 
 use super::ring::Violation;
 use crate::sync::Word;

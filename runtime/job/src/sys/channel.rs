@@ -59,8 +59,8 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 ///
 /// Returns `ESRCH` if there is no such process or process group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
-    // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG. SAFETY: `fd` is open. With these
-    // commands, fcntl takes an integer and touches no memory of this process.
+    // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG.
+    // SAFETY: `fd` is open. With these commands, fcntl takes an integer and touches no memory of this process.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1

@@ -3,8 +3,8 @@
 //!
 //! `../shm/` (memory, futex, channel, process, limits, fork), the runtime and the launcher (process, signal,
 //! stream, poll, channel) use this folder. The files call rustix where rustix offers the system call, and
-//! libc otherwise. It contains nothing about ranks or messages; its functions return `io::Error`s, and the
-//! callers turn them into error messages.
+//! libc otherwise. They contain nothing about ranks or messages; their functions return `io::Error`s, which
+//! the callers turn into error messages.
 //!
 //! # Safety
 //!

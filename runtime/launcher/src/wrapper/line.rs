@@ -3,7 +3,7 @@
 //! `mod.rs` calls this file. The paths come from `prefix.rs`. The functions have no side effects.
 //!
 //! The wrapper understands the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of
-//! Open MPI's wrappers (`-showme:…`), because build systems use either set.
+//! Open MPI's wrappers (`-showme:…`), because some build systems use the first set and others use the second.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -5,7 +5,7 @@
 //! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
-//! - A wrapper compiles for its own prefix and for one ABI. No environment variable changes this.
+//! - A wrapper always compiles for its own prefix and for the same ABI. No environment variable changes this.
 //! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
 //!   code.
 //! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`
