@@ -128,7 +128,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 impl Attached {
     /// Step 4: makes the kernel kill this process if the launcher dies. The launcher has armed the control
     /// socket for the process group that it made for this rank. If a wrapper program has put this process
-    /// into another group, this process arms the socket for itself. The parent death signal is the second
+    /// into another group, this process arms the socket for itself. The parent-death signal is a second
     /// safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);

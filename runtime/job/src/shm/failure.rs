@@ -23,7 +23,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the word that stores this ending in the header.
+    /// Returns the word that encodes this ending in the header.
     pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
@@ -33,7 +33,7 @@ impl Ending {
         }
     }
 
-    /// Returns the ending that a word of the header stands for.
+    /// Returns the ending that a word of the header encodes.
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {

@@ -169,7 +169,7 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the state that `word` stands for. A word that stands for no state counts as dead.
+    /// Returns the state that `word` encodes. A word that encodes no state counts as [`State::Dead`].
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Started,

@@ -2,8 +2,8 @@
 //! payloads of eager messages.
 //!
 //! `transport/link.rs` owns a [`Producer`] for every rank to which this rank writes, and a [`Consumer`] for
-//! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Each side keeps its own
-//! position in private memory. The two sides share one stamp per slot and two words of credits:
+//! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Producer and consumer
+//! each keep their own position in private memory. They share one stamp per slot and two words of credits:
 //!
 //! ```text
 //! slot (64 B)   stamp | 7 words of envelope, of which the last 4 may hold 32 B of inline payload
@@ -21,8 +21,8 @@
 //! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever it
 //!    has freed a quarter of the ring since it last returned credits.
 //!
-//! A payload occupies whole cache lines. Both sides compute the position of a payload from the lengths of the
-//! payloads (`place`), and never read a position from shared memory.
+//! A payload occupies whole cache lines. Producer and consumer both compute the position of a payload from
+//! the lengths of all payloads so far (`place`), and never read a position from shared memory.
 //!
 //! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
 //! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without

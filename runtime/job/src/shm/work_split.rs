@@ -2,7 +2,7 @@
 //! sender copies pieces from the end, until they meet.
 //!
 //! `transport/single_copy.rs` copies the pieces, either between heaps or between private memories. For each
-//! of these two kinds of copy, an ordered pair of ranks has one word on which both ranks claim pieces by
+//! of these two kinds of copy, an ordered pair of ranks has one word in which both ranks claim pieces by
 //! compare-and-swap. Only the rank that has claimed a piece copies it. If one rank joins in late or never,
 //! the other rank claims and copies the remaining pieces. A receiver that wants its memory back claims all
 //! remaining pieces without copying them, and then has to wait only for the pieces that the sender has

@@ -14,7 +14,7 @@
 use std::io;
 use std::num::NonZeroU32;
 
-/// Maximum number of ranges on each side of one system call (`UIO_MAXIOV`).
+/// Maximum number of ranges of each of the two processes in one system call (`UIO_MAXIOV`).
 pub const RANGES: usize = 1024;
 
 /// Maximum number of bytes that the kernel moves in one system call (`MAX_RW_COUNT`, with pages of 4 KiB).
@@ -49,7 +49,7 @@ pub fn permit(process: NonZeroU32) {
 }
 
 /// Copies all bytes between the ranges `ours` of this process and the ranges `theirs` of `process`. Both
-/// sides have the same total number of bytes, but may divide the bytes into ranges differently.
+/// lists must have the same total number of bytes, but may divide the bytes into ranges differently.
 ///
 /// # Safety
 ///
@@ -61,8 +61,8 @@ pub fn permit(process: NonZeroU32) {
 /// # Errors
 ///
 /// Returns the kernel's error: `EPERM` (the system does not allow the access), `ENOSYS` (the kernel does not
-/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range on either
-/// side is not mapped). After an error, any part of the bytes may have been copied.
+/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range of either
+/// process is not mapped). After an error, any part of the bytes may have been copied.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -193,7 +193,7 @@ mod tests {
         let mut to = [0u8; 16];
         let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
         for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
-            // SAFETY: `ours` is a local array. For a read, the other side's ranges may have any address.
+            // SAFETY: `ours` is a local array. For a read, the ranges `theirs` may have any address.
             let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
             assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
         }

@@ -231,9 +231,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `len` come from mmap, and only this value unmaps them. All users of the pointers
-        // borrow from the owner of this value. The call cannot fail for such a range; if it did, only address
-        // space would be lost.
+        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory
+        // through a pointer must keep this value alive until the last access. The call cannot fail for such a
+        // range; if it did, nothing but address space would be lost.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -20,7 +20,7 @@ pub enum Transfer {
     Moved(usize),
     /// Nothing can be read or written at the moment.
     Later,
-    /// Nothing can be read or written any more: the input has ended, or the output has no reader.
+    /// Nothing more can be read or written: the input has ended, or the output has no reader.
     Closed,
 }
 

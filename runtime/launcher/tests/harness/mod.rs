@@ -30,7 +30,7 @@ pub struct Finished {
     pub out: String,
     /// What the job wrote to standard error.
     pub err: String,
-    /// The processes of the job that still existed when `mpiexec` had just ended.
+    /// The processes of the job that still existed immediately after the end of `mpiexec`.
     pub left: Vec<Process>,
 }
 
