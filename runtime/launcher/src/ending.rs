@@ -25,8 +25,8 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 /// The time between SIGTERM and SIGKILL after Ctrl-C.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long mpiexec waits for the other ranks to end after a rank has exited by itself with a code other than
-/// 0. Often all ranks exit in this way, because all of them have found the same bad argument. The rank that
+/// How long mpiexec waits for the other ranks to end after a rank has exited by itself with a nonzero code.
+/// Often all ranks exit in this way, because all of them have found the same bad argument. The rank that
 /// prints the reason then needs time to print it.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
