@@ -1,7 +1,9 @@
-//! The errors of the functions that make, map and join a job's segment or manage the memory of a heap.
+//! The errors returned by the functions that create, map and join a job's segment or manage the memory of a
+//! heap.
 //!
 //! This file is the lowest layer of the crate: it imports no other file. The files of `shm/` return these
-//! errors. The runtime's `error.rs` converts them, and the launcher prints them after `mpiexec: `.
+//! errors. The runtime's `error.rs` converts them to the runtime's own errors, and the launcher prints them
+//! with the prefix `mpiexec: `.
 
 use std::{fmt, io};
 
@@ -9,7 +11,7 @@ use std::{fmt, io};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is outside its domain (`MPI_ERR_ARG`).
+    /// An argument has a value that is not allowed (`MPI_ERR_ARG`).
     Argument,
     /// Memory or address space has run out (`MPI_ERR_NO_MEM`).
     NoMemory,
@@ -40,7 +42,7 @@ impl Error {
     }
 
     /// Makes the error for a failed system call: `what` describes the call and `source` is the system's
-    /// error. If memory has run out, the kind is [`ErrorKind::NoMemory`], and the text tells the user to
+    /// error. If memory has run out, the kind is [`ErrorKind::NoMemory`], and the message tells the user to
     /// check the memory limit; otherwise the kind is [`ErrorKind::System`].
     pub fn system(what: impl Into<String>, source: io::Error) -> Self {
         let mut detail = what.into();

@@ -6,9 +6,9 @@
 //! only so that `mpiexec` and the runtime can use them; many of the items give access to other processes, or
 //! to memory that other processes write. Programs use `typepack`, which exposes none of these items.
 //!
-//! The modules are layers. Each module imports only from itself and from the modules before it:
+//! The modules form layers. Each module imports only from itself and from modules earlier in this list:
 //!
-//! 1. `error`: the error type of this crate; each error has a kind that the runtime maps to an MPI class;
+//! 1. `error`: the error type of this crate; the runtime maps the kind of an error to an MPI error class;
 //! 2. [`sys`]: every system call, one file per facility of the kernel;
 //! 3. [`sync`]: the atomics that two processes share, behind traits that loom can implement;
 //! 4. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.

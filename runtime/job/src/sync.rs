@@ -1,10 +1,10 @@
 //! The atomics that two processes share, behind traits that loom can implement.
 //!
-//! `shm/ring.rs` and `shm/bulk.rs` use [`Word`]; `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the
-//! library a word is a `std` atomic inside the mapped segment. In the loom tests at the end of those files a
-//! word is an atomic of loom. The traits have only the operations that the protocols need. [`Word`], which
-//! carries the data, has no read-modify-write operation, because a process that dies in the middle of an
-//! operation must not stop another process.
+//! `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` in `shm/` use [`Word`]; `shm/doorbell.rs` uses
+//! [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the mapped segment. In the loom
+//! tests at the end of those files a word is an atomic of loom. The traits have only the operations that the
+//! protocols need. [`Word`], which carries the data, has no read-modify-write operation, because a process
+//! that dies at any point must not be able to block another process.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -39,7 +39,7 @@ pub trait Flag {
     fn add_release(&self, value: u32);
 }
 
-/// The fence, sleep and wake operations of the machine, or a model of them.
+/// The operations fence, sleep and wake, either those of the machine or a model of them.
 pub trait Kernel {
     /// The type of a word on which a rank can sleep.
     type Flag: Flag;

@@ -1,6 +1,6 @@
 //! The texts that `--version` and `-info` print: version, paths, machine.
 //!
-//! `main.rs` prints these texts. It also uses `list` when it reports the bindings of ranks.
+//! `main.rs` prints these texts. It also uses `list` to report to which CPUs the ranks are bound.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -60,8 +60,8 @@ fn library(exe: &Path) -> Option<PathBuf> {
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns the folder that has the library of this installation, under the name by which programs load the
-/// library. Returns `None` if there is no such library, or if the dynamic linker searches the folder anyway.
+/// Returns the folder that contains this installation's library under the file name by which programs load
+/// it. Returns `None` if there is no such folder, or if the dynamic linker searches the folder anyway.
 pub fn library_folder() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let folder = exe.parent()?;
@@ -81,10 +81,10 @@ pub fn with_folder(list: Option<OsString>, folder: &Path) -> OsString {
         .as_bytes()
         .split(|&byte| byte == b':')
         .any(|part| part == folder.as_os_str().as_bytes());
-    // A folder with a colon in its name cannot be in the list, because the dynamic linker separates the
-    // folders at colons.
+    // A folder with a colon in its path cannot be in the list, because the dynamic linker splits the list at
+    // colons.
     if !known && !folder.as_os_str().as_bytes().contains(&b':') {
-        // Put a colon only between two folders, because the dynamic linker takes an empty entry for the
+        // Put a colon only between two folders, because to the dynamic linker an empty entry means the
         // current directory.
         if !list.is_empty() {
             list.push(OsStr::new(":"));
@@ -94,7 +94,7 @@ pub fn with_folder(list: Option<OsString>, folder: &Path) -> OsString {
     list
 }
 
-/// Returns the ascending `numbers` as text with ranges, such as `0-3,8`.
+/// Returns `numbers`, which are in ascending order, as text with ranges, such as `0-3,8`.
 pub fn list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let parts: Vec<String> = runs

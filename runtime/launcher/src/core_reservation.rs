@@ -2,8 +2,8 @@
 //!
 //! `placement.rs` chooses cores, this file reserves them, and `start.rs` binds the ranks to them. Without
 //! reservations, two jobs would both bind their first rank to the first core, and the two ranks would share
-//! that core while other cores are idle. A reservation is a lock on a name (`sys/name_lock.rs`). The kernel
-//! releases the lock when mpiexec ends.
+//! that core while other cores are idle. A reservation is a lock on a name that contains the number of the
+//! core (`sys/name_lock.rs`). The kernel releases the lock when mpiexec ends.
 
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::name_lock::{self, NameLock};
@@ -13,7 +13,7 @@ use crate::placement::{Core, Plan, place, widened};
 /// The cores of a job's ranks. They stay reserved until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// The cores to which the ranks are bound, by rank, or `None` if the ranks are not bound.
+    /// The cores to which the ranks are bound, indexed by rank, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
     /// True if this job needs cores that other jobs have reserved.
     pub crowded: bool,
@@ -27,15 +27,15 @@ pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reserva
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(lock)) => Answer::Ours(Some(lock)),
         Ok(None) => Answer::Taken,
-        // If the system has no name locks, this job cannot see other jobs. So it binds its ranks as if it
-        // were alone.
+        // If the lock cannot be made at all, this job cannot find out about other jobs. So it binds its ranks
+        // as if there were none.
         Err(_) => Answer::Ours(None),
     })
 }
 
 /// Widens the binding of each rank from a core to the larger part of the machine that the plan asks for. If
-/// there were too few free cores, this function places the ranks on all cores, because several ranks may
-/// share a larger part.
+/// too few cores were free, this function first places the ranks on all cores, reserved or not, because
+/// several ranks may share a larger part.
 fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation) -> Reservation {
     let cores = reserved.cores.take().or_else(|| place(table, ranks, plan));
     reserved.cores =
@@ -61,7 +61,7 @@ fn place_with(
 
 /// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the loop
 /// removes that core from its copy of the table and places all ranks again on the remaining cores. The loop
-/// ends, because each turn that does not succeed removes a core.
+/// ends, because each iteration that does not succeed removes a core.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
@@ -71,8 +71,8 @@ fn reserve_cores(
     let mut free = table.to_vec();
     let mut reserved = Reservation::default();
     while let Some(cores) = place(&free, ranks, plan) {
-        // Stop if the ranks may share parts and there are fewer free cores than ranks: not every rank can
-        // have its own core, so the job reserves none.
+        // If the ranks may share parts and there are fewer free cores than ranks, not every rank can have its
+        // own core. Stop in this case and reserve no core.
         if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
             break;
         }
@@ -107,8 +107,8 @@ fn reserve_cores(
     reserved
 }
 
-/// Returns the number under which all jobs reserve this core: its lowest CPU. The function counts CPUs that
-/// this job may not use, too, so that jobs with different allowed CPUs get the same number.
+/// Returns the number under which all jobs reserve this core: its lowest CPU. The lowest CPU counts even if
+/// this job may not use it, so that jobs with different allowed CPUs get the same number.
 fn core_name(table: &[CpuInfo], core: &Core) -> usize {
     name_of(table, core.cpus[0])
 }

@@ -10,9 +10,9 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
-//! Invariants: the first event decides the outcome, and later events do not change it. After a job has left
-//! the state Running, all its ranks have ended or are killed at the latest after the time to settle and the
-//! grace time.
+//! Invariants: the first event decides the outcome, and later events do not change it. Once a job has left
+//! the state Running, any ranks that are still alive are killed at the latest when the settling time and the
+//! grace time have passed.
 
 use std::time::{Duration, Instant};
 
@@ -25,15 +25,15 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 /// The time between SIGTERM and SIGKILL after Ctrl-C.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long mpiexec waits for the other ranks after a rank has ended by itself with a code other than 0.
-/// Often all ranks end in this way because all have found the same bad argument. Then the rank that prints
-/// the reason needs time to print it.
+/// How long mpiexec waits for the other ranks to end after a rank has exited by itself with a nonzero code.
+/// Often all ranks exit in this way, because all of them have found the same bad argument. The rank that
+/// prints the reason then needs time to print it.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
-/// The exit code if the job exceeds its time limit. The command `timeout` uses the same code.
+/// The exit code if the job exceeds its time limit. It is the code that the command `timeout` uses.
 const TIMED_OUT: u8 = 124;
 
-/// The event that decided how the job ended.
+/// How a job ended, as decided by the first event that ended it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A rank failed. The number is the process id of the rank.
@@ -44,7 +44,7 @@ pub enum Outcome {
     TimedOut(Duration),
     /// The reader of mpiexec's output has closed the pipe.
     OutputClosed,
-    /// mpiexec cannot write its output or cannot continue, for this reason.
+    /// mpiexec cannot write its output, or cannot go on watching the job. The text is the reason.
     Broken(String),
     /// The program could not be executed. The text is the reason, and the number is the exit code.
     NotStarted(String, u8),
@@ -79,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// What `watch.rs` has to do.
+/// An action that `watch.rs` must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send this signal to all ranks.
@@ -104,7 +104,7 @@ pub struct End {
 }
 
 impl End {
-    /// Returns the state of a job that is running.
+    /// Creates the state machine in the state Running.
     pub fn new() -> Self {
         Self { phase: Phase::Running, outcome: None }
     }
@@ -145,7 +145,7 @@ impl End {
         }
     }
 
-    /// Handles a signal to mpiexec that asks mpiexec to end.
+    /// Handles a signal that asks mpiexec to end.
     pub fn signalled(&mut self, signal: i32, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
@@ -170,20 +170,20 @@ impl End {
         }
     }
 
-    /// Handles an event after which mpiexec cannot write output any more.
+    /// Handles an event after which mpiexec can no longer write output.
     pub fn output_lost(&mut self, outcome: Outcome, now: Instant) -> Option<Action> {
         let first = self.outcome.is_none();
         self.outcome.get_or_insert(outcome);
         (first && self.phase == Phase::Running).then(|| self.terminate(now, FAILURE_GRACE, TERM))
     }
 
-    /// Handles an error because of which mpiexec cannot start or watch the job.
+    /// Handles an error that prevents mpiexec from starting or watching the job.
     pub fn broken(&mut self, outcome: Outcome) -> Option<Action> {
         self.outcome.get_or_insert(outcome);
         (self.phase != Phase::Killing).then(|| self.kill())
     }
 
-    /// Returns the time at which the caller has to call [`End::tick`], or `None` if it does not have to.
+    /// Returns the time at which the caller must call [`End::tick`], or `None` if no call is due.
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Settling(at) | Phase::Terminating(at) => Some(at),
@@ -191,7 +191,7 @@ impl End {
         }
     }
 
-    /// Moves to the next state if the time of the current state has passed at `now`.
+    /// Moves to the next state if the time limit of the current state has expired by `now`.
     pub fn tick(&mut self, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Settling(at) if at <= now => Some(self.terminate(now, FAILURE_GRACE, TERM)),

@@ -1,14 +1,14 @@
 //! Forwards the output of the ranks to mpiexec's standard output and standard error.
 //!
-//! `watch.rs` polls the pipes from the ranks and the two outputs of mpiexec, and calls this file. `lines.rs`
-//! cuts the ranks' output into lines. If the reader of mpiexec's output is slow, the pipes from the ranks
-//! become full, and the ranks wait. mpiexec itself never waits, so it can still handle signals and the deaths
-//! of ranks.
+//! `watch.rs` polls the pipes from the ranks and the two outputs of mpiexec, and calls the functions of this
+//! file. `lines.rs` cuts the ranks' output into lines. If the reader of mpiexec's output is slow, the pipes
+//! from the ranks become full, and the ranks wait. mpiexec itself never waits for the reader, so it can still
+//! handle signals and the deaths of ranks.
 //!
 //! Invariants:
-//! - A whole line enters a queue at once, so lines of different ranks never mix.
+//! - A line enters its queue all at once, so lines of different ranks never mix.
 //! - If standard output and standard error are the same file, they share one queue. So after a partial write,
-//!   the rest of the same line is written next.
+//!   the next write continues the same line.
 //! - If the last line of a rank has no newline, this file adds a newline before other output follows.
 
 use std::io;
@@ -18,8 +18,8 @@ use typepack_job::sys::stream::{self, Output, Transfer};
 
 use crate::lines::Lines;
 
-/// Maximum number of bytes that wait in a queue. While a queue has more, mpiexec does not read from the pipes
-/// that feed it.
+/// Maximum number of bytes that wait in a queue. While a queue holds more, mpiexec does not read from the
+/// pipes that feed the queue.
 const QUEUE_LIMIT: usize = 1 << 20;
 
 /// Number of bytes that mpiexec reads from a rank at a time: the capacity of a pipe.
@@ -112,7 +112,7 @@ struct Sink {
     queue: Vec<u8>,
     /// Number of bytes of `queue` that have been written.
     done: usize,
-    /// True if the last line in the queue has no newline and its rank will not continue the line.
+    /// True if the line queued last has no newline and its rank will not continue it.
     unended: bool,
 }
 
@@ -231,7 +231,7 @@ impl Outputs {
         self.sinks.iter().all(|sink| sink.waiting() == 0)
     }
 
-    /// Returns the descriptors of the outputs whose queues are not empty, to poll them.
+    /// Returns the descriptors of the outputs whose queues are not empty, for the caller to poll.
     pub fn waiting(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sinks
             .iter()

@@ -1,8 +1,8 @@
 //! Forwards mpiexec's standard input to rank 0.
 //!
-//! `watch.rs` polls the descriptors of this file and calls its functions. Each rank has its own process
-//! group, in the background of the terminal. If rank 0 read from the terminal, SIGTTIN would stop it. So rank
-//! 0 reads from a pipe, and this file fills the pipe.
+//! `watch.rs` polls the descriptors that this file returns, and calls the functions of this file. Each rank
+//! has its own process group, and that group is in the background of the terminal. If rank 0 read from the
+//! terminal, SIGTTIN would stop it. So rank 0 reads from a pipe, and this file fills the pipe.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,13 +36,14 @@ impl Input {
         Ok(Self { from, to: Some(to), waiting: Vec::new(), at_end: false, paused_until: None })
     }
 
-    /// Returns the descriptor to poll for more input, or `None` if mpiexec should not read now.
+    /// Returns the descriptor to poll for more input, or `None` if mpiexec should not read at the moment.
     pub fn source(&self, now: Instant) -> Option<BorrowedFd<'_>> {
         let wanted = self.to.is_some() && self.waiting.is_empty() && !self.at_end;
         (wanted && self.paused_until.is_none_or(|until| until <= now)).then(|| self.from.as_fd())
     }
 
-    /// Returns the pipe to rank 0, to poll for room in it, or `None` if no input waits to be written.
+    /// Returns the pipe to rank 0, for the caller to poll until there is room in it, or `None` if no input
+    /// waits to be written.
     pub fn target(&self) -> Option<BorrowedFd<'_>> {
         self.to.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
     }
@@ -53,7 +54,7 @@ impl Input {
         self.paused_until.filter(|_| self.to.is_some() && !self.at_end)
     }
 
-    /// Reads the input that is available. Call this function when the source polls as readable.
+    /// Reads the input that is available. Call this function when `poll` reports the source as readable.
     pub fn read(&mut self, now: Instant) {
         if self.source(now).is_none() {
             return;

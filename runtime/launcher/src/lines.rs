@@ -1,22 +1,23 @@
 //! Cuts a rank's output into lines.
 //!
-//! `forward.rs` passes the bytes of a pipe to this file, and gets the complete lines back. A newline
+//! `forward.rs` passes the bytes of a pipe to [`Lines`], and gets the complete lines back. A newline
 //! completes a line. A carriage return also completes a line, so that progress displays appear at once. At
-//! the end of the stream, this file also returns the unfinished line.
+//! the end of the stream, [`Lines`] also returns the unfinished line.
 //!
 //! Invariant: all bytes come out once and in order, and nothing but labels is added.
 
 use memchr::{memchr2, memrchr2};
 
-/// Maximum length in bytes of a line that stays in one piece. A longer line is cut, because otherwise a rank
-/// that never ends its line would fill the memory of mpiexec.
+/// Maximum length in bytes of an unfinished line. A longer line comes out in several parts, because otherwise
+/// a rank that never ends its line would fill the memory of mpiexec.
 const MAX_LINE: usize = 16 << 20;
 
-/// The place in a line at which the next byte belongs.
+/// The position in its line of the next byte of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// Directly after a carriage return. A newline here still belongs to the line before.
+    /// Directly after a carriage return. If the next byte is a newline, it still belongs to the previous
+    /// line.
     AfterReturn,
     Middle,
 }

@@ -51,7 +51,7 @@ const SIGNALS: [i32; 8] = [
     libc::SIGUSR2,
 ];
 
-/// Why a job does not start: the line to print, and the exit code.
+/// The reason why a job does not start: the line to print, and the exit code.
 struct Refusal(String, u8);
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes all queued output when there is no job to watch. Waits for the reader if necessary.
+/// Writes all queued output when no job is running. Waits for the reader if necessary.
 fn print(outputs: &mut Outputs) {
     while !outputs.is_empty() {
         if let Err(Trouble::Closed | Trouble::Failed(_)) = outputs.flush() {
@@ -104,7 +104,8 @@ fn run() -> Result<u8, Refusal> {
         }
     };
 
-    // 2. Find the files to execute. Relative paths start from the directory in which the program will run.
+    // 2. Find the files to execute. Relative paths are relative to the directory in which the program will
+    //    run.
     let mut programs = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
@@ -115,8 +116,8 @@ fn run() -> Result<u8, Refusal> {
         programs.push(found.map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?);
     }
 
-    // 3. Before the first rank exists, block the signals and make the descriptor from which to read them.
-    //    SIGHUP stays ignored if it is ignored now (nohup). SIGCHLD must not be ignored, because the kernel
+    // 3. Before the first rank exists, block the signals and make the descriptor from which to read them. If
+    //    SIGHUP is ignored now (nohup), it stays ignored. SIGCHLD must not be ignored, because the kernel
     //    would then discard the exit codes of the ranks.
     signal::restore(libc::SIGCHLD);
     let mut wanted = SIGNALS.to_vec();
@@ -162,8 +163,8 @@ fn discover() -> Vec<CpuInfo> {
     topology::discover(process::allowed_cpus().ok().as_ref())
 }
 
-/// Returns the directory given by `-wdir` as an absolute path, after a check that it is a directory. Relative
-/// paths of programs start from this directory.
+/// Returns the directory given by `-wdir` as an absolute path, after checking that it is a directory.
+/// Relative paths of programs are relative to this directory.
 fn working_directory(given: &Path) -> Result<PathBuf, Refusal> {
     let refused = |error| Refusal(format!("-wdir: '{}': {error}", given.display()), USAGE);
     let absolute = std::path::absolute(given).map_err(refused)?;
@@ -207,7 +208,7 @@ fn report_bindings(
             (Level::Numa, "NUMA node", core.info.numa),
             (Level::Socket, "package", core.info.package),
         ] {
-            // Name only parts of the machine that contain all CPUs of the rank.
+            // Name a part of the machine only if it contains all CPUs of the rank.
             if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }

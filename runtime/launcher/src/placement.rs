@@ -1,15 +1,15 @@
 //! Chooses the cores of the ranks. The functions have no side effects: they use only the topology table and
 //! the options.
 //!
-//! `topology.rs` makes the table. `core_reservation.rs` calls this file, and prevents jobs from using the
+//! `topology.rs` makes the table. `core_reservation.rs` calls [`place`], and prevents two jobs from using the
 //! same cores. `start.rs` turns the cores into affinity masks.
 //!
 //! Rules:
-//! - If there are enough cores, each rank gets one core, with all hardware threads of the core that the job
-//!   may use. Otherwise no rank is bound.
-//! - Each NUMA node gets a block of consecutive ranks, in proportion to its cores. So the job uses all memory
-//!   controllers, and neighbours in rank order are near each other. Within a node, the ranks get the first
-//!   cores, so that they share caches.
+//! - If there are enough cores, each rank gets one core, that is, those hardware threads of the core that the
+//!   job may use. Otherwise no rank is bound.
+//! - Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores. So the job
+//!   uses all memory controllers, and ranks with consecutive numbers are near each other. Within a node, the
+//!   ranks get the first cores, so that they share caches.
 //! - The command line can choose another order, and parts of the machine that are smaller or larger than a
 //!   core. If ranks are bound to larger parts, each rank first gets a core, and may then run on the whole
 //!   part that contains the core. In this case there may be more ranks than cores.
@@ -23,14 +23,14 @@ use crate::args::{Level, Map};
 pub struct Core {
     /// The CPUs of the place that the job may use, in ascending order. There is at least one.
     pub cpus: Vec<usize>,
-    /// The row of the first CPU in the topology table.
+    /// The first CPU's row of the topology table.
     pub info: CpuInfo,
 }
 
 /// The options of the command line about placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The kind of part to which ranks are bound.
+    /// The level of the parts to which ranks are bound.
     pub level: Level,
     /// The order in which parts of the machine get ranks.
     pub map: Map,
@@ -44,8 +44,8 @@ impl Plan {
     }
 }
 
-/// Returns the number of the part of kind `level` that contains the CPU of the row `info`, or `None` if the
-/// number is unknown.
+/// Returns the number of the part at level `level` that contains the CPU with the row `info`, or `None` if
+/// the number is unknown.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     match level {
         // The table has no number for a thread, so a thread gets the number of its core.
@@ -57,12 +57,12 @@ fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     }
 }
 
-/// Returns the cores that have at least one allowed CPU. The order puts cores next to each other that are
-/// near each other in the machine.
+/// Returns the cores that have at least one allowed CPU. Cores that are near each other in the machine are
+/// next to each other in the result.
 pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     let mut cores: Vec<Core> = Vec::new();
     for (cpu, &info) in table.iter().enumerate().filter(|(_, info)| info.allowed) {
-        // If the core of a CPU is unknown, the CPU counts as a core of its own.
+        // A CPU whose core is unknown counts as a core of its own.
         let known =
             cores.iter_mut().find(|core| info.core.is_some() && core.info.core == info.core);
         match known {
@@ -78,8 +78,8 @@ pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     cores
 }
 
-/// For [`Level::Thread`], returns the hardware threads, and otherwise the cores. The order is that of
-/// [`cores`].
+/// Returns the places to which single ranks can be bound: the hardware threads if `level` is
+/// [`Level::Thread`], and the cores otherwise. They are in the order of [`cores`].
 pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     let cores = cores(table);
     if level != Level::Thread {
@@ -90,7 +90,7 @@ pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
 }
 
 /// Returns the core or the hardware thread of each rank. Returns `None` if there are more ranks than cores or
-/// threads and ranks may not share them.
+/// threads and the plan does not let ranks share them.
 pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     let units = units(table, plan.level);
     if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
@@ -114,9 +114,9 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     for node in
         units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
     {
-        // `share` returns the number of ranks on the first `upto` cores, rounded up, so that the first node
-        // gets a rank first. The difference of two rounded values never exceeds the number of cores of the
-        // node.
+        // `share` returns how many ranks belong on the first `upto` cores. It rounds up, so that a single
+        // rank goes to the first node. The difference between the values after and before a node never
+        // exceeds the number of the node's cores.
         let share = |upto: usize| (ranks * upto).div_ceil(units.len());
         let here = share(before + node.len()) - share(before);
         placed.extend_from_slice(&node[..here]);
@@ -125,8 +125,8 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     placed
 }
 
-/// Returns all units in round-robin order: first one unit of each part of kind `level`, then a second one of
-/// each part, and so on.
+/// Returns all units (cores or hardware threads) in round-robin order: the first unit of each part at level
+/// `level`, then the second unit of each part, and so on.
 fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     let parts: Vec<&[Core]> =
         units.chunk_by(|a, b| label(&a.info, level) == label(&b.info, level)).collect();
@@ -135,7 +135,7 @@ fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     turns.cloned().collect()
 }
 
-/// Returns the part of kind `level` that contains `core`, with all allowed CPUs of the part.
+/// Returns the part at level `level` that contains `core`, with all allowed CPUs of the part.
 pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
     let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
     let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
@@ -195,8 +195,8 @@ mod tests {
         assert!(placed.iter().all(|core| core.info.l3 == Some(0)));
     }
 
-    /// Checks, for several kinds of machines, how far apart the cores of neighbours in rank order are. Ranks
-    /// choose their protocols by these distances.
+    /// Checks, for several kinds of machines, how far apart the cores of ranks with consecutive numbers are.
+    /// Ranks choose their protocols by these distances.
     #[test]
     fn neighbours_are_as_near_as_the_machine_lets_them() {
         use Distance::{Core, L2, L3, Machine, Numa, Package};

@@ -1,7 +1,7 @@
 //! Finds the file that a program's name stands for, before mpiexec starts any process.
 //!
-//! This file takes the names from `args/`, and its results go to `start.rs`. It follows the rules of
-//! `execvp`: a name with a slash is a path, and any other name is looked up in `PATH`.
+//! The names come from `args/`, and `start.rs` uses the resulting paths. The rules are those of `execvp`: a
+//! name with a slash is a path, and any other name is looked up in `PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -18,12 +18,12 @@ pub struct Unusable {
 }
 
 /// Returns the path of the file that `name` stands for. A name without a slash is looked up in the
-/// directories of `search` (the value of `PATH`). Relative paths start from `directory`, in which the program
-/// will run. If `directory` is absolute, the result is absolute.
+/// directories of `search` (the value of `PATH`). Relative paths are relative to `directory`, in which the
+/// program will run. If `directory` is absolute, the result is absolute.
 ///
 /// # Errors
 ///
-/// Returns [`Unusable`] if no file can be executed. Its message names the program.
+/// Returns [`Unusable`] if no suitable file can be executed. The message names the program.
 pub fn find(
     name: &OsStr,
     search: Option<OsString>,
@@ -66,8 +66,8 @@ fn refused(shown: &str, error: &io::Error) -> Unusable {
     Unusable { message: format!("program: '{shown}' cannot be run: {error}"), exit_code: 126 }
 }
 
-/// Checks that `path` is a file that someone may execute. Only `execve` checks whether this user may execute
-/// it.
+/// Checks that `path` is a file that at least one user may execute. Whether this user may execute it is not
+/// known until `execve` is called.
 fn check(path: &Path) -> io::Result<()> {
     let meta = fs::metadata(path)?;
     if meta.is_dir() {

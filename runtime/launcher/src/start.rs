@@ -2,10 +2,11 @@
 //! continue at the same time.
 //!
 //! This file uses the results of `args/`, `program.rs` and `placement.rs`, and passes the started job to
-//! `watch.rs`. The steps are described in `runtime/job/src/shm/README.md`.
+//! `watch.rs`. `runtime/job/src/shm/README.md` describes the steps.
 //!
 //! Invariants:
-//! - Every child waits at a gate until all children exist and the segment has their data.
+//! - Every child waits at a gate (it reads from a pipe) until all children exist and the segment has their
+//!   data.
 //! - If the start fails, no child is left behind.
 //! - Of the descriptors that mpiexec opens, a rank gets only five: 0, 1, 2, the segment and the rank's
 //!   control socket. All ranks also inherit the descriptors with which mpiexec was started.
@@ -42,7 +43,7 @@ pub struct Rank {
     pub child: Child,
     /// mpiexec's end of the rank's control socket.
     pub control: OwnedFd,
-    /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's signal
+    /// A copy of the rank's end of the control socket. mpiexec uses the copy to disarm the kernel's SIGKILL
     /// when a job has ended without a failure.
     pub lifeline: OwnedFd,
     /// The pipes from the rank's standard output and standard error.
@@ -56,21 +57,22 @@ pub struct Started {
     pub segment: Segment,
     /// The ranks.
     pub ranks: Vec<Rank>,
-    /// The pipe through which a child reports that it could not execute the program. The pipe reaches its end
-    /// when all children have executed their programs or have exited.
+    /// The pipe through which a child reports that it could not execute the program. A read returns
+    /// end-of-file once every child has either succeeded in its exec or exited.
     pub report: OwnedFd,
     /// The connection from mpiexec's standard input to rank 0.
     pub input: Input,
 }
 
-/// What [`start`] needs in addition to the job.
+/// The input of [`start`] besides the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
-    /// The path of the file to execute, for each program of the job.
+    /// For each program of the job, the path of the file to execute.
     pub programs: &'a [PathBuf],
     /// The name of this machine.
     pub host: &'a str,
-    /// The folder of this installation's library, if programs need it in `LD_LIBRARY_PATH`.
+    /// The folder that contains this installation's library, if programs need the folder in
+    /// `LD_LIBRARY_PATH`.
     pub library: Option<&'a Path>,
     /// The topology table of the machine.
     pub table: &'a [CpuInfo],
@@ -78,9 +80,9 @@ pub struct Setting<'a> {
     pub placed: Option<&'a [Core]>,
     /// The flags that the ranks get.
     pub flags: JobFlags,
-    /// The signals that were blocked when mpiexec was started. They are blocked in the ranks, too.
+    /// The signals that were blocked when mpiexec was started. They are also blocked in the ranks.
     pub signals: SignalSet,
-    /// The limits on the number of descriptors when mpiexec was started. The ranks get the same limits.
+    /// The limits on the number of open descriptors when mpiexec was started. The ranks get the same limits.
     pub descriptors: rustix::process::Rlimit,
 }
 
@@ -99,7 +101,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the job cannot be started. In this case no child is left.
+/// Returns a one-line message if the job cannot be started. In that case no child process remains.
 pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     // 1. Make the shared memory.
     let launcher = process::own_id().unsigned_abs();
@@ -144,7 +146,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     let passes = vec![0_u8; total];
     let mut passed = 0;
     while passed < passes.len() {
-        // If the pipe is full, this write waits until children have read their bytes.
+        // If the pipe is full, this write blocks until children have read some of the bytes.
         match stream::write(gate_writer.as_fd(), &passes[passed..]) {
             Ok(stream::Transfer::Moved(n)) => passed += n,
             Ok(_) => break, // No reader is left, because every child has been killed.
@@ -160,7 +162,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
 /// Kills and reaps children that wait at the gate.
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
-        // If the signal cannot be sent, the child still ends when mpiexec closes the gate.
+        // Ignore errors: even without the signal, the child exits when mpiexec closes the gate.
         let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {
@@ -170,7 +172,7 @@ fn abandon(ranks: &[Rank]) {
     }
 }
 
-/// The data that the start of every rank needs.
+/// The data that is needed to start each rank.
 struct Shared<'a> {
     job: &'a Job,
     setting: &'a Setting<'a>,
@@ -193,8 +195,8 @@ impl Shared<'_> {
             channel::pair().map_err(failed("cannot make a control socket"))?;
         let (out, out_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
         let (err, err_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
-        // If an output goes to a file, the rank writes to the file directly, and mpiexec's pipe for this
-        // output ends at once.
+        // If an output goes to a file, the rank writes to the file directly, and mpiexec reads end-of-file
+        // from the pipe for this output at once.
         let [to_out, to_err] = &self.job.files;
         let to_out = files.open(to_out.as_deref(), rank, self.setting.host)?;
         let to_err = files.open(to_err.as_deref(), rank, self.setting.host)?;
@@ -227,8 +229,8 @@ impl Shared<'_> {
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
-        // Record the CPU only if the rank is bound to one thread or core. On a larger part the rank may move
-        // between cores.
+        // Record the CPU only if the rank is bound to one thread or core, because within a larger part the
+        // rank may move between cores.
         let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));
         if let Some(core) = core.filter(|_| narrow) {
             slot.bound_cpu.store(core.cpus[0] as u32 + 1, Ordering::Relaxed);
@@ -265,8 +267,8 @@ impl Shared<'_> {
                 variables.insert("PWD".into(), directory.into());
             }
         }
-        // Cargo and CMake may link programs without a run path. With this folder in the list, such programs
-        // find the library.
+        // Cargo and CMake may link programs without a run path. Such programs find the library if this folder
+        // is in the list.
         if let Some(folder) = self.setting.library {
             let name = OsString::from("LD_LIBRARY_PATH");
             let list = with_folder(variables.remove(&name), folder);
@@ -287,7 +289,7 @@ impl Shared<'_> {
             (attach::JOB_FD, job_fd),
             (attach::RANK, rank.to_string()),
             (attach::SIZE, size.to_string()),
-            // All ranks are on one machine, so the local rank is the rank.
+            // All ranks are on one machine, so the local rank equals the rank.
             (attach::LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_SIZE, size.to_string()),
@@ -319,8 +321,9 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
         variables.retain(|name, _| names.contains(name));
     }
     for (name, value) in job.set.iter().chain(&app.set) {
-        // A name without a value stands for mpiexec's value. If mpiexec has no value either, the variable
-        // stays unset, because scripts list variables that exist only on some machines.
+        // A name without a value stands for the variable's value in mpiexec's environment. If it is not set
+        // there, leave it unset and report no error, because scripts name variables that exist only on some
+        // machines.
         if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
             variables.insert(name.clone(), value);
         }
@@ -328,15 +331,15 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
     variables
 }
 
-/// The files to which ranks write their output, by name. Each file is opened once, and ranks whose files have
-/// the same name share it.
+/// The open files to which ranks write their output, by file name. Each file is opened once, and ranks with
+/// the same file name share it.
 #[derive(Debug, Default)]
 struct Files(BTreeMap<OsString, File>);
 
 impl Files {
     /// Opens the output file of `rank`. In the name `pattern`, `%r` stands for the rank, `%h` for the
-    /// machine, `%g` for the number of the job and `%p` for the number of the node (both are 0), and `%%` for
-    /// a per cent sign. Returns `None` if there is no pattern.
+    /// machine, `%g` for the number of the job and `%p` for the number of the node (both numbers are always
+    /// 0), and `%%` for a per cent sign. Returns `None` if there is no pattern.
     fn open(
         &mut self,
         pattern: Option<&OsStr>,
@@ -395,7 +398,7 @@ pub fn flags(
     outputs: &Outputs,
 ) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
-    // `available_parallelism` also considers the CPU quota of a container.
+    // `available_parallelism` also takes the CPU quota of a container into account.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
         // If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank

@@ -17,14 +17,14 @@ use typepack_job::sys::process::CpuSet;
 
 /// A source of information about the machine.
 pub trait Source {
-    /// Returns one row per CPU, indexed by the operating system's number of the CPU, or `None` if the source
-    /// has no information. The field `allowed` of a row says whether this source considers the CPU allowed.
-    /// If a CPU does not exist, its row is empty and not allowed.
+    /// Returns a table with one row per CPU, indexed by the operating system's CPU numbers, or `None` if the
+    /// source has no information. The field `allowed` of a row says whether this source considers the CPU
+    /// allowed. If there is no CPU with a given number, its row is empty and not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 
-/// Returns the table of this machine. `allowed` is the set of CPUs that this process may use, if it is known;
-/// only rows of these CPUs are `allowed` in the result.
+/// Returns the table of this machine. `allowed` is the set of CPUs that this process may use, if the set is
+/// known; in the result, only the rows of these CPUs are marked as allowed.
 pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     let sources: [&dyn Source; 2] = [&Hwloc::of_this_machine(), &Sysfs::default()];
     let mut table = sources.iter().find_map(|source| source.table()).unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
         for (cpu, row) in table.iter_mut().enumerate() {
             row.allowed &= allowed.contains(cpu);
         }
-        // The sources may not know all CPUs that the scheduler allows. Add the missing ones.
+        // A source may not list all CPUs that the scheduler allows. Add the missing CPUs.
         for cpu in allowed.iter().filter(|&cpu| cpu < MAX_CPUS) {
             if table.len() <= cpu {
                 table.resize(cpu + 1, CpuInfo::default());
@@ -43,7 +43,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     table
 }
 
-/// The source that asks hwloc, by the crate hwlocality.
+/// The source that asks hwloc, through the crate hwlocality.
 pub struct Hwloc {
     topology: Option<Topology>,
 }
@@ -54,7 +54,8 @@ impl Hwloc {
         Self { topology: Topology::new().ok() }
     }
 
-    /// Makes the topology of an invented machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
+    /// Makes the topology of an imaginary machine from a description, such as
+    /// `"package:2 numa:2 l3:1 core:4 pu:2"`.
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
         let builder =
@@ -95,8 +96,8 @@ impl Source for Hwloc {
     }
 }
 
-/// The source that reads the kernel's files in `/sys`. As the number of a core, a cache or a package, it uses
-/// the lowest CPU of that part.
+/// The source that reads the kernel's files in `/sys`. It numbers a core, a cache or a package by the lowest
+/// CPU that belongs to it.
 pub struct Sysfs {
     root: PathBuf,
 }
@@ -147,8 +148,8 @@ impl Source for Sysfs {
     }
 }
 
-/// Reads a file with a list of CPUs such as `0-3,8`. Returns `None` if the file is missing or is not such a
-/// list.
+/// Reads a file with a list of CPUs such as `0-3,8`. Returns `None` if the file is missing or does not
+/// contain such a list.
 fn list(path: &Path) -> Option<Vec<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)
 }

@@ -1,13 +1,12 @@
-//! Watches a job after its start, until all its processes have ended.
+//! Watches a started job until all its ranks have ended.
 //!
-//! `start.rs` passes the started job to this file. This file polls all descriptors, passes events to
-//! `ending.rs`, output to `forward.rs` and input to `input.rs`, and answers when a rank registers
-//! (`shm/attach.rs`).
+//! `start.rs` starts the job. This file polls all descriptors, passes events to `ending.rs`, output to
+//! `forward.rs` and input to `input.rs`, and answers each process that registers as a rank (`shm/attach.rs`).
 //!
 //! Invariants:
-//! - This file waits only in the call of `poll`.
-//! - mpiexec reaps its children only after all ranks have ended, so that the kernel does not reuse the
-//!   numbers of their process groups before that.
+//! - While it watches a job, mpiexec blocks nowhere except in `poll`.
+//! - mpiexec reaps its children only after all ranks have ended, so that until then the kernel does not reuse
+//!   the ids of their process groups.
 //! - The thread that runs this code is the thread that forked the ranks, because the kernel kills the ranks
 //!   when that thread ends.
 
@@ -30,18 +29,19 @@ use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
 
-/// After a rank inside a wrapper has died, mpiexec waits this long for the exit code of the wrapper.
+/// How long mpiexec waits for the exit code of a wrapper after the rank inside the wrapper has died, or for
+/// the end of the rank after its wrapper has failed.
 const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 
-/// After all ranks have ended well, mpiexec forwards output for this long. Processes that a rank has left
-/// behind may keep a pipe open. mpiexec discards their later output.
+/// How long mpiexec goes on forwarding output after all ranks have ended without a failure. Processes that a
+/// rank has left behind may keep a pipe open longer; mpiexec discards their later output.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// Interval at which mpiexec checks whether processes remain in the groups of ended ranks.
+/// Interval at which mpiexec checks whether processes remain in the process groups of ranks that have ended.
 const GROUP_POLL: Duration = Duration::from_millis(5);
 
-/// How long mpiexec waits after SIGKILL for the remaining processes of the groups. It does not wait for ever,
-/// because a process may be stuck in the kernel.
+/// How long mpiexec waits, after SIGKILL, for the remaining processes in these groups to end. It does not
+/// wait for ever, because a process may be stuck in the kernel.
 const KILLED_DELAY: Duration = Duration::from_millis(500);
 
 /// The process that has joined the job as a rank.
@@ -62,8 +62,8 @@ struct Watched {
     failed: bool,
     /// The rank's exit code, if the rank has finalized and the code is not 0.
     parting: Option<u8>,
-    /// If the member has died before its wrapper: the time until which mpiexec waits for the wrapper's exit
-    /// code.
+    /// Time until which mpiexec waits for a second event after the first of two: the end of the member and
+    /// the end of its wrapper. `None` if mpiexec is not waiting in this way.
     wrapper_until: Option<Instant>,
 }
 
@@ -73,20 +73,20 @@ impl Watched {
         self.exit.is_some() && self.member.as_ref().is_none_or(|member| member.gone)
     }
 
-    /// Returns the process id for messages: that of the process that has joined, or else that of the process
-    /// that mpiexec has started.
+    /// Returns the process id to show in messages: that of the process that has joined as this rank, or, if
+    /// none has joined, that of the process that mpiexec has started.
     fn pid(&self) -> i32 {
         let pid = self.member.as_ref().map_or(self.rank.child.pid(), |member| member.pid);
         pid.as_raw_nonzero().get()
     }
 
-    /// Returns true if the process that has joined is not the process that mpiexec has started.
+    /// Returns true if a process has joined as this rank and is not the process that mpiexec has started.
     fn is_wrapped(&self) -> bool {
         self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
     }
 }
 
-/// What a polled descriptor belongs to.
+/// The source of an event: what a polled descriptor belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Signal,
@@ -111,7 +111,7 @@ pub struct Job<'a> {
     plan: &'a args::Job,
     started: Instant,
     end: End,
-    /// True if mpiexec has finished with the process groups. The kernel may then reuse their numbers.
+    /// True if mpiexec no longer uses the ids of the process groups. The kernel may then reuse them.
     groups_ended: bool,
     /// True if the user does not want to wait for the rest of the output.
     impatient: bool,
@@ -148,7 +148,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs until all ranks have ended and their output is written. Returns the exit code of mpiexec.
+    /// Watches the job until all ranks have ended and their output is written. Returns the exit code of
+    /// mpiexec.
     pub fn run(mut self) -> u8 {
         while !self.ranks.iter().all(Watched::is_gone) {
             let now = Instant::now();
@@ -174,7 +175,7 @@ impl<'a> Job<'a> {
         self.end.outcome().map_or(0, Outcome::exit_code)
     }
 
-    /// Returns the time at which the job's time limit ends, or `None` if there is no limit or the job is
+    /// Returns the time at which the job's time limit expires, or `None` if there is no limit or the job is
     /// already ending.
     fn time_is_over_at(&self) -> Option<Instant> {
         let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
@@ -208,8 +209,8 @@ impl<'a> Job<'a> {
             self.carry_out(action);
         }
         let now = Instant::now();
-        // Handle deaths before output, because the other ranks must learn of a death as soon as possible. The
-        // rest of a dead rank's output is not lost: mpiexec reads it at the end in any case.
+        // Handle deaths before output, because the other ranks must learn of a death as soon as possible.
+        // This loses no output of the dead rank, because mpiexec reads the rest of all output at the end.
         for event in &ready {
             match *event {
                 Event::Signal => self.take_signals(now),
@@ -244,7 +245,8 @@ impl<'a> Job<'a> {
         self.carry_out(action);
     }
 
-    /// Polls all descriptors. Returns the events that have arrived, and the error if polling failed.
+    /// Polls all descriptors until an event arrives or `deadline` has passed. Returns the events, and the
+    /// error if polling failed.
     fn poll(
         &self,
         deadline: Option<Instant>,
@@ -288,7 +290,7 @@ impl<'a> Job<'a> {
         if let Some(fd) = self.input.target() {
             add(Event::Other, fd, PollFlags::OUT);
         }
-        // Make the timeout a little longer, because a wake-up just before the deadline would only lead to
+        // Make the timeout a little longer, because waking up just before the deadline would merely lead to
         // another poll.
         let timeout = deadline
             .map(|deadline| deadline.saturating_duration_since(now) + Duration::from_micros(500));
@@ -310,9 +312,8 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // mpiexec blocks these signals so that they do not stop it, and does nothing when they
-                // arrive. `input.rs` checks whether mpiexec is in the background before it reads from the
-                // terminal.
+                // mpiexec blocks these signals so that they do not stop it, and otherwise ignores them.
+                // `input.rs` checks whether mpiexec is in the background before it reads from the terminal.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {
                     // A second signal, or a signal after the ranks have ended, means that the user does not
@@ -325,8 +326,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Handles an event of the report pipe: either a child could not execute its program, or all children
-    /// have executed their programs.
+    /// Handles an event of the report pipe: either a child could not execute its program, or the pipe is at
+    /// end-of-file, because every child has succeeded in its exec or has exited.
     fn take_report(&mut self) {
         let Some(report) = &self.report else { return };
         let mut record = [0; ExecFailure::BYTES];
@@ -354,7 +355,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Handles the message by which a process registers as rank `index`.
+    /// Handles the message with which a process registers as rank `index`.
     fn take_registration(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if watched.member.is_some() {
@@ -363,8 +364,8 @@ impl<'a> Job<'a> {
         let Ok(Some(pid)) = channel::registered(watched.rank.control.as_fd()) else { return };
         let pidfd = match process::watch(pid) {
             Ok(pidfd) => pidfd,
-            // The process has ended. As it still waited for the answer to its message, it must have been
-            // killed. Its wrapper, if there is one, may run much longer.
+            // The process has ended. It must have been killed, because it would otherwise still be waiting
+            // for the answer to its message. Its wrapper, if there is one, may run much longer.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                 if watched.exit.is_none() {
                     watched.wrapper_until = Some(now + WRAPPER_DELAY);
@@ -386,10 +387,10 @@ impl<'a> Job<'a> {
 
     /// Handles the end of the process that mpiexec has started for rank `index`.
     fn take_child(&mut self, index: usize, now: Instant) {
-        // The child may have registered before it ended, so look for its message first.
+        // The child may have registered before it ended, so look for a message first.
         self.take_registration(index, now);
-        // Only mpiexec can reap its children, so an error is not expected. If the kernel still returns one,
-        // the exit code is unknown, and 1 takes its place.
+        // No error is expected, because nobody but mpiexec can reap its children. If there is an error
+        // anyway, the exit code is unknown; use 1.
         let exit = match self.ranks[index].rank.child.ended() {
             Ok(None) => return,
             Ok(Some(exit)) => exit,
@@ -401,9 +402,9 @@ impl<'a> Job<'a> {
             self.input.close();
         }
         if watched.is_wrapped() {
-            // If the member has failed, then the member's end decides how the rank has ended. The event of
-            // the member's end may come after the event of the wrapper's end, so wait for the member's event
-            // for a moment.
+            // If the wrapper failed because the member failed, the end of the member decides how the rank has
+            // ended. mpiexec may see the end of the wrapper first, so give the event for the member's end a
+            // moment to arrive.
             if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
                 self.judge_wrapped(index, now);
             } else if exit != Exit::Code(0) {
@@ -429,8 +430,8 @@ impl<'a> Job<'a> {
         if watched.exit.is_some() {
             self.judge_wrapped(index, now);
         } else if self.segment.state(index) == State::Registered {
-            // The parent of the process knows how the process ended. The parent will probably exit soon with
-            // a code that tells this, so wait for the parent for a moment.
+            // The wrapper knows how the process ended, and will probably exit soon with a code that says so.
+            // So give the wrapper a moment to exit.
             watched.wrapper_until = Some(now + WRAPPER_DELAY);
         }
     }
@@ -455,8 +456,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Looks for a rank that ended with code 0 without joining the job, while another rank has joined. The
-    /// rank that joined would wait for the other rank for ever, so the rank that ended counts as failed.
+    /// Looks for a rank that exited with code 0 without joining the job although another rank has joined. The
+    /// rank that joined could wait for the missing rank for ever, so the missing rank counts as failed.
     fn check_strangers(&mut self, now: Instant) {
         if self.end.outcome().is_some() || !self.ranks.iter().any(|w| w.member.is_some()) {
             return;
@@ -481,8 +482,8 @@ impl<'a> Job<'a> {
         if let (Ending::Exited(code), State::Finalized) = (ending, state) {
             watched.parting = Some(code);
         }
-        // In an orderly failure, the rank has not joined the job or has left it. So no other rank can be in
-        // the middle of a message with it.
+        // A failure is orderly if the rank exited either before it joined the job or after it left the job,
+        // because then no other rank can be in the middle of a message exchange with it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
@@ -505,7 +506,7 @@ impl<'a> Job<'a> {
                     self.segment.declare_failure(*failure);
                 }
                 self.signal_all(signal);
-                // A stopped process handles the signal only when it continues.
+                // A stopped process does not handle the signal until it continues.
                 self.signal_all(libc::SIGCONT);
             }
             Some(Action::Kill) => self.signal_all(libc::SIGKILL),
@@ -518,10 +519,11 @@ impl<'a> Job<'a> {
             return;
         }
         for watched in &self.ranks {
-            // Sending fails only if the processes run as another user, and then mpiexec can do nothing.
+            // Ignore errors: sending fails only if the processes run as another user, and mpiexec can do
+            // nothing about that.
             let _ = process::signal_group(watched.rank.child.pid(), signal);
             match &watched.member {
-                // The member may be in a process group that it has made itself.
+                // The member may be in another process group, made by itself or by a wrapper.
                 Some(member) if !member.gone && watched.is_wrapped() => {
                     let _ = process::signal_process(member.pidfd.as_fd(), signal);
                 }
@@ -530,16 +532,16 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Finishes with the process groups after all ranks have ended. If the job failed, this function waits
-    /// until the processes that remain in the groups have ended, and kills them when the grace time is over.
-    /// If the job ended well, such processes may continue.
+    /// Deals with the process groups after all ranks have ended. If the job failed, waits until the processes
+    /// that remain in the groups have ended, and kills them when the grace time is over. If the job did not
+    /// fail, such processes may go on running.
     fn end_groups(&mut self) {
         self.input.close();
         let good = self.end.outcome().is_none();
         for watched in &self.ranks {
             if good {
-                // Processes that a rank has left behind must not be killed when mpiexec ends. For an open
-                // descriptor this call never fails.
+                // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
+                // fails for an open descriptor.
                 let _ = channel::disarm(watched.rank.lifeline.as_fd());
             }
             // mpiexec has the exit code of the child already, so the result of `reap` is not needed.
@@ -559,7 +561,7 @@ impl<'a> Job<'a> {
     }
 
     /// Returns true if a process runs in the group of any rank. As long as a group has processes, the kernel
-    /// does not reuse the number of the group.
+    /// does not reuse the group's id.
     fn groups_run(&self) -> bool {
         process::any_group_runs(self.ranks.iter().map(|watched| watched.rank.child.pid()))
     }
@@ -583,9 +585,9 @@ impl<'a> Job<'a> {
         self.flush(now);
     }
 
-    /// Reads the rest of the output from the ranks' pipes. The ranks have ended, so all their output is in
-    /// the pipes. After a good end, this function also waits a moment for the output of processes that ranks
-    /// have left behind.
+    /// Reads the rest of the output from the ranks' pipes. The ranks have ended, so all their output is
+    /// already in the pipes. If the job did not fail, this function also waits for a moment for output from
+    /// processes that ranks have left behind.
     fn drain(&mut self) {
         let until = Instant::now() + LINGER;
         loop {

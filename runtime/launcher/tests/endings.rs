@@ -41,7 +41,8 @@ fn a_signal_gives_128_more() {
 
 #[test]
 fn ranks_that_all_fail_in_order_all_get_to_say_why() {
-    // Rank 0 prints its message late. mpiexec must wait for the message although rank 1 exits at once.
+    // Rank 0 prints its message late. mpiexec must wait for the message even though rank 1 has already
+    // failed.
     let script = "[ $TYPEPACK_RANK = 0 ] && { sleep 0.02; echo bad argument >&2; }; exit 2";
     let done = run(shell(2, script));
     assert_eq!(done.code, 2);
@@ -84,9 +85,9 @@ fn the_children_of_a_shell_go_with_it() {
 #[test]
 fn killing_mpiexec_leaves_nothing() {
     let before = shared_names();
-    // The three scripts run a plain rank, a shell with a child, and a shell inside a shell. Parent death
-    // signals do not end the last `sleep`; the signal that the kernel sends when the control socket closes
-    // does.
+    // In the three scripts, `sleep` is the rank itself, a child of the rank's shell, and a child of a second
+    // shell inside the first. Parent-death signals would not end the last of these; the SIGKILL that the
+    // kernel sends to the process group when the control socket closes does.
     for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
         let job = start(shell(3, script));
         wait_for_sleepers(&job, 3);
@@ -140,8 +141,8 @@ fn a_second_interrupt_is_at_once() {
     job.signal(libc::SIGINT);
     let done = job.finish();
     assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
-    // The time shows that the second signal has ended the job: without it, the job would take the whole grace
-    // time of 2 s.
+    // The elapsed time shows that the second signal has ended the job: otherwise the job would have taken the
+    // whole grace time of 2 s.
     assert!(started.elapsed() < Duration::from_millis(1900));
 }
 
@@ -166,11 +167,11 @@ fn each_rank_is_a_group_of_its_own() {
 
 #[test]
 fn signals_are_as_the_program_expects_them() {
-    // No signal may be blocked, and SIGPIPE (bit 12) may not be ignored, although Rust makes mpiexec ignore
-    // it.
+    // In a rank, no signal may be blocked, and SIGPIPE (bit 12) may not be ignored, even though Rust's
+    // startup code makes mpiexec ignore it.
     let mut command = shell(1, "grep -E 'Sig(Blk|Ign)' /proc/self/status");
     // SAFETY: the closure only calls `signal`, which is async-signal-safe. The closure gives mpiexec the
-    // state of SIGPIPE that a shell gives to programs.
+    // default action for SIGPIPE, as a shell does for the programs that it starts.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);

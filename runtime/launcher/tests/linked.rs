@@ -1,10 +1,11 @@
-//! Checks that the launcher contains the job crate, but no code of the engine or of the code generator.
+//! Checks that the launcher is linked with the job crate, but with no code of the engine or of the code
+//! generator.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Returns the names of all packages from which cargo builds and tests `mpiexec`. Cargo reads them from the
-/// lock file and does not use the network.
+/// Returns the names of all packages that cargo needs to build and test `mpiexec`. Cargo takes them from the
+/// lock file, without network access.
 fn packages() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut tree = Command::new(cargo);
@@ -27,8 +28,8 @@ fn the_launcher_depends_on_the_job_crate_and_no_code_generator() {
     assert!(unwanted.is_empty(), "{unwanted:?}");
 }
 
-/// Checks the compiled program itself, whatever the manifests say: the program must not contain any name of
-/// the code generator or of the engine.
+/// Checks the compiled program itself, whatever the manifests say: no name of the code generator or of the
+/// engine may occur in it.
 #[test]
 fn the_program_holds_no_code_generator() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program");

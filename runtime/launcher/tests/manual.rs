@@ -3,8 +3,8 @@
 //!
 //! The generator in this file supports only the Markdown of these two pages: headings, paragraphs, definition
 //! lists (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and `*italic*`.
-//! This generator of eighty lines costs less than a tool that every developer would have to install. The roff
-//! files are in the repository, so that an installation needs no generator.
+//! A generator of eighty lines costs less than a tool that every developer would have to install. The roff
+//! files are in the repository, so no generator is needed to install typepack.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -21,7 +21,7 @@ fn guide() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide")
 }
 
-/// Converts the marks `*` and `**` in a text to changes of the font. Dashes become minus signs, because users
+/// Converts the marks `*` and `**` in a text to font changes. Dashes become ASCII minus signs, because users
 /// copy options from the page.
 fn inline(text: &str) -> String {
     let (mut out, mut font) = (String::new(), 'R');
@@ -39,7 +39,7 @@ fn inline(text: &str) -> String {
         }
     }
     assert_eq!(font, 'R', "a mark is not closed: {text}");
-    // Without `\&`, roff would take a line that starts with one of these two characters for a request.
+    // Without `\&`, roff would treat a line that starts with one of these two characters as a request.
     if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
 }
 

@@ -120,7 +120,7 @@ fn a_slow_reader_gets_everything() {
     let mut command = shell(2, "seq 100000");
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
-    // During this time, the ranks and the launcher wait for this test, because their pipes are full.
+    // During this pause, the ranks and the launcher wait for this test to read, because their pipes are full.
     thread::sleep(Duration::from_millis(300));
     let mut text = String::new();
     job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");
@@ -135,7 +135,7 @@ fn a_stuck_reader_does_not_keep_signals_away() {
     let mut job = start_as_is(command);
     thread::sleep(Duration::from_millis(200));
     job.signal(libc::SIGINT);
-    // At this point all ranks have ended, but nothing has read the queued output.
+    // Wait until all ranks have ended. The queued output is still unread.
     job.wait_for("the ranks' end", || (job.processes().len() <= 1).then_some(()));
     job.signal(libc::SIGINT);
     assert_eq!(job.wait(), 130);
@@ -158,8 +158,8 @@ fn a_vanished_reader_ends_the_job() {
 
 #[test]
 fn ranks_get_no_descriptors_but_their_own() {
-    // Compare the shell's descriptors with those of a shell outside of the job, because the test runner may
-    // leak some descriptors into both.
+    // Compare the descriptors of a rank's shell with those of a shell outside the job, because the test
+    // runner may leak some descriptors into both.
     let script = "for fd in /proc/self/fd/*; do readlink $fd; done; ls /proc/$$/fd";
     let list = |text: &str| -> BTreeSet<i32> {
         text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -185,7 +185,7 @@ fn more_ranks_than_cpus() {
 
 #[test]
 fn bindings_are_reported_and_can_be_refused() {
-    // Allow both outputs, because jobs of other tests may hold the cores at this moment.
+    // Accept either message, because jobs of other tests may hold the cores at this moment.
     let done = run(mpiexec(&["-n", "1", "--report-bindings", "true"]));
     let bound = done.err.starts_with("mpiexec: rank 0 bound to cpu ");
     assert!(bound || done.err.contains("other jobs hold some"), "{}", done.err);
@@ -215,8 +215,8 @@ fn two_jobs_do_not_share_a_core() {
 
 #[test]
 fn a_process_that_outlives_its_rank_is_left_alone() {
-    // The child keeps the pipe open. mpiexec must not wait for the child, and the child must not die with
-    // mpiexec.
+    // The shell's child `sleep` keeps the output pipe open. mpiexec must not wait for it, and it must not die
+    // with mpiexec.
     let done = run(shell(1, "sleep 300 & echo $!"));
     assert_eq!(done.code, 0, "{done:?}");
     let pid: i32 = done.out.trim().parse().expect("a process id");

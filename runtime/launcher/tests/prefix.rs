@@ -36,18 +36,18 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the directory of this build, after a build of the library and the command-line tool in it.
+/// Returns the build directory of these tests. Builds the library and the command-line tool there first.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("a directory");
-        // If TEST_BUILT is set, the script `scripts/test` or `scripts/clients` has built the library and the
-        // tool already.
+        // If TEST_BUILT is set, the script `scripts/test` or `scripts/clients` has already built the library
+        // and the tool.
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            // Build the whole workspace: a build of fewer packages would have other features, and would
-            // compile more.
+            // Build the whole workspace. A build of fewer packages would enable other features, so cargo
+            // would have to compile more.
             build.args(["build", "--quiet", "--offline", "--workspace", "--lib", "--bins"]);
             build.args(["--features", "typepack/ndarray"]);
             if folder.ends_with("release") {
@@ -87,8 +87,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns a command that runs `program` and is killed after two minutes. The command gets none of the
-/// variables that could change where MPI or the compilers are found.
+/// Returns a command that runs `program` and is killed after two minutes. The command does not inherit the
+/// environment variables that could change where MPI or the compilers are found.
 fn limited(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "120"]).arg(program.as_ref()).stdin(Stdio::null());
@@ -120,7 +120,7 @@ fn good(command: Command) -> String {
     text
 }
 
-/// Returns a command made by [`limited`], with these arguments.
+/// Returns a command that runs `program` with these arguments, made by [`limited`].
 fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
     let mut command = limited(program);
     command.args(arguments);
@@ -151,7 +151,7 @@ fn prefix() -> &'static Path {
     })
 }
 
-/// Runs `program` on two ranks with the `mpiexec` of `prefix`, and checks that both ranks print their hello.
+/// Runs `program` on two ranks with the `mpiexec` of `prefix`, and checks that each rank prints its greeting.
 fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     let mut command = call(prefix.join("bin/mpiexec"), &["-n", "2", text(program)]);
     if let Some(path) = library_path {
@@ -236,7 +236,7 @@ fn a_program_runs_also_after_a_move() {
     good(call(first.join("bin/mpicc"), &["-Wall", "-Werror", text(&source), "-o", text(&program)]));
     says_hello(&first, &program, None);
     fs::rename(&first, &second).expect("moved");
-    // The program was compiled before the move, so LD_LIBRARY_PATH has to name the new place of the library.
+    // The program was compiled before the move, so LD_LIBRARY_PATH has to name the new folder of the library.
     says_hello(&second, &program, Some(&second.join("lib")));
     let again = scratch.0.join("again");
     good(call(second.join("bin/mpicc_abi"), &["-c", text(&source), "-o", "/dev/null"]));
@@ -253,7 +253,7 @@ fn a_program_without_mpiexec_is_one_rank() {
     let program = scratch.0.join("hello");
     good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
     assert_eq!(good(limited(&program)), "hello 0 of 1\n");
-    // If the program finds variables of another launcher, it must print a warning.
+    // If the program finds environment variables of another launcher, it must print a warning.
     let mut command = limited(&program);
     command.env("OMPI_COMM_WORLD_SIZE", "2");
     let done = output(command);
@@ -299,7 +299,7 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("(NEEDED)") && dynamic.contains("[libmpi_abi.so.1]"), "{dynamic}");
     let lib = format!("[{}/lib]", text(prefix()));
     assert!(line("(RUNPATH)").ends_with(&lib), "{dynamic}");
-    // Of the installed files, only the launcher may need hwloc.
+    // No installed file except the launcher may need hwloc.
     for (file, needs) in
         [("bin/mpiexec", true), ("lib/libmpi_abi.so.1", false), ("bin/mpicc", false)]
     {
@@ -310,8 +310,8 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
 }
 
-/// Checks that mpiexec can start programs which name the library but not its folder. Cargo and CMake may link
-/// programs in this way.
+/// Checks that mpiexec can start a program that names the library but has no run path to the library's
+/// folder. Cargo and CMake may link programs in this way.
 #[test]
 fn a_program_without_a_run_path_starts() {
     let scratch = Scratch::new();
@@ -324,7 +324,7 @@ fn a_program_without_a_run_path_starts() {
     assert!(String::from_utf8_lossy(&alone.stderr).contains("libmpi_abi.so.1"), "{alone:?}");
     says_hello(prefix(), &program, None);
     says_hello(prefix(), &program, Some(Path::new("/no/such")));
-    // The user's folders come first, even if an option of mpiexec sets the variable.
+    // The user's folders must come first, even if an option of mpiexec sets the variable.
     let mpiexec = prefix().join("bin/mpiexec");
     let say = ["-n", "1", "sh", "-c", "echo $LD_LIBRARY_PATH"];
     for (options, wanted) in [
@@ -479,7 +479,8 @@ fn uninstalling_leaves_nothing() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
 }
 
-/// Checks that all users can read the installed files, even if the user who installs them has a strict umask.
+/// Checks that every user can read the installed files, even if the user who installs them has a strict
+/// umask.
 #[test]
 fn what_is_installed_can_be_read_by_all() {
     use std::os::unix::fs::PermissionsExt;
@@ -519,7 +520,7 @@ fn destdir_is_honoured() {
     good(command);
     let prefix = stage.join("opt/typepack");
     assert_eq!(names(&prefix), INSTALLED);
-    // The wrappers and the launcher must also work in the staging directory.
+    // The wrappers and the launcher must also work while they are still in the staging directory.
     let source = scratch.file("hello.c", HELLO);
     let program = scratch.0.join("hello");
     good(call(prefix.join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
@@ -548,7 +549,8 @@ fn bad_arguments_of_the_script() {
         assert_eq!(done.status.code(), Some(code), "{arguments:?}: {line}");
         assert!(line.starts_with("install: ") && line.contains(part), "{arguments:?}: {line}");
     }
-    // A manipulated list of installed files must not make the script remove a file outside of the prefix.
+    // A list of installed files that was tampered with must not make the script remove a file outside the
+    // prefix.
     let victim = scratch.file("victim", "");
     let prefix = scratch.0.join("prefix/share/typepack");
     fs::create_dir_all(&prefix).expect("a directory");
@@ -561,7 +563,7 @@ fn bad_arguments_of_the_script() {
 }
 
 /// Checks that libraries of the same ABI are exchangeable. A program that was linked with MPICH's library
-/// must run with typepack's library if only the library path changes, and the other way round.
+/// must run with typepack's library when nothing but the library path changes, and vice versa.
 #[test]
 fn libraries_of_the_same_abi_are_exchangeable() {
     let mpich = root().join("target/peers/mpich");
@@ -577,7 +579,7 @@ fn libraries_of_the_same_abi_are_exchangeable() {
     good(call(mpich.join("bin/mpicc_abi"), &[text(&source), "-o", text(&theirs)]));
     says_hello(prefix(), &theirs, Some(&prefix().join("lib")));
     says_hello(&mpich, &ours, Some(&mpich.join("lib")));
-    // Each program must still run with the library with which it was linked.
+    // Each program must also run with the library that it was linked with.
     says_hello(prefix(), &ours, None);
     says_hello(&mpich, &theirs, None);
 }

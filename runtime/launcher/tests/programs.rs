@@ -78,7 +78,8 @@ fn variables() {
     assert_eq!(sorted(&done.out), ["x [1] [2] [c] []", "y [3] [ours] [c] [/h]"], "{done:?}");
 }
 
-/// Checks that a job inside a rank of another job does not get the other job's values of two variables.
+/// Checks that a job started by a rank of another job does not inherit the outer job's values of two
+/// variables.
 #[test]
 fn what_a_job_is_told_ends_with_it() {
     let say = "echo ${TYPEPACK_UNIVERSE_SIZE-none} ${TYPEPACK_INITIAL_ERRHANDLER-none}";
@@ -134,7 +135,7 @@ fn time_is_limited() {
 
 #[test]
 fn all_exit_codes() {
-    // Rank 1 fails only after rank 0 has begun to ignore SIGTERM, so rank 0 ends by SIGKILL.
+    // Rank 1 does not fail before rank 0 has begun to ignore SIGTERM, so SIGKILL ends rank 0.
     let folder = scratch("codes");
     let file = folder.join("deaf");
     let deaf = "trap '' TERM; : >$0; sleep 300";
@@ -152,8 +153,7 @@ fn all_exit_codes() {
 
 #[test]
 fn larger_parts_of_the_machine() {
-    // mpiexec must bind ranks to these parts even if other jobs hold cores, and whatever the number of ranks
-    // is.
+    // mpiexec must bind any number of ranks to these parts, even if other jobs hold cores.
     for what in ["socket", "numa"] {
         let mut words = vec!["-n", "5", "--bind-to", what, "--map-by", what, "--report-bindings"];
         words.extend(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"]);

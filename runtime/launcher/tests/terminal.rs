@@ -1,5 +1,6 @@
-//! Tests of `mpiexec` in the foreground of a terminal. A signal from the keyboard must reach each rank once,
-//! through `mpiexec`. Typed input must reach rank 0, although rank 0 is in the background of the terminal.
+//! Tests of `mpiexec` in the foreground of a terminal. A signal from the keyboard must reach each rank
+//! exactly once, through `mpiexec`. Typed input must reach rank 0, even though rank 0 is in the background of
+//! the terminal.
 
 mod harness;
 
@@ -18,13 +19,13 @@ use harness::{Job, mpiexec, start_as_is};
 fn on_terminal(script: &str) -> (Job, File) {
     let (mut master, mut slave) = (-1, -1);
     let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
-    // SAFETY: `master` and `slave` are writable. The other pointers may be null, and then stand for default
-    // values.
+    // SAFETY: `master` and `slave` are writable. The other pointers are null, which openpty allows and takes
+    // as a request for default values.
     let code = unsafe { libc::openpty(&mut master, &mut slave, name, settings, size) };
     assert_eq!(code, 0, "a terminal");
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-    // Use a copy made by `try_clone`, because the copy is close-on-exec and the original is not.
+    // Continue with a copy made by `try_clone`, because the copy is close-on-exec and the original is not.
     let master = master.try_clone().expect("a copy");
     let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
     let copy = || Stdio::from(slave.try_clone().expect("a copy"));
@@ -48,7 +49,7 @@ fn read_until(terminal: &mut File, text: &str) -> String {
     let mut buffer = [0; 256];
     while !seen.contains(text) {
         // If the job ends without writing `text`, the read below fails. If the job neither writes nor ends,
-        // the time limit of the poll ends the wait.
+        // the poll times out.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
         let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
         let count = rustix::event::poll(&mut ready, Some(&limit)).expect("a poll");

@@ -2,12 +2,12 @@
 //!
 //! `runtime/src/world.rs` calls [`attach_from_env`] once. From the environment that `mpiexec` set, the
 //! function finds the segment (`segment.rs`) and the control socket (`sys/channel.rs`). It checks both, and
-//! registers this process as the rank. The runtime starts the transports afterwards. The step numbers in this
-//! file are those of the list in `README.md`.
+//! registers this process as the rank that the environment names. Afterwards the runtime starts the
+//! transports. The step numbers in this file refer to the list in `README.md` beside this file.
 //!
-//! Invariants: this process takes ownership of an inherited descriptor only after it has checked that the
-//! descriptor is what the environment says. At most one process ever becomes a given rank. A process that has
-//! attached is killed when the launcher dies.
+//! Invariants: this process takes ownership of an inherited descriptor only after checking that the
+//! descriptor refers to what the environment says it does. At most one process ever joins as a given rank. A
+//! process that has attached is killed when the launcher dies.
 
 use std::env;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -28,8 +28,8 @@ pub const RANK: &str = "TYPEPACK_RANK";
 pub const SIZE: &str = "TYPEPACK_SIZE";
 /// Environment variable: number of this rank among the ranks on this machine.
 pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
-/// Environment variable: the same number as [`LOCAL_RANK`], under the name that all launchers of the MPI ABI
-/// use.
+/// Environment variable: the same number as in [`LOCAL_RANK`], under the name that every launcher for the MPI
+/// ABI sets.
 pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
 /// Environment variable: number of ranks on this machine.
 pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
@@ -39,10 +39,10 @@ pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
 /// Environment variable: number of ranks that run the same program as this rank.
 pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
-/// Environment variable: number of processes for which the job has room, as stated by the user. It is set
-/// only if `mpiexec -usize` was given.
+/// Environment variable: maximum number of processes that the user expects in the job (the universe size). It
+/// is set only if `mpiexec -usize` was given.
 pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
-/// Environment variable: name of the error handler that communicators have at first. It is set only if
+/// Environment variable: name of the error handler that communicators have initially. It is set only if
 /// `mpiexec -initial-errhandler` was given.
 pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
 
@@ -62,7 +62,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Returns true if `mpiexec` has ended. In that case the kernel kills this process within a moment.
+    /// Returns true if `mpiexec` has ended. In that case the kernel is about to kill this process.
     pub fn launcher_is_gone(&self) -> bool {
         channel::is_closed(self.control.as_fd())
     }
@@ -71,8 +71,9 @@ impl Attached {
 /// Joins the job for which `mpiexec` started this process. Returns `Ok(None)` if the process was started
 /// without `mpiexec`.
 ///
-/// The function returns once the launcher watches this process. It fails if this process calls it a second
-/// time, if a child of a rank calls it, or if the rank runs a second program that calls it.
+/// The function returns once the launcher watches this process. It fails if it is called a second time in one
+/// process, if a child of a rank calls it, or if the rank executes another program after joining and that
+/// program calls it.
 ///
 /// # Errors
 ///
@@ -93,8 +94,8 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     let rank = number(RANK)?;
     let size = number(SIZE)?;
 
-    // 2. Check the descriptors before taking ownership of them. If the process has closed them, or an exec
-    //    has closed them, the numbers may belong to any other file of this process.
+    // 2. Check the descriptors before taking ownership of them. If this process or an exec has closed them,
+    //    their numbers may now refer to unrelated files.
     let recognised = recognise(segment_fd, control_fd)?;
     if !recognised {
         return Err(not_a_rank(format!(
@@ -127,7 +128,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 impl Attached {
     /// Step 4: makes the kernel kill this process if the launcher dies. The launcher has armed the control
     /// socket for the process group that it made for this rank. If a wrapper program has put this process
-    /// into another group, this process arms the socket for itself. The parent death signal is the second
+    /// into another group, this process arms the socket for itself. The parent-death signal is a second
     /// safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
@@ -136,7 +137,8 @@ impl Attached {
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // Check only now, after arming: if the launcher died before the socket was armed, no signal was sent.
+        // Check after arming, not before: if the launcher died before the socket was armed, the kernel sent
+        // no signal.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 
@@ -180,8 +182,8 @@ fn gone() -> Error {
     Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
 }
 
-/// Returns true if both numbers are open descriptors, `segment` is that of a file with a sealed size, and
-/// `control` is that of a control socket.
+/// Returns true if both numbers are open descriptors, `segment` refers to a file with a sealed size, and
+/// `control` refers to a control socket.
 fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
     // SAFETY: both borrows end with this function. If another thread closes one of the descriptors in the
     // meantime, the calls below fail with EBADF or read the properties of another file, which does no harm.

@@ -1,11 +1,12 @@
-//! The chunk buffers of one ordered pair of ranks. They carry the data of long messages. The sender and the
-//! receiver both work while a message passes through the chunks.
+//! The chunk buffers of one ordered pair of ranks. They carry the data of long messages, and let the sender
+//! and the receiver work on the same message at the same time.
 //!
 //! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
-//! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not name
-//! its message. The sender fills the chunks in the order in which the CTS arrive, and the receiver drains the
-//! chunks in the order in which it sent the CTS. So both ranks agree on the message to which a chunk belongs,
-//! and the receiver reads only the length of a chunk from shared memory.
+//! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not say
+//! which message it belongs to. The sender fills chunks for the messages in the order in which their CTS
+//! envelopes arrive, and the receiver drains chunks in the order in which it sent the CTS envelopes. So both
+//! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
+//! memory is its stamp and its length.
 //!
 //! 1. The sender takes chunk `n % window` when `n - freed < window`. The sender packs data into the chunk,
 //!    writes the length, and then writes the stamp `n + 1` with release order.
@@ -17,7 +18,7 @@
 use super::ring::Violation;
 use crate::sync::Word;
 
-/// The words of one pair's chunks in shared memory.
+/// Access to the words that describe one pair's chunks in shared memory.
 pub trait ChunkMemory {
     /// The type of a word.
     type Word: Word;
@@ -50,8 +51,8 @@ impl Filler {
     /// Returns the index of the next free chunk, or `None` if all chunks are full.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the receiver's count of freed chunks is lower than before or higher than
-    /// the number of chunks that were filled.
+    /// Returns a [`Violation`] if the receiver's count of freed chunks has decreased or exceeds the number of
+    /// chunks that this sender has filled.
     pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<usize>, Violation> {
         if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
@@ -67,8 +68,8 @@ impl Filler {
         Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
-    /// Returns the index of the chunk that the sender will fill after `ahead` more chunks, if that chunk is
-    /// already free; otherwise `None`.
+    /// Looks `ahead` chunks past the next one to fill. Returns the index of that chunk if the chunk is
+    /// already free, and `None` otherwise.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
         let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
@@ -172,7 +173,7 @@ mod tests {
                             None => loom::thread::yield_now(),
                         }
                     };
-                    // SAFETY: between `next` and `publish`, only the sender uses the free chunk.
+                    // SAFETY: the chunk is free, and only the sender uses it between `next` and `publish`.
                     theirs[index].with_mut(|cell| unsafe { *cell = n + 10 });
                     filler.publish(&*shared, n as usize + 1);
                 }
@@ -186,7 +187,7 @@ mod tests {
                     }
                 };
                 assert_eq!(len as u64, n + 1);
-                // SAFETY: between `next` and `advance`, only the receiver uses the full chunk.
+                // SAFETY: the chunk is full, and only the receiver uses it between `next` and `advance`.
                 cells[index].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 drainer.advance(&*memory);
             }

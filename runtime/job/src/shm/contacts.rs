@@ -9,19 +9,19 @@
 //!
 //! 1. `a` adds one to the count of taken areas in the header, allocates memory for the first pages of its new
 //!    area (the pages of the ring), and maps the area;
-//! 2. `a` writes the number of the area, plus 1, into the word for `a` in the mailbox of `b` (release). It
-//!    raises the word `writers` of `b` to at least 1 more than its own slot (release), adds one to the word
-//!    `connects` of `b` (release), and rings the doorbell of `b`;
-//! 3. `b` reads its word `connects` in every turn of its progress loop. The read costs one load from a cache
-//!    line that rarely changes. When the count has changed (acquire), `b` reads the mailbox words of all
-//!    slots below its `writers`, and maps the areas that are new to it.
+//! 2. `a` writes the number of the area, plus 1, into the word for `a` in the mailbox of `b` (release). Then
+//!    `a` raises the word `writers` of `b` to at least its own slot number plus 1 (release), adds one to the
+//!    word `connects` of `b` (release), and rings the doorbell of `b`;
+//! 3. `b` reads its word `connects` in every iteration of its progress loop (acquire). The read costs one
+//!    load from a cache line that rarely changes. When the count has changed, `b` reads the mailbox words of
+//!    all slots below its `writers`, and maps the areas that are new to it.
 //!
-//! Apart from copies that two ranks share, these steps contain the only read-modify-write operations of the
-//! transport. The steps happen once per ordered pair in a job's life. If a process dies between two of the
-//! steps, its area stays unused.
+//! Apart from doorbells and copies that two ranks share, the transport uses read-modify-write operations only
+//! in these steps. The steps happen once per ordered pair in the life of a job. If a process dies between two
+//! of the steps, its area stays unused.
 //!
-//! Invariants: only one process writes a given word of a mailbox. A mapped area stays mapped as long as the
-//! [`Contacts`] live. The reader of a mailbox checks the number of an area before it uses the number.
+//! Invariants: each word of a mailbox has only one writer. A mapped area stays mapped as long as the
+//! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -44,12 +44,13 @@ pub struct Contacts {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// For the slot of each receiver: number of the area in which this process writes to that receiver.
+    /// Maps the slot of each receiver to the number of the area in which this process writes to that
+    /// receiver.
     to: HashMap<usize, usize>,
-    /// Mapped areas, by number of the area.
+    /// The mapped areas, by area number.
     maps: HashMap<usize, Mapping>,
     /// Number of an area that this process has taken but could not use, because there was no memory for it.
-    /// The next first contact uses this area.
+    /// The next attempt at a first contact uses this area.
     spare: Option<usize>,
 }
 
@@ -73,20 +74,22 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if memory, address space or the areas of the segment have run out, and
-    /// [`ErrorKind::Argument`] if another process has overwritten the area number in the mailbox.
+    /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out or no free area is left in the
+    /// segment, and [`ErrorKind::Argument`] if another process has overwritten the area number in the
+    /// mailbox.
     pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(&number) = known.to.get(&to) {
             return known.map(&self.segment, number);
         }
-        // Allocate all words up to the word of this slot, because the receiver also reads the words before
-        // that word.
+        // Allocate memory for this slot's word and for all words before it, because the receiver also reads
+        // those.
         let words = (self.slot + 1) * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);
         let number = match word.load(Ordering::Relaxed).checked_sub(1) {
-            // The word is set because another `Contacts` of this process has already made this contact.
+            // The word is already set, because another `Contacts` value of this process has made this
+            // contact.
             Some(number) => number as usize,
             None => match known.spare {
                 Some(number) => number,
@@ -106,8 +109,8 @@ impl Contacts {
         Ok(at)
     }
 
-    /// Returns the address of the area in which this process writes to `to`, or `None` if there was no first
-    /// contact.
+    /// Returns the address of the area in which this process writes to `to`, or `None` if this process has
+    /// not made first contact with `to`.
     pub fn writes_to(&self, to: usize) -> Option<NonNull<u8>> {
         let known = self.lock();
         Some(known.maps.get(known.to.get(&to)?)?.base())
@@ -117,8 +120,8 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if the range is not within the area or there was no first contact, and
-    /// [`ErrorKind::NoMemory`] if memory ran out.
+    /// Returns [`ErrorKind::Argument`] if the range is not within the area or this process has not made first
+    /// contact with `to`, and [`ErrorKind::NoMemory`] if memory has run out.
     pub fn reserve(&self, to: usize, offset: usize, len: usize) -> Result<(), Error> {
         let number = self.lock().to.get(&to).copied();
         let none =
@@ -131,8 +134,8 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if the mailbox has a number for `from` that is not the number of an
-    /// area, and [`ErrorKind::NoMemory`] if address space has run out.
+    /// Returns [`ErrorKind::Argument`] if the number that the mailbox holds for `from` is not the number of
+    /// an area, and [`ErrorKind::NoMemory`] if address space has run out.
     pub fn written_by(&self, from: usize) -> Result<Option<NonNull<u8>>, Error> {
         let number = word(&self.mailbox, from).load(Ordering::Acquire);
         let Some(number) = number.checked_sub(1).filter(|_| from != self.slot) else {
@@ -148,8 +151,8 @@ impl Contacts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        // The maps are usable even if a thread has panicked under the lock, because every change of the maps
-        // is a single call.
+        // The maps are usable even if a thread has panicked while it held the lock, because every change to a
+        // map is a single call.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,7 +209,7 @@ mod tests {
         assert!(all[0].written_by(0).expect("a mailbox").is_none());
         let found = all[0].written_by(2).expect("a mailbox").expect("an area");
         assert_eq!(all[0].written_by(2).expect("a mailbox"), Some(found));
-        // SAFETY: both mappings of the area are live, and the first page has memory. No other thread uses the
+        // SAFETY: both mappings of the area are live, and its first page has memory. No other thread uses the
         // area.
         unsafe {
             area.as_ptr().write(7);
@@ -255,20 +258,20 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
         }
         all[1].mailbox_word(0).store(0, Ordering::Relaxed);
-        // A faulty process has overwritten the count of taken areas.
+        // Act as a faulty process that overwrites the count of taken areas.
         segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
         for _ in 0..4 {
             assert_eq!(all[0].connect(1, 8).expect_err("none").kind(), ErrorKind::NoMemory);
         }
     }
 
-    /// Checks that a process which has taken an area, but gets no memory for it, keeps the area's number, and
-    /// that its next attempt does not take another area.
+    /// Checks that a process that has taken an area but gets no memory for it remembers the area's number,
+    /// and that its next attempt does not take a second area.
     #[test]
     fn an_area_without_memory_is_not_lost() {
         let (segment, all) = job(3);
         let taken = || segment.header().areas_taken.load(Ordering::Relaxed);
-        // `connect` fails, because an area has fewer bytes than this.
+        // `connect` fails, because an area is smaller than the length passed here.
         let filled = segment.layout().area_bytes() + 1;
         for _ in 0..3 {
             all[0].connect(1, filled).expect_err("too much");

@@ -4,8 +4,9 @@
 //! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on the
 //! doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and explains
 //! why no wake-up is lost; the step numbers below are those of the README. The code is generic over
-//! [`Kernel`], so that the loom models at the end of this file check this code itself, together with the
-//! ring. Three of the models limit the number of preemptions, and one model is ignored by default.
+//! [`Kernel`], so that the loom models at the end of this file check the real code, not a copy of it,
+//! together with the ring. Three of the models limit the number of preemptions, and one model is ignored by
+//! default.
 //!
 //! Invariants: a rank publishes its data before it calls [`Doorbell::ring`]. Between [`Doorbell::prepare`]
 //! and [`Doorbell::wait`], a sleeper checks once more for every event that could wake it.
@@ -17,7 +18,7 @@ use std::time::Duration;
 use crate::sync::{Flag, Kernel};
 use crate::sys::futex::{self, Woken};
 
-/// The real machine: its memory fence, and the futexes of Linux.
+/// The real machine: the processor's memory fence, and the futexes of Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
@@ -38,7 +39,7 @@ impl Kernel for Machine {
     }
 }
 
-/// The doorbell of one rank: two words of its slot, and the kernel.
+/// The doorbell of one rank: two words of its slot, and the [`Kernel`] that sleeps and wakes on them.
 #[derive(Debug)]
 pub struct Doorbell<'a, K: Kernel> {
     /// The futex word. Every call that wakes the rank changes the word.
@@ -65,8 +66,9 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// Wakes the rank without checking `sleeping`.
     pub fn call(&self) {
         self.word.add_release(1);
-        // On a kernel without futexes the sleeper's own call fails, and the sleeper reports the error. The
-        // waker can ignore the error, because a sleeper looks again after its timeout.
+        // Ignore the error. On a kernel without futexes, the sleeper's own call fails as well, and the
+        // sleeper reports the error. After any other error, the sleeper looks for events again when its
+        // timeout expires.
         let _ = self.kernel.wake(self.word);
     }
 
@@ -116,8 +118,8 @@ mod tests {
         fences: [bool; 2],
     }
 
-    /// The kernel model as one side of a doorbell sees it: either the waker's side or the sleeper's side. If
-    /// `fences` is false, the fences of this side do nothing.
+    /// The model of the kernel as either the waker or the sleeper of a doorbell sees it. If `fences` is
+    /// false, the fences of that process do nothing.
     struct Side<'a> {
         model: &'a Model,
         fences: bool,
@@ -134,8 +136,8 @@ mod tests {
 
         fn wait(&self, word: &Flag32, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
             assert!(timeout.is_none());
-            // Compare and fall asleep under the lock that wakers take, as a futex does, so that no wake falls
-            // between the two.
+            // Compare the word and fall asleep under the lock that wakers take, as a futex does, so that no
+            // wake can come between the comparison and the sleep.
             let guard = self.model.lock.lock().expect("the model's lock");
             if word.load(Ordering::SeqCst) != seen {
                 return Ok(Woken::Changed);
@@ -169,7 +171,8 @@ mod tests {
             Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel }.ring();
         }
 
-        /// Waits as `progress.rs` does: looks for an event, announces the sleep, looks again, and sleeps.
+        /// Waits in the same steps as `progress.rs`: looks for an event, announces the sleep, looks again,
+        /// and sleeps.
         fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
             let kernel = Side { model: &self.model, fences: self.model.fences[1] };
             let bell = Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel };
@@ -247,8 +250,8 @@ mod tests {
         builder.check(body);
     }
 
-    /// Runs one rank that sends `messages` messages through the ring to another rank. Both sleep whenever
-    /// they can.
+    /// Runs two ranks: one sends `messages` messages through the ring, and the other receives them. Both
+    /// sleep whenever they can.
     fn pair(messages: u64, fences: [bool; 2]) {
         let ranks = Arc::new([Slot::new(fences), Slot::new(fences)]);
         let ring = Arc::new(Ring::new());
@@ -258,7 +261,8 @@ mod tests {
         sender.join().expect("the sender ends");
     }
 
-    /// Checks in every interleaving that the receiver does not sleep while a published message waits.
+    /// Checks, in every interleaving, that the receiver never keeps sleeping while a published message is
+    /// waiting.
     #[test]
     fn loom_no_message_is_slept_on() {
         loom::model(|| pair(1, [true; 2]));
@@ -271,15 +275,15 @@ mod tests {
         explore(4, || pair(2, [true; 2]));
     }
 
-    /// Checks the model of `loom_nor_is_the_next_one` in every interleaving.
+    /// Runs the model of `loom_nor_is_the_next_one` in every interleaving, without a limit on preemptions.
     #[test]
     #[ignore = "three minutes"]
     fn loom_nor_is_the_next_one_at_length() {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// Checks that no rank sleeps while a message or a credit waits if there are more messages than slots in
-    /// the ring. The model explores interleavings with at most 3 preemptions.
+    /// Sends more messages than the ring has slots, and checks that no rank keeps sleeping while a message or
+    /// a credit is waiting for it. The model explores interleavings with at most 3 preemptions.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));

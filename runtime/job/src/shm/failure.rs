@@ -1,29 +1,29 @@
-//! The ending of a failed rank. This file converts an ending to text, to an exit code, and to and from a word
-//! of the segment's header.
+//! Describes how a failed rank ended. This file converts an [`Ending`] to text, to an exit code, and to and
+//! from a word of the segment's header.
 //!
-//! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending.
-//! Ranks read the ending when they find the failure epoch raised.
+//! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending in the
+//! header. Ranks read it when they find that the failure epoch has increased.
 //!
-//! Invariant: a job has one failure, the first one; later failures do not replace it.
+//! Invariant: a job records only its first failure; later failures do not replace it.
 
 use std::fmt;
 
-/// How a rank ended before the job did.
+/// The way in which a rank ended before the end of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The rank exited with a code other than 0.
     Exited(u8),
     /// A signal killed the rank.
     Killed(u8),
-    /// The rank had joined the job and ended without leaving it. The rank exited with code 0, or the launcher
-    /// does not know how it ended.
+    /// The rank had joined the job and ended without leaving it. Either the rank exited with code 0, or the
+    /// launcher does not know its exit code.
     LeftEarly,
     /// The rank exited with code 0 without having joined the job, although other ranks had joined.
     NeverJoined,
 }
 
 impl Ending {
-    /// Returns the word that stores this ending in the header.
+    /// Returns the word that encodes this ending in the header.
     pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
@@ -33,7 +33,7 @@ impl Ending {
         }
     }
 
-    /// Returns the ending that a word of the header stands for.
+    /// Returns the ending that a word of the header encodes.
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {
@@ -94,7 +94,7 @@ mod tests {
         {
             assert_eq!(Ending::from_word(ending.to_word()), ending);
         }
-        // A word that no launcher writes still converts to an ending.
+        // Even a word that no launcher would write converts to an ending.
         assert_eq!(Ending::from_word(u32::MAX), Ending::LeftEarly);
     }
 

@@ -1,19 +1,20 @@
-//! This rank's part of the shared heap: memory that other ranks can read and write in place.
+//! This rank's heap in the segment: memory that other ranks can read and write in place.
 //!
 //! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
-//! the machine's memory, and is a hole in the file until it is used. `memory/` of the runtime allocates
-//! pieces of this rank's heap. `transport/` tells another rank the offset of a message in the heap, and the
-//! other rank maps the heap when it uses the heap for the first time.
+//! the machine's memory, if the limits on the size of files and of all heaps permit. It is a hole in the file
+//! until it is used. The runtime's `memory/` folder allocates pieces of this rank's heap. `transport/` tells
+//! another rank at which offset of the heap a message lies, and the other rank maps the heap when it first
+//! needs it.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
 //!   message.
-//! - A range has memory before it is allocated, so that a lack of memory is an error here and not a signal
-//!   later. A cgroup that is out of memory does not refuse an allocation: the kernel kills a process instead.
-//!   Therefore this file first checks how much memory is left (`sys/limits.rs`). If little is left, the ranks
-//!   check one at a time.
-//! - Freed memory returns to the system, except for 32 MiB (`KEEP`). The next allocations that fit in the
-//!   kept memory are cheap.
+//! - The pages of a range get memory before `alloc` returns the range, so that a lack of memory is an error
+//!   here and not a signal later. A cgroup that is out of memory does not refuse an allocation; the kernel
+//!   kills a process instead. Therefore this file first checks how much memory is left (`sys/limits.rs`). If
+//!   little is left, the ranks check one at a time.
+//! - Freed memory returns to the system, except for at most 32 MiB (`KEEP`) that the heap keeps. Later
+//!   allocations that fit in the kept memory are cheap.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -53,7 +54,7 @@ struct State {
     free: Ranges,
     /// Ranges of whole pages that have memory.
     filled: Ranges,
-    /// The allocated pieces: length of each piece, in bytes, by the offset of its start.
+    /// The allocated pieces. Maps the offset at which a piece starts to its length in bytes.
     pieces: HashMap<u64, u64>,
     /// Number of pieces allocated since the start.
     count: u64,
@@ -74,9 +75,9 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is usable even if a thread has panicked under the lock. `alloc` takes a range out of the
-        // free ranges first, and `free` puts the range back last. So a panic can leak memory, but no range
-        // can be allocated twice.
+        // The state is usable even if a thread has panicked while it held the lock. `alloc` takes a range out
+        // of the free ranges first, and `free` puts the range back last. So a panic can leak memory, but no
+        // range can be allocated twice.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,8 +94,8 @@ impl Heap {
         self.map.len()
     }
 
-    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of the size of a cache line. If
-    /// `zeroed` is true, the bytes are zero; otherwise they are arbitrary.
+    /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
+    /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
     ///
     /// Large pieces begin at different cache lines within a page, and different ranks use different lines. If
     /// two pieces began at the same offset in a page, they would use the same sets of a cache. In a copy from
@@ -126,8 +127,8 @@ impl Heap {
         let page = PAGE as u64;
         let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
         let (step, shift) = if align > page {
-            // Shift the search so that the address, not only the offset, is aligned: the mapping may begin at
-            // any page.
+            // Shift the search so that the address is aligned, and not just the offset, because the mapping
+            // may begin at any page.
             (align, (self.base().as_ptr() as u64).wrapping_neg() & (align - 1))
         } else if align == LINE as u64 && bytes >= page {
             (page, colour)
@@ -177,8 +178,9 @@ impl Heap {
     fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
-        // Several ranks may check at the same time, and all may count on the same remaining bytes. If the
-        // allocations of all ranks together could exceed the limit, the ranks check one after the other.
+        // Several ranks may check at the same time and all count on the same remaining bytes. If allocations
+        // of this size by all ranks together could exceed the limit, the ranks check and allocate one at a
+        // time.
         let ranks = self.segment.ranks() as u64;
         let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
             let turn = memory::exclusive(self.segment.fd());
@@ -336,8 +338,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Checks that a piece can be freed although it is smaller than a page and the free pieces already keep
-    /// as much memory as they may.
+    /// Checks that a piece smaller than a page can be freed when the free pieces already keep as much memory
+    /// as they may.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

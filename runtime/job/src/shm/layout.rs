@@ -17,7 +17,8 @@
 //!
 //! Invariants: a segment of zeros is valid, and is the initial state. All words are atomics. Words that
 //! different processes write often are in different cache lines. Every change of the layout changes [`HASH`].
-//! By this hash, the launcher and the library detect that they come from different builds.
+//! A rank compares the launcher's hash with its own, and so detects that the launcher comes from another
+//! build.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -38,27 +39,27 @@ pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 /// joins later. A job has fewer slots if the system limits the size of files.
 pub const MAX_SLOTS: usize = MAX_RANKS;
 
-/// Maximum number of CPUs in the topology table. Nothing is known about CPUs with higher numbers.
+/// Maximum number of CPUs in the topology table. The ranks know nothing about CPUs with this number or a
+/// higher one.
 pub const MAX_CPUS: usize = 1 << 16;
 
-/// Size of a page in bytes. Areas begin at multiples of this size and are multiples of it.
+/// Size of a page in bytes. The offset and the size of an area are multiples of it.
 pub const PAGE: usize = 4096;
 
-/// Size in bytes of a huge page on most machines. Heaps begin at multiples of this size and are multiples of
-/// it.
+/// Size in bytes of a huge page on most machines. The offset and the size of a heap are multiples of it.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Maximum total size of all heaps in bytes. This is an eighth of a process's address space on x86-64, so
-/// that each rank can map all heaps.
+/// Maximum total size in bytes of the heaps of the ranks with which a job begins. This is an eighth of a
+/// process's address space on x86-64, so that each of these ranks can map the heaps of all of them.
 pub const HEAPS_MAX: usize = 1 << 44;
 
-/// Number of bytes that the header reserves for the package version.
+/// Number of bytes in the header for the text of the package version.
 pub const VERSION_TEXT: usize = 24;
 
 /// The header of the segment, at offset 0. The segment reserves a whole page for it.
 ///
-/// The first four fields never move in any version of the layout. So a program of another build can read them
-/// and report the mismatch.
+/// The first four fields have the same offsets in every version of the layout, so that a program from another
+/// build can read them and report the mismatch.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
@@ -84,7 +85,8 @@ pub struct Header {
     pub heap: AtomicU64,
     /// Number of areas for which the segment has room.
     pub areas: AtomicU64,
-    /// Number of slots. Each process of the job needs one slot, and the ranks have the first slots.
+    /// Number of slots. Each process of the job needs one slot, and the ranks at the start have the first
+    /// slots.
     pub slots: AtomicU32,
     /// Unused, 0.
     pub reserved2: AtomicU32,
@@ -100,7 +102,8 @@ pub struct Header {
     pub failed_how: AtomicU32,
     /// Fills the cache line.
     pub spare2: [AtomicU32; 13],
-    /// Number of areas taken so far. A process that writes to another process for the first time adds one.
+    /// Number of areas taken so far. A process adds one before it writes to another process for the first
+    /// time.
     pub areas_taken: AtomicU64,
 }
 
@@ -112,7 +115,8 @@ pub const FLAG_STDOUT_TERMINAL: u32 = 2;
 pub const FLAG_STDERR_TERMINAL: u32 = 4;
 
 /// The slot of one rank: two cache lines. Any process may write the first line. The rank and the launcher
-/// write the second line; a process that contacts the rank changes only `connects` and `writers` there.
+/// write the second line; a process that contacts the rank changes no words there except `connects` and
+/// `writers`.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RankSlot {
@@ -135,12 +139,12 @@ pub struct RankSlot {
     /// launcher.
     pub bound_cpu: AtomicU32,
     /// Address of a test number in the rank's private memory, low half first; 0 if other ranks must not
-    /// access that memory. Another rank reads the test number to find out whether it can access the rank's
-    /// memory. Written by the rank.
+    /// access that memory. Another rank tries to read the test number to find out whether it can access this
+    /// rank's private memory. Written by the rank.
     pub probe_at: [AtomicU32; 2],
-    /// The value of the test number at the address `probe_at`, low half first. Written by the rank.
+    /// The value of that test number, low half first. Written by the rank.
     pub probe: [AtomicU32; 2],
-    /// Counter. A process that begins to write to this rank adds 1.
+    /// Number of first contacts with this rank. A process that begins to write to this rank adds 1.
     pub connects: AtomicU32,
     /// 1 more than the highest slot whose process has begun to write to this rank. Each such process raises
     /// this word if necessary, before it changes `connects`.
@@ -153,19 +157,19 @@ pub struct RankSlot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum State {
-    /// No process has joined the job as this rank yet. The rank's process (or a shell that will start it)
-    /// exists or will exist.
+    /// No process has joined the job as this rank yet. mpiexec has started the rank's process, or a wrapper
+    /// such as a shell that will start it, or is about to do so.
     Started = 0,
     /// A process has joined the job as this rank.
     Registered = 1,
-    /// The rank has left the job as it should, by finalizing.
+    /// The rank has left the job properly, by finalizing MPI.
     Finalized = 2,
     /// The rank's process has ended.
     Dead = 3,
 }
 
 impl State {
-    /// Returns the state that `word` stands for. A word that stands for no state counts as dead.
+    /// Returns the state that `word` encodes. A word that encodes no state counts as [`State::Dead`].
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Started,
@@ -234,8 +238,8 @@ pub const HASH: u64 = {
     hash
 };
 
-/// The offsets of the parts of a segment, computed from the numbers of slots, areas and CPUs and from the
-/// size of a heap. The number of ranks does not change any offset.
+/// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and
+/// from the size of a heap, and do not depend on the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -250,7 +254,7 @@ pub struct Layout {
 /// How many objects of each kind a segment has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Number of slots, and so of processes.
+    /// Number of slots, and therefore the maximum number of processes.
     pub slots: usize,
     /// Number of areas; each ordered pair of processes that communicates needs one.
     pub areas: usize,
@@ -289,12 +293,12 @@ impl Layout {
     /// [`MAX_RANKS`].
     ///
     /// Holes in the file cost nothing. So the layout has slots for as many processes as a job can ever have,
-    /// areas for all pairs of these processes, and heaps as large as the machine's memory. All heaps together
-    /// are limited to [`HEAPS_MAX`].
+    /// areas for all pairs of these processes, and heaps as large as the machine's memory. The heaps of the
+    /// `ranks` ranks together have at most [`HEAPS_MAX`] bytes.
     ///
-    /// If the system limits the size of files to less than that, the layout has room only for the ranks at
-    /// the start and their pairs, and the heaps share the rest of the file. If even the areas of the pairs do
-    /// not fit in the file, the layout is larger than `file`, and making the segment fails.
+    /// If such a layout is larger than `file`, the result has slots and areas only for the ranks at the start
+    /// and their pairs, and their heaps share the rest of the file. If not even the areas fit in the file,
+    /// the result is larger than `file`, and creating the segment fails.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -308,8 +312,8 @@ impl Layout {
         if most.is_some() {
             return most;
         }
-        // The job needs an area for every pair: with fewer areas, some ranks could not contact each other
-        // later.
+        // The job needs an area for every pair, because with fewer areas some ranks could not contact each
+        // other later.
         let (slots, areas) = (ranks, ranks * ranks);
         let rest = Self::new(ranks, Room { slots, areas, heap: 0, ..all })?;
         let left = file.saturating_sub(rest.heaps as u64) / ranks as u64;
@@ -356,8 +360,8 @@ impl Layout {
         self.heaps + slot * self.room.heap
     }
 
-    /// Returns the number of bytes at the start of the segment that all processes use. The last of these
-    /// bytes belong to the slot of the last rank.
+    /// Returns the offset at which the slot of the last rank ends. All processes use the bytes of the segment
+    /// below this offset.
     pub fn common(&self) -> usize {
         self.slots + self.ranks * size_of::<RankSlot>()
     }
@@ -383,8 +387,8 @@ impl Layout {
     }
 
     /// Returns the offset of the mailbox of `slot`. The mailbox has [`Layout::mailbox_bytes`] bytes, with a
-    /// 32-bit word for each other slot. The word is 0, or 1 plus the number of the area in which the process
-    /// of that other slot writes to `slot`.
+    /// 32-bit word for each other slot. The word is 0 at first, and later 1 plus the number of the area in
+    /// which the process in that other slot writes to `slot`.
     ///
     /// # Panics
     ///
@@ -460,8 +464,8 @@ mod tests {
         }
     }
 
-    /// Checks that the offsets do not depend on the number of ranks, so that a process that joins later moves
-    /// no part of the segment.
+    /// Checks that the offsets do not depend on the number of ranks, so that no part of the segment moves
+    /// when a process joins later.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(2, room(64, 8)).expect("in range");
@@ -517,7 +521,7 @@ mod tests {
         let small = job(2, GIB);
         assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
         assert!(small.total() as u64 <= GIB);
-        // Even if the file is too small, the layout has an area for every pair. Making the segment then
+        // Even if the file is too small, the layout has an area for every pair, and creating the segment
         // fails.
         let crowded = job(64, GIB);
         assert_eq!((crowded.room().areas, crowded.heap()), (64 * 64, 0));

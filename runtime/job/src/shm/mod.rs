@@ -1,16 +1,17 @@
 //! The memory that all processes of a job share.
 //!
 //! `layout.rs` defines the layout of the segment. `segment.rs` maps the segment and gives typed access to its
-//! parts. `heap.rs` allocates from this rank's part of the shared heap, and `ranges.rs` holds the sets of
-//! free ranges for it. `topology.rs` describes the machine's CPUs. `attach.rs` finds the segment that
-//! `mpiexec` made. `failure.rs` describes how a rank failed. `doorbell.rs` lets a rank sleep. `contacts.rs`
-//! finds the areas in which other processes write to this process. `pair.rs` divides the area of one ordered
-//! pair for `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs`. `README.md` beside this file describes
-//! the protocol between the processes.
+//! parts. `heap.rs` allocates from this rank's heap, and `ranges.rs` implements the sets of byte ranges with
+//! which it does so. `topology.rs` describes the machine's CPUs. `attach.rs` finds the segment that `mpiexec`
+//! made. `failure.rs` describes how a rank failed. `doorbell.rs` lets a rank sleep until another rank wakes
+//! it. `contacts.rs` finds the areas in which other processes write to this process. `pair.rs` divides the
+//! area of one ordered pair for `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs`. `README.md` beside
+//! this file describes the protocol between the processes.
 //!
 //! Invariants: memory of zeros is a valid state of every part. No process dereferences an address that it
-//! finds in shared memory; it passes addresses of another process's private memory only to the kernel, and
-//! the kernel checks them. A reader trusts no word that another process can write.
+//! finds in shared memory. Such addresses refer to the private memory of other processes; a process does
+//! nothing with them except pass them to the kernel, which checks them. A reader trusts no word that another
+//! process can write.
 
 pub mod attach;
 pub mod bulk;

@@ -1,8 +1,8 @@
 //! The layout of the shared area of one ordered pair of ranks.
 //!
 //! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps the first
-//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use its parts. A
-//! rank's messages to itself need no area.
+//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use its parts.
+//! Messages from a rank to itself need no area.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
@@ -37,22 +37,22 @@ pub const SLOT_BYTES: usize = LINE;
 /// Size of a ring's eager payload area in bytes; a power of two.
 pub const PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Longest payload of an eager message in bytes: a quarter of the payload area. With this limit, late
-/// credits cannot cause a deadlock (`ring.rs` has the proof).
+/// Maximum length of the payload of an eager message in bytes: a quarter of the payload area. With this
+/// limit, the delayed return of credits cannot cause a deadlock (`ring.rs` has the proof).
 pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 
 /// Maximum number of chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
-/// Limit on the total size in bytes of the chunks that one rank uses for its messages to all other ranks. A
-/// pair always has at least eight chunks, even if the total then exceeds this limit.
+/// Normal upper limit on the total size in bytes of the chunks that one rank uses for its messages to all
+/// other ranks. It is exceeded only in large jobs, because a pair always has at least eight chunks.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
-/// uses its chunks in turn. With many chunks, the cache lines of a chunk have left the caches of both cores
-/// before the sender writes the chunk again. Then the sender does not wait until the receiver's core releases
-/// the lines. Measured with `typepack-bench pingpong`, user memory, Zen 5, contiguous 64 KiB, near: 2.11 us
-/// with 8 chunks, 1.88 us with 64.
+/// uses its chunks in rotation. If there are many chunks, the cache lines of a chunk have left the caches of
+/// both cores before the sender writes the chunk again, so the sender does not have to wait for the
+/// receiver's core to give up the lines. Measured with `typepack-bench pingpong` (user memory, Zen 5,
+/// contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8 chunks, 1.88 us with 64.
 pub const fn window(ranks: usize) -> usize {
     let others = if ranks > 1 { ranks - 1 } else { 1 };
     let each = WINDOWS_BYTES / CHUNK_BYTES / others;
@@ -80,14 +80,15 @@ pub const READING: usize = 2 * LINE;
 /// Offset in bytes of the line with the sender's count of messages whose memory it has withdrawn.
 pub const WITHDRAWN: usize = 3 * LINE;
 
-/// Offset in bytes of the line on which both ranks claim pieces of a copy between heaps (`work_split.rs`).
+/// Offset in bytes of the line with the word by which both ranks claim pieces of a copy between heaps
+/// (`work_split.rs`).
 pub const HEAP_CLAIMS: usize = 4 * LINE;
 
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset in bytes of the line on which both ranks claim pieces of a copy between private memories
-/// (`work_split.rs`).
+/// Offset in bytes of the line with the word by which both ranks claim pieces of a copy between private
+/// memories (`work_split.rs`).
 pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between private memories.
@@ -108,8 +109,8 @@ pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 /// Maximum size in bytes of an ordered pair's area; a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
 
-/// Returns the number of bytes that an ordered pair uses of its area in a job of `ranks` ranks: everything up
-/// to the end of the last chunk that it uses. The result is a whole number of pages.
+/// Returns how many bytes of its area an ordered pair uses in a job of `ranks` ranks: all bytes up to the end
+/// of the last chunk in use. The result is a multiple of the page size.
 pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }

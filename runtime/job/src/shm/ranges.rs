@@ -1,6 +1,6 @@
 //! A set of byte ranges, and the search for a free range.
 //!
-//! `heap.rs` keeps two sets: the free ranges of the heap, and the ranges that have memory. The set merges
+//! `heap.rs` keeps two sets: the free ranges of the heap, and the ranges that have memory. A set merges
 //! ranges that touch each other. The crate `range-alloc` is not used, because it does not support alignment,
 //! and because its search through a list is too slow for programs that allocate thousands of small pieces.
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A set of byte ranges.
 #[derive(Debug, Default)]
 pub struct Ranges {
-    /// End of each range, by the start of the range.
+    /// Maps the start of each range to its end.
     places: BTreeMap<u64, u64>,
     /// Length and start of each range, ordered by length.
     sizes: BTreeSet<(u64, u64)>,
@@ -38,8 +38,8 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // The caller has cut `range` to whole pages, and it contains no whole page, so it is empty. The
-            // search in the tree would panic on such a range.
+            // The caller has shrunk `range` to the whole pages in it, but it contained no whole page, so its
+            // end is now below its start. The range is empty, and the search in the tree would panic on it.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();
@@ -103,8 +103,8 @@ impl Ranges {
         gaps
     }
 
-    /// Finds a range of the set with room for `len` bytes that begin at a multiple of `align` (a power of
-    /// two) plus `shift`. Returns the offset at which the bytes begin. The search prefers small ranges.
+    /// Finds room for `len` bytes within one range of the set. The bytes begin at `shift` plus a multiple of
+    /// `align` (a power of two). Returns the offset at which they begin. The search prefers small ranges.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -112,8 +112,9 @@ impl Ranges {
             let at = first.checked_add(shift)?;
             (at >= start).then_some(at)
         };
-        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may have room,
-        // too. To keep the search short, try only the first few ranges, and then one that certainly has room.
+        // A range of at least `len + align + shift` bytes certainly has room. A shorter range may also have
+        // room. To keep the search short, try only the first few ranges, and then one that certainly has
+        // room.
         const TRIES: usize = 8;
         let fits = |&(size, start): &(u64, u64)| {
             let at = place(start)?;
@@ -140,7 +141,7 @@ mod tests {
         all
     }
 
-    /// Checks a range whose end is below its start. `heap.rs` passes such a range if it frees a small piece
+    /// Checks a range whose end is below its start. `heap.rs` passes such a range when it frees a small piece
     /// that contains no whole page.
     #[test]
     fn a_range_that_ends_before_it_begins_holds_nothing() {

@@ -2,12 +2,12 @@
 //! payloads of eager messages.
 //!
 //! `transport/link.rs` owns a [`Producer`] for every rank to which this rank writes, and a [`Consumer`] for
-//! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Each side keeps its own
-//! position in private memory. The two sides share one stamp per slot and two words of credits:
+//! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Producer and consumer
+//! each keep their own position in private memory. They share one stamp per slot and two words of credits:
 //!
 //! ```text
 //! slot (64 B)   stamp | 7 words of envelope, of which the last 4 may hold 32 B of inline payload
-//!               the stamp of message n (from 0) is n + 1, so the old stamp of a slot is never expected
+//!               the stamp of message n (from 0) is n + 1, so a slot's old stamp never equals the next one
 //! credits       slots freed so far | payload bytes freed so far      (written by the consumer)
 //! ```
 //!
@@ -21,16 +21,16 @@
 //! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever it
 //!    has freed a quarter of the ring since it last returned credits.
 //!
-//! A payload occupies whole cache lines. Both sides compute the position of a payload from the lengths of the
-//! payloads (`place`), and never read a position from shared memory.
+//! A payload occupies whole cache lines. Producer and consumer both compute the position of a payload from
+//! the lengths of all payloads so far (`place`), and never read a position from shared memory.
 //!
 //! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
 //! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
 //! returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
 //! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
 //! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
-//! bytes at the end of the payload area. This is at least `PAYLOAD / 2`, and the consumer holds back credits
-//! for at most a quarter of the payload area.
+//! bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`, and the
+//! consumer holds back credits for at most a quarter of the payload area.
 
 use super::pair::LINE;
 use crate::sync::Word;
@@ -40,7 +40,7 @@ use std::ops::RangeInclusive;
 /// Number of words of an envelope: all words of a slot except the stamp.
 pub const ENVELOPE_WORDS: usize = 7;
 
-/// The words of one ring in shared memory.
+/// Access to the words of one ring in shared memory.
 pub trait RingMemory {
     /// The type of a word.
     type Word: Word;
@@ -58,7 +58,7 @@ pub trait RingMemory {
     fn bytes_freed(&self) -> &Self::Word;
 }
 
-/// A violation of the protocol by the other side. The text describes the violation.
+/// A violation of the protocol by the process at the other end of the pair. The text describes the violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub Box<str>);
 
@@ -69,8 +69,8 @@ impl Violation {
         Self(text.into())
     }
 
-    /// Makes a violation whose text says that `what` has the value `value`, and that values in `allowed` are
-    /// allowed.
+    /// Makes a violation whose text says that `what` has the value `value`, but that only values in `allowed`
+    /// are allowed.
     #[cold]
     #[inline(never)]
     pub fn outside<T: Display>(what: &'static str, value: T, allowed: RangeInclusive<T>) -> Self {
@@ -114,8 +114,7 @@ impl Producer {
     /// `payload` is 0 if the slot holds all data of the message.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if a count of credits is lower than before or higher than what the producer
-    /// has used.
+    /// Returns a [`Violation`] if a count of credits has decreased or exceeds what the producer has used.
     #[inline]
     pub fn reserve<M: RingMemory>(
         &mut self,
@@ -152,8 +151,8 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Returns the offset in the payload area at which the next payload begins if it fits before the end of
-    /// the area.
+    /// Returns the offset in the payload area at which the next payload will begin, provided that it fits
+    /// between this offset and the end of the area.
     #[inline]
     pub fn next_offset<M: RingMemory>(&self) -> usize {
         (self.bytes as usize) & (M::PAYLOAD - 1)
@@ -167,7 +166,8 @@ impl Producer {
 
     #[cold]
     fn refresh<M: RingMemory>(&mut self, memory: &M) -> Result<(), Violation> {
-        // The loads acquire, because the consumer read the payload before it freed the payload's bytes.
+        // These are acquire loads, so that the consumer's reads of a payload happen before the producer
+        // overwrites the bytes.
         let slots = memory.slots_freed().load_acquire();
         let bytes = memory.bytes_freed().load_acquire();
         if slots < self.slots_freed || slots > self.sent {
@@ -216,9 +216,9 @@ impl Consumer {
         (place(self.bytes, len, M::PAYLOAD).0 as usize) & (M::PAYLOAD - 1)
     }
 
-    /// Frees the next message and its `payload` bytes outside the slot. Returns true if the function has
-    /// returned credits. The caller must then ring the producer, because the producer may be asleep and
-    /// waiting for credits.
+    /// Frees the next message and its `payload` bytes outside the slot. Returns true if this call has
+    /// returned credits to the producer. The caller must then ring the producer's doorbell, because the
+    /// producer may be asleep, waiting for credits.
     #[inline]
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {

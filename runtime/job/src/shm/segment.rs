@@ -6,14 +6,14 @@
 //! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
 //! slots, and the first failure.
 //!
-//! Invariants: the code borrows only atomics from shared memory, never a plain `&T`. The offsets are computed
-//! from five numbers in the header. [`Segment::open`] checks these numbers against the sealed size of the
-//! file and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range before
+//! Invariants: references into shared memory point only to atomics. The layout is computed from five numbers
+//! in the header. [`Segment::open`] reads these numbers once, checks them against the sealed size of the
+//! file, and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range before
 //! its first use, so that a lack of memory is an error and not a SIGBUS.
 //!
 //! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined layout
 //! and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`, `withdrawal.rs` and
-//! `work_split.rs` check the protocols in memory of their own.
+//! `work_split.rs` check the protocols in ordinary memory instead.
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -55,13 +55,14 @@ pub struct Segment {
 impl Segment {
     /// Makes the segment of a job of `ranks` ranks on a machine with the given CPUs.
     ///
-    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs with numbers from [`MAX_CPUS`]
-    /// on get no row in the topology table.
+    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs numbered [`MAX_CPUS`] or higher
+    /// get no row in the topology table.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`] if
-    /// memory, address space or the maximum size of a file is too small.
+    /// there is not enough memory or address space, or if the system does not allow a file of the necessary
+    /// size.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
@@ -198,7 +199,7 @@ impl Segment {
         self.flags
     }
 
-    /// Returns the layout, which has the offsets of the segment's parts.
+    /// Returns the layout, from which the offsets of the segment's parts can be computed.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -255,8 +256,8 @@ impl Segment {
         unsafe { self.map.base().byte_add(at).cast::<CpuEntry>().as_ref() }
     }
 
-    /// Returns what the table says about `cpu`, the operating system's number of a CPU. If the table has no
-    /// row for `cpu`, the result says that nothing is known about the CPU.
+    /// Returns what the topology table says about the CPU that the operating system numbers `cpu`. If the
+    /// table has no row for it, all fields of the result are unknown.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
@@ -285,8 +286,8 @@ impl Segment {
         (connects != seen).then_some(connects)
     }
 
-    /// Returns a number that is above every slot whose process has begun to write to `rank` (the caller's
-    /// rank). The number is at most the number of slots.
+    /// Returns an exclusive upper bound on the slots of the processes that have begun to write to `rank` (the
+    /// caller's rank). The bound is at most the number of slots.
     pub fn writers(&self, rank: usize) -> usize {
         let writers = self.slot(rank).writers.load(Ordering::Acquire) as usize;
         writers.min(self.layout.room().slots)
@@ -310,12 +311,12 @@ impl Segment {
         }
     }
 
-    /// Maps the first [`Layout::area_bytes`] bytes of area `number`. They are zero at the start of the job.
-    /// The mapping may outlive `self`.
+    /// Maps the first [`Layout::area_bytes`] bytes of area `number`. The bytes are zero at the start of the
+    /// job. The mapping may outlive `self`.
     ///
-    /// Other processes may write to the area at any time. Therefore the caller may access it only by atomics,
-    /// or by raw copies into private memory, and must tolerate any content. The caller allocates the memory
-    /// first ([`Segment::reserve_area`]).
+    /// Other processes may write to the area at any time. Therefore the caller may access the area only by
+    /// atomics or by raw copies, and must tolerate any content. Before the first access to any part of the
+    /// area, [`Segment::reserve_area`] must have allocated memory for that part.
     ///
     /// # Errors
     ///
@@ -327,8 +328,8 @@ impl Segment {
             .map_err(|error| Error::system(format!("cannot map area {number}"), error))
     }
 
-    /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. The caller must do this
-    /// before the first use of the bytes.
+    /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. This must happen before
+    /// the first use of the bytes.
     ///
     /// The pages come from the NUMA node of the caller. Therefore the rank that writes to an area allocates
     /// the area's memory.
@@ -389,8 +390,8 @@ impl Segment {
     }
 
     /// Sleeps until a process wakes `rank`, the doorbell's word differs from `seen`, or `timeout` has passed.
-    /// The function may also return early without any of these reasons. So the caller checks its events
-    /// again, and prepares another wait if necessary.
+    /// The function may also return earlier, for no reason. So the caller must check for its events again,
+    /// and prepare another wait if necessary.
     ///
     /// # Errors
     ///
@@ -431,20 +432,21 @@ impl Segment {
         }
     }
 
-    /// Records that `rank` (the caller's rank) has left the job as it should. When its process ends after
-    /// this, the launcher does not count the end as a failure.
+    /// Records that `rank` (the caller's rank) has left the job properly. If its process exits with code 0
+    /// afterwards, the launcher does not count that as a failure.
     pub fn mark_finalized(&self, rank: usize) {
         self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
     }
 }
 
-/// Returns the error for a segment that another build made. The function reads only header fields that never
-/// move.
+/// Returns the error for a segment that another build made. The function reads only the header fields that
+/// have the same offsets in every version of the layout.
 fn mismatch(header: &Header) -> Error {
     let mut text = String::new();
     for word in &header.version_text {
         for byte in word.load(Ordering::Relaxed).to_le_bytes() {
-            // Take only printable characters: the bytes are untrusted, and the text goes to a terminal.
+            // Keep only printable characters, because the bytes are untrusted and the text may be shown on a
+            // terminal.
             if byte.is_ascii_graphic() {
                 text.push(char::from(byte));
             }

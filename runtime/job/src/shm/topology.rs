@@ -4,14 +4,14 @@
 //! segment (`segment.rs`). Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose
 //! protocols.
 //!
-//! Invariant: an index is only a label. CPUs that share an object (a core, a cache, a node or a package) have
-//! equal labels for it. An unknown index is `None` here and 0 in the shared table, so that zeroed memory
-//! means "unknown". The table stores a known index `i` as `i + 1`.
+//! Invariant: an index has no meaning except as a label. CPUs that share an object (a core, a cache, a node
+//! or a package) have the same index for it. An unknown index is `None` here and 0 in the shared table, so
+//! that zeroed memory means "unknown". The table stores a known index `i` as `i + 1`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is known about one CPU (hardware thread). The position in the table is the operating system's number
-/// of the CPU.
+/// What is known about one CPU (hardware thread). Its position in the table is the number that the operating
+/// system gives the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Index of the physical core. Cores are numbered over the whole machine.
@@ -45,7 +45,8 @@ pub enum Distance {
     Machine,
 }
 
-/// Returns the distance of `a` and `b`: the innermost object that they are known to share.
+/// Returns the distance between `a` and `b`, which depends on the innermost object that they are known to
+/// share.
 pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
     let same = |x: Option<u32>, y: Option<u32>| x.is_some() && x == y;
     if same(a.core, b.core) {
@@ -63,7 +64,7 @@ pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
     }
 }
 
-/// One row of the shared table. Each number is the offset of a word in bytes:
+/// One row of the shared table. The number before each word is the word's offset in bytes:
 ///
 /// ```text
 /// 0  core + 1   4  L2 + 1   8  L3 + 1   12  NUMA + 1   16  package + 1   20  allowed   24  spare
@@ -87,7 +88,7 @@ impl CpuEntry {
     /// exists.
     pub fn store(&self, cpu: &CpuInfo) {
         let put = |word: &AtomicU32, index: Option<u32>| {
-            // `wrapping_add` would turn the index u32::MAX into "unknown", but no machine has that many
+            // The addition would turn the index u32::MAX into "unknown", but no machine has that many
             // objects.
             word.store(index.map_or(0, |i| i.wrapping_add(1)), Ordering::Relaxed);
         };

@@ -1,15 +1,15 @@
-//! The protocol by which a sender takes back memory that its receiver may be reading. The protocol uses two
-//! words of an ordered pair's area.
+//! The protocol by which a sender takes back the memory of a message while the receiver may be reading it.
+//! The protocol uses two words of an ordered pair's area.
 //!
-//! `transport/offers.rs` is the receiver's side, and `transport/link.rs` is the sender's side. A sender may
-//! need its memory back before the receiver has read it, for example if the scope that lent the memory
-//! panics. The sender then adds one to the word `withdrawn`, waits until the word `reading` is 0, and sends
-//! an envelope that names the withdrawn message.
+//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the sender's
+//! part. A sender may need its memory back before the receiver has read it, for example if the scope that
+//! lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the word `reading`
+//! is 0, and sends an envelope that names the withdrawn message.
 //!
 //! The receiver sets `reading` before it reads `withdrawn`. The sender writes `withdrawn` before it reads
-//! `reading`. Each side executes a full fence between its two accesses. So one of two things happens: the
-//! receiver sees the new count and reads nothing until the envelope has arrived, or the sender sees that the
-//! receiver is reading and waits until the receiver has finished its current piece.
+//! `reading`. Each of the two processes executes a full fence between its two accesses. So at least one of
+//! two things happens: the receiver sees the new count and reads nothing until the envelope has arrived, or
+//! the sender sees that the receiver is reading and waits until the receiver has finished its current piece.
 
 use super::ring::Violation;
 use crate::sync::Word;
@@ -65,7 +65,7 @@ fn uncounted(known: u64, withdrawn: u64) -> Violation {
     Violation::new(format!("{known} withdrawals have arrived, but only {withdrawn} were counted"))
 }
 
-/// Ends the reading that a successful [`begin`] permitted.
+/// Ends the read for which [`begin`] gave permission.
 pub fn end<M: ReadingMemory>(memory: &M) {
     memory.reading().store_release(0);
 }
@@ -96,8 +96,8 @@ mod tests {
         }
     }
 
-    /// Checks that in every interleaving the sender changes its memory only while the receiver does not read
-    /// the memory, or after [`begin`] has told the receiver not to read.
+    /// Checks, in every interleaving, that the sender changes its memory only when the receiver is not
+    /// reading the memory and can no longer begin to read it.
     #[test]
     fn loom_withdrawal() {
         loom::model(|| {

@@ -1,21 +1,23 @@
-//! How two ranks share the copying of one message: the receiver takes pieces from the start and the sender
-//! takes pieces from the end, until they meet.
+//! How two ranks share the work of copying one message: the receiver copies pieces from the start, and the
+//! sender copies pieces from the end, until they meet.
 //!
 //! `transport/single_copy.rs` copies the pieces, either between heaps or between private memories. For each
-//! of these two kinds of copy, an ordered pair of ranks has one word on which both ranks claim pieces by
-//! compare-and-swap. Only the rank that has claimed a piece copies it. If one rank comes late or never, the
-//! other rank claims and copies the remaining pieces. A receiver that wants its memory back claims all
-//! remaining pieces, and then waits only for the pieces that the sender has already claimed.
+//! of these two kinds of copy, an ordered pair of ranks has one word in which both ranks claim pieces by
+//! compare-and-swap. Only the rank that has claimed a piece copies it. If one rank joins in late or never,
+//! the other rank claims and copies the remaining pieces. A receiver that wants its memory back claims all
+//! remaining pieces without copying them, and then has to wait only for the pieces that the sender has
+//! already claimed.
 //!
 //! ```text
 //! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
 //! pushed   number of the split (24) | 1: the sender has given up (1) | pieces the sender has finished (39)
 //! ```
 //!
-//! The numbers in parentheses are numbers of bits. Every shared copy of a message is one split.
+//! The numbers in parentheses are the widths of the fields in bits. A split is one such shared copy of a
+//! message.
 //!
 //! Invariants: the receiver opens one split at a time, and numbers the splits in order. Only the sender
-//! writes `pushed`. Whatever value the words have, the index that a claim returns is below the number of
+//! writes `pushed`. Whatever values the words have, the index that a claim returns is below the number of
 //! pieces that the caller passes.
 
 use crate::sync::Word;
@@ -24,11 +26,12 @@ use std::ops::Range;
 /// Maximum number of pieces of a split.
 pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
 
-/// Bound on the numbers of splits: every number is below this value, and then the numbers start again.
+/// Number of different split numbers. A split number is below this value; after the largest one, the numbers
+/// start again at 0.
 pub const NUMBERS: u32 = 1 << 24;
 
-/// Number of pieces into which a message is cut, unless the limits on the size of a piece require another
-/// number.
+/// Approximate number of pieces into which a message is cut, unless the limits on the size of a piece require
+/// another number.
 const PIECES: u64 = 8;
 
 const COUNT_BITS: u32 = 20;
@@ -45,8 +48,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Cuts a message of `total` bytes into pieces of `min` to `max` bytes; the last piece may be shorter.
-    /// The pieces are longer than `max` only if there would otherwise be more than [`PIECES_MAX`] pieces.
+    /// Cuts a message of `total` bytes into pieces of equal length, except for the last piece, which may be
+    /// shorter. The length is at least `min` and normally at most `max` bytes. It exceeds `max` only if there
+    /// would otherwise be more than [`PIECES_MAX`] pieces.
     pub fn new(total: u64, min: u64, max: u64) -> Self {
         let least = total.div_ceil(PIECES_MAX).max(min);
         let piece = (total / PIECES).next_multiple_of(4096).clamp(least, max.max(least));
@@ -60,7 +64,7 @@ impl Cut {
     }
 }
 
-/// A word that both processes of a pair change.
+/// A word that both processes of a pair may change.
 pub trait Contended: Word {
     /// If the word is `seen`, changes it to `new`, with acquire and release ordering.
     ///
@@ -72,9 +76,9 @@ pub trait Contended: Word {
 /// The two words that a pair uses for one kind of copy.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkSplit<'a, W> {
-    /// The pieces that both ranks have claimed. Both ranks change this word.
+    /// How many pieces each rank has claimed. Both ranks change this word.
     pub claims: &'a W,
-    /// The pieces that the sender has finished. Only the sender writes this word.
+    /// How many pieces the sender has finished. Only the sender writes this word.
     pub pushed: &'a W,
 }
 
@@ -113,25 +117,25 @@ impl<W: Contended> WorkSplit<'_, W> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
     }
 
-    /// Claims the next piece for the sender, from the end of the message. Returns the number of the piece
-    /// counted from the end, so that 0 is the last piece. Returns `None` if no piece is left, or if the
-    /// receiver has opened another split.
+    /// Claims the next piece for the sender, from the end of the message. Returns the number of the piece,
+    /// counted from the end: 0 is the last piece. Returns `None` if no piece is left, or if the receiver has
+    /// opened another split.
     #[inline]
     pub fn claim_back(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs + 1, ours)).map(|(theirs, _)| theirs)
     }
 
-    /// Claims all remaining pieces for the receiver, and returns the number of pieces that the sender has
-    /// claimed.
+    /// Closes the split: claims all remaining pieces for the receiver, and returns the number of pieces that
+    /// the sender has claimed.
     pub fn close(&self, number: u32, pieces: u64) -> u64 {
         let _left = self.change(number, pieces, |theirs, _| (theirs, pieces - theirs));
-        // An honest sender can claim no more pieces now. A hostile sender may still write any value; `min`
-        // limits it.
+        // A correct sender can claim no more pieces now. A faulty or hostile sender may still write any
+        // value, so `min` limits the result.
         parts(self.claims.load_acquire()).1.min(pieces)
     }
 
-    /// If split `number` is open and a piece is left, replaces the two counts by the result of `new`, and
-    /// returns their old values.
+    /// If split `number` is open and a piece is left, replaces the two counts of claimed pieces with the
+    /// result of `new`, and returns the old counts. Otherwise returns `None`.
     fn change(
         &self,
         number: u32,
@@ -160,8 +164,8 @@ impl<W: Contended> WorkSplit<'_, W> {
         self.pushed.store_release(u64::from(number) << NUMBER_AT | end | count);
     }
 
-    /// Returns the number of pieces of split `number` that the sender has finished, and true if the sender
-    /// has given up.
+    /// Returns how many pieces of split `number` the sender has finished, and whether the sender has given
+    /// up.
     pub fn pushed(&self, number: u32) -> (u64, bool) {
         let word = self.pushed.load_acquire();
         if (word >> NUMBER_AT) as u32 != number {
@@ -200,7 +204,7 @@ mod tests {
         }
     }
 
-    /// How the shared copy in a loom model ends.
+    /// The way in which the shared copy of a loom model ends.
     #[derive(Clone, Copy, PartialEq)]
     enum End {
         /// Both ranks copy until no piece is left, and the sender finishes all pieces that it claims.
@@ -265,7 +269,7 @@ mod tests {
                 // no piece.
                 cell.with_mut(|cell| unsafe { *cell += 1 });
                 if end != End::Closed {
-                    // SAFETY: the sender uses no piece any more, and the write above has ended.
+                    // SAFETY: the sender no longer uses any piece, and the write above has ended.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, 2));
                 }
             }
@@ -288,8 +292,8 @@ mod tests {
         both(End::Mended);
     }
 
-    /// Checks that a late sender does no harm, even if it comes when the next split is open: its claims and
-    /// counts for the old split do not count for the new split.
+    /// Checks that a late sender does no harm, even if it joins in when the next split is already open: its
+    /// claims and counts for the old split have no effect on the new split.
     #[test]
     fn loom_split_late_sender() {
         loom::model(|| {
@@ -354,8 +358,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// Checks that the receiver skips the number for which the sender last published a count, also where the
-    /// numbers start again at 0.
+    /// Checks that the receiver skips the split number for which the sender last published a count, even
+    /// where the numbers wrap around to 0.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

@@ -1,9 +1,9 @@
 //! The control socket between `mpiexec` and one rank.
 //!
 //! The launcher makes a socket pair (`launcher/src/start.rs`), and the rank inherits one end
-//! (`shm/attach.rs`). The socket carries only one message: the rank's process tells the launcher that it is
-//! the rank. When the launcher dies, for whatever reason, the kernel closes the launcher's end and sends
-//! SIGKILL to the rank's process group ([`arm`]). No thread and no signal handler is involved.
+//! (`shm/attach.rs`). The socket carries a single message, by which a process tells the launcher that it has
+//! joined the job as the rank. When the launcher dies, for whatever reason, the kernel closes the launcher's
+//! end and sends SIGKILL to the rank's process group ([`arm`]). This needs no thread and no signal handler.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ use super::poll::{self, PollFd, PollFlags};
 /// define it.
 const F_SETSIG: i32 = 10;
 
-/// The content of the only message: one byte. The kernel adds the identity of the sender.
+/// The content of that single message: one byte. The kernel adds the identity of the sender.
 const REGISTER: u8 = b'R';
 
 /// Makes a control socket. Returns the launcher's end and the rank's end; both are close-on-exec.
@@ -51,16 +51,16 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 /// Makes the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
 ///
 /// `target` is a process id, or the negated id of a process group. The setting belongs to the open file, not
-/// to the descriptor. So the launcher makes the setting on its own copy of the rank's end, and every process
-/// that inherits that end inherits the setting. The launcher never writes to the socket after this call,
-/// because data would make the kernel send the signal as well.
+/// to the descriptor. So it is enough that the launcher makes the setting through its own copy of the rank's
+/// end: the setting also holds for every process that inherits that end. The launcher must never write to the
+/// socket after this call, because arriving data would also make the kernel send the signal.
 ///
 /// # Errors
 ///
 /// Returns `ESRCH` if there is no such process or process group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
     // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG.
-    // SAFETY: `fd` is open. With these commands, fcntl takes integers and touches no memory of this process.
+    // SAFETY: `fd` is open. With these commands, fcntl takes an integer and touches no memory of this process.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1
@@ -75,7 +75,7 @@ pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; there is none for an open socket.
+/// Returns the kernel's error; the call does not fail for an open socket.
 pub fn disarm(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_async(fd, false)
 }
@@ -110,7 +110,7 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Returns the id of a process that has registered through `fd` since the last call of this function, or
-/// `None` if no process has. The id is valid in the launcher's PID namespace.
+/// `None` if no process has done so. The id is the one that the process has in the launcher's PID namespace.
 ///
 /// # Errors
 ///
@@ -151,7 +151,7 @@ pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
 ///
 /// # Safety
 ///
-/// - If the descriptor is open, nothing in this process closes it as long as the result is used (`'a`).
+/// - If the descriptor is open, nothing in this process closes it during `'a`, the lifetime of the result.
 pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
     // SAFETY: F_GETFD accepts any number. It fails with EBADF if no descriptor with this number is open.
     if raw < 0 || unsafe { libc::fcntl(raw, libc::F_GETFD) } == -1 {
@@ -169,7 +169,7 @@ pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; there is none for an open descriptor.
+/// Returns the kernel's error; the call does not fail for an open descriptor.
 pub unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the caller guarantees that `raw` is open and that nothing else owns it (the condition of `#
     // Safety`).

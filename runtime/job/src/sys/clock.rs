@@ -6,8 +6,8 @@ fn seconds(time: Timespec) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Returns the number of seconds since some moment in the past. The moment is the same for all processes of
-/// the machine.
+/// Returns the number of seconds since an unspecified moment in the past, which is the same for all processes
+/// of the machine.
 #[doc(alias = "MPI_Wtime")]
 pub fn monotonic() -> f64 {
     seconds(clock_gettime(ClockId::Monotonic))

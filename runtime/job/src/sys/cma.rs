@@ -1,20 +1,20 @@
 //! Copies data between the memories of two processes, with `process_vm_readv` and `process_vm_writev`.
 //!
-//! `transport/private.rs` moves long messages with these calls if a test read, the probe, has shown that the
-//! system allows them. User ids, namespaces, system-call filters and Yama decide whether the system allows
-//! the calls. A process cannot reliably find out what they decide unless it tries a call. This file
-//! guarantees to safe callers that [`permit`] gives access to this process only to the process that it names
-//! and to the descendants of that process. On systems where processes of one user may access each other
-//! anyway, [`permit`] has no effect.
+//! `transport/private.rs` moves long messages with these calls if a trial read (the probe) has shown that the
+//! system allows them. Whether it does depends on user ids, namespaces, system-call filters and the Yama
+//! security module, so the only reliable way to find out is to try a call. This file guarantees to safe
+//! callers that [`permit`] grants access to this process's memory to no process except the named one and its
+//! descendants. On systems where processes of one user may access each other's memory anyway, [`permit`] has
+//! no effect.
 //!
 //! The system calls identify the other process only by its id. The id of a rank is valid as long as the
-//! launcher holds the rank's pidfd and has not declared the rank dead. If a rank reads data after that, the
-//! data belongs to a message that fails.
+//! launcher holds the rank's pidfd and has not declared the rank dead. If a rank still uses the id after
+//! that, it may read another process's data, but the message for which it reads the data fails in any case.
 
 use std::io;
 use std::num::NonZeroU32;
 
-/// Maximum number of ranges on each side of one system call (`UIO_MAXIOV`).
+/// Maximum number of ranges of each of the two processes in one system call (`UIO_MAXIOV`).
 pub const RANGES: usize = 1024;
 
 /// Maximum number of bytes that the kernel moves in one system call (`MAX_RW_COUNT`, with pages of 4 KiB).
@@ -38,9 +38,9 @@ pub enum Way {
     Write,
 }
 
-/// Permits `process` and its descendants to access the memory of this process. This is needed where Yama
-/// allows such access only to a process's ancestors. `process` is the launcher, and the other ranks are its
-/// descendants.
+/// Permits `process` and its descendants to access the memory of this process. This permission is necessary
+/// where Yama otherwise allows such access only to a process's ancestors. Ranks pass the launcher, because
+/// the other ranks are its descendants.
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
     // SAFETY: PR_SET_PTRACER takes integers and touches no memory. On a system without Yama the call fails,
@@ -49,20 +49,20 @@ pub fn permit(process: NonZeroU32) {
 }
 
 /// Copies all bytes between the ranges `ours` of this process and the ranges `theirs` of `process`. Both
-/// sides have the same total number of bytes, but may divide the bytes into ranges differently.
+/// lists must have the same total number of bytes, but may divide the bytes into ranges differently.
 ///
 /// # Safety
 ///
 /// - The ranges `ours` are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing else
 ///   in this process uses them during the call.
-/// - For [`Way::Write`], the other process expects that its ranges are written to. For [`Way::Read`], the
-///   ranges `theirs` may be arbitrary.
+/// - For [`Way::Write`], the other process expects this process to write to the ranges `theirs`. For
+///   [`Way::Read`], these ranges may be arbitrary.
 ///
 /// # Errors
 ///
 /// Returns the kernel's error: `EPERM` (the system does not allow the access), `ENOSYS` (the kernel does not
-/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range on either
-/// side is not mapped). After an error, any part of the bytes may have been copied.
+/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range of either
+/// process is not mapped). After an error, any part of the bytes may have been copied.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -79,9 +79,9 @@ pub unsafe fn copy(
         }
         let (near_len, far_len) = (near.len() as libc::c_ulong, far.len() as libc::c_ulong);
         let pid = libc::pid_t::try_from(process.get()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: `near` and `far` are vectors, and each system call gets their true lengths. The caller
-        // guarantees that the kernel may access the ranges of this process (first condition of `# Safety`)
-        // and write to the ranges of the other process (second condition).
+        // SAFETY: `near` and `far` are vectors, and their true lengths are passed to the system call. The
+        // caller guarantees that the kernel may access the ranges of this process (first condition of
+        // `# Safety`) and write to the ranges of the other process (second condition).
         let moved = unsafe {
             let (near, far) = (near.as_ptr(), far.as_ptr());
             match way {
@@ -104,7 +104,7 @@ pub unsafe fn copy(
     }
 }
 
-/// How far a copy has advanced through the list of ranges of one side.
+/// How far a copy has advanced through the list of ranges of one of the two processes.
 struct Cursor<'a> {
     ranges: &'a [Range],
     /// Number of bytes of the first remaining range that have been copied.
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// Fills `vectors` with the ranges of this side for the next system call.
+    /// Fills `vectors` with the ranges of this list that the next system call copies.
     fn fill(&self, vectors: &mut Vec<libc::iovec>) {
         vectors.clear();
         let (mut done, mut left) = (self.done, CALL);
@@ -160,8 +160,9 @@ mod tests {
         cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
     }
 
-    /// Checks copies within this process, which may always access its own memory. The two sides divide the
-    /// bytes into different numbers of ranges, in one case more ranges than one system call accepts.
+    /// Checks copies within this process, which may always access its own memory. The source and the
+    /// destination divide the bytes into different numbers of ranges, in one case into more ranges than one
+    /// system call accepts.
     #[test]
     fn lists_of_different_cuts_fit_together() {
         let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();
@@ -192,7 +193,7 @@ mod tests {
         let mut to = [0u8; 16];
         let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
         for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
-            // SAFETY: `ours` is a local array. For a read, the other side's ranges may have any address.
+            // SAFETY: `ours` is a local array. For a read, the ranges `theirs` may have any address.
             let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
             assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
         }

@@ -19,14 +19,14 @@ extern "C" fn in_child() {
     CHILD.store(true, Ordering::Relaxed);
 }
 
-/// Begins to watch for forks. Later calls do nothing.
+/// Begins to watch for forks. Calls after the first one do nothing.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler is async-signal-safe (one atomic store), never unwinds, and lives as long as
         // the program. `pthread_atfork` allows null for the two absent handlers. It fails only if there is no
-        // memory for one list entry. In that case, a child that communicates dies on the unmapped segment and
-        // gets no error.
+        // memory for one list entry. In that case, a forked child that tries to communicate gets no error but
+        // is killed by its first access to the unmapped segment.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! `shm/doorbell.rs` uses this file. The futexes here are shared, not private. With `FUTEX_PRIVATE_FLAG`, the
 //! kernel identifies a futex within one address space, so a private wait in one process would never receive a
-//! wake from another process. The `atomic-wait` crate sets that flag. Therefore it is not used.
+//! wake from another process. The `atomic-wait` crate is not used, because it sets that flag.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -14,10 +14,9 @@ use rustix::thread::futex::{self, Flags, Timespec};
 /// The reason why [`wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// A process called [`wake`], or the kernel woke the thread for no reason. The caller must check its
-    /// condition.
+    /// A process called [`wake`], or the wake-up was spurious. The caller must check its condition.
     Called,
-    /// The word did not have the value `expected` when the kernel read it.
+    /// The word no longer had the value `expected` when the kernel read it.
     Changed,
     /// The timeout has passed.
     TimedOut,
@@ -51,7 +50,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::R
 /// Returns the kernel's error, for example on a system without futexes.
 pub fn wake(word: &AtomicU32) -> io::Result<()> {
     // The kernel takes the number of sleepers to wake as a signed number, so `i32::MAX` is the largest
-    // possible one.
+    // possible value.
     futex::wake(word, Flags::empty(), i32::MAX as u32)?;
     Ok(())
 }

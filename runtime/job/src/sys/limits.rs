@@ -1,13 +1,13 @@
 //! Estimates how much memory this process can still get from the machine and from its cgroups.
 //!
 //! `shm/segment.rs` derives the size of the heaps from the machine's memory and from the largest allowed
-//! file. `shm/heap.rs` calls this file before it allocates memory, because a cgroup that is out of memory
-//! does not refuse an allocation: the kernel kills a process instead. The numbers come from `/proc` and from
-//! the mounted cgroup file systems, both of the old hierarchy (cgroup v1) and of the new one (cgroup v2). A
-//! process is subject to the limits of its group and of all groups above that group.
+//! file. `shm/heap.rs` calls [`available_memory`] before it allocates memory, because a cgroup that is out of
+//! memory does not refuse an allocation; the kernel kills a process instead. The numbers come from `/proc`
+//! and from the mounted cgroup file systems, both the old hierarchy (cgroup v1) and the new one (cgroup v2).
+//! A process is subject to the limits of its group and of all groups above that group.
 //!
-//! This file promises to safe callers only that each result is an estimate that was right a moment ago. If
-//! this file cannot read a limit, it assumes that there is no such limit.
+//! This file guarantees nothing to safe callers except estimates: a result may already be out of date when
+//! the caller gets it. A limit that cannot be read is assumed not to exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,28 +61,28 @@ fn meminfo(text: &str) -> Machine {
     }
 }
 
-/// A cgroup of this process: the folder of the group's files, and the names of these files.
+/// A cgroup of this process: the folder that contains the group's files, and the names of these files.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
     folder: PathBuf,
     names: &'static Names,
 }
 
-/// The names of the files of a group in one of the two hierarchies.
+/// The names of a group's files in one of the two hierarchies.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     limits: &'static [&'static str],
     usage: &'static str,
     swap: &'static str,
     swap_usage: &'static str,
-    /// True if the limit on swap limits the sum of memory and swap, as in the old hierarchy.
+    /// True if the limit in the file `swap` applies to the sum of memory and swap, as in the old hierarchy.
     swap_has_memory: bool,
-    /// Names of the fields of `memory.stat` that count memory which the kernel can reclaim.
+    /// Names of the fields of `memory.stat` that count the memory that the kernel can reclaim.
     caches: &'static [&'static str],
 }
 
 const NEW: Names = Names {
-    // `memory.high` counts as a limit, because beyond it the kernel slows processes down until they almost
+    // `memory.high` is treated as a limit, because above it the kernel slows processes down until they almost
     // stop.
     limits: &["memory.max", "memory.high"],
     usage: "memory.current",
@@ -103,7 +103,7 @@ const OLD: Names = Names {
 
 impl Group {
     fn number(&self, name: &str) -> Option<u64> {
-        // If there is no limit, the file has the text "max", which is not a number.
+        // If there is no limit, the file contains the word "max", which is not a number.
         fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
     }
 
@@ -154,7 +154,8 @@ fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
         let Some((root, point)) = mounts.lines().find_map(|line| mounted(line, names)) else {
             continue;
         };
-        // In a container, only a part of the hierarchy may be mounted, while `path` begins outside that part.
+        // In a container, only a part of the hierarchy may be mounted, and `path` may lie outside that part.
+        // In that case, use the root of the mounted part.
         let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
         let folder = point.join(below);
         let up = folder.ancestors().take_while(|folder| folder.starts_with(&point));
@@ -180,7 +181,7 @@ fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     wanted.then(|| (unescaped(root), unescaped(point)))
 }
 
-/// Replaces the octal escapes that `mountinfo` uses for blanks and some other bytes by these bytes.
+/// Decodes the octal escapes that `mountinfo` uses for blanks and some other bytes.
 fn unescaped(text: &str) -> PathBuf {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -236,8 +237,8 @@ mod tests {
         let expected = old.map(|f| (f.into(), false)).into_iter();
         let expected: Vec<_> = expected.chain(new.map(|f| (f.into(), true))).collect();
         assert_eq!(folders, expected);
-        // The first check has no mounted hierarchy. In the second check the path lies outside the mounted
-        // part.
+        // In the first check no hierarchy is mounted. In the second check the group's path lies outside the
+        // mounted part.
         assert_eq!(groups_of(own, ""), []);
         assert_eq!(groups_of("0::/elsewhere\n", mounts)[0].folder, Path::new("/a b"));
     }

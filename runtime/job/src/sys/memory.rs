@@ -1,10 +1,10 @@
-//! Memory that processes share: a sealed memfd (an anonymous file in memory), mappings of it, and the
-//! allocation of its memory.
+//! Memory that processes share: creates a sealed memfd (an anonymous file in memory), maps parts of it, and
+//! allocates memory for its pages.
 //!
-//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So no other program can take its
-//! name, nothing is left over after a SIGKILL, and the size of `/dev/shm` does not limit it. This file
-//! guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as it lives, and
-//! that its file cannot become shorter than the mapping.
+//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So its name cannot collide with
+//! another program's file, nothing is left behind after a SIGKILL, and the size of `/dev/shm` does not limit
+//! it. This file guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as
+//! it lives, and that its file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -57,9 +57,9 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 
 /// Allocates memory for `len` bytes at `offset` of a memfd.
 ///
-/// If a process uses a hole without this call and the system has no memory for the hole, the process gets a
-/// SIGBUS in the middle of a copy. This call returns an error instead. If the range already has memory, the
-/// call costs one lookup in the page cache per page.
+/// If a process accesses a hole for which this function was not called, and the system has no memory for the
+/// hole, the process gets a SIGBUS in the middle of a copy. This function returns an error instead. If the
+/// range already has memory, a call costs one lookup in the page cache per page.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; there is none for a range within the file.
+/// Returns the kernel's error; the call does not fail for a range within the file.
 pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     loop {
@@ -97,17 +97,17 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// An exclusive lock on a file. The lock excludes only processes that also ask for it. It ends when this
-/// value is dropped or the process ends.
+/// An exclusive advisory lock on a file: it excludes only processes that also ask for it. The lock ends when
+/// this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
-/// Waits until this process has the exclusive lock. The lock does not exclude threads of the same process
-/// from each other.
+/// Waits until this process has the exclusive lock on the file. The lock does not exclude threads of the same
+/// process from each other.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; there is none for a memfd.
+/// Returns the kernel's error; the call does not fail for a memfd.
 pub fn exclusive(fd: BorrowedFd<'_>) -> io::Result<Turn<'_>> {
     loop {
         match fs::fcntl_lock(fd, FlockOperation::LockExclusive) {
@@ -127,11 +127,11 @@ impl Drop for Turn<'_> {
 /// Says whether the child of a `fork` inherits a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// The child does not have the mapping. This is for memory of the job that the child of a rank must not
+    /// The child does not have the mapping. Used for memory of the job that the child of a rank must not
     /// touch.
     No,
-    /// The child has the mapping and shares the memory with the parent. This is for memory that holds the
-    /// rank's own data.
+    /// The child has the mapping and shares the memory with the parent. Used for memory that holds the rank's
+    /// own data.
     Yes,
 }
 
@@ -151,8 +151,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes at `offset` of `fd`, with huge pages if the system grants them. `offset` is a
     /// multiple of the page size. Core files of the process do not contain the mapping, because the mapping
-    /// is mostly holes, and dumping it would fill the holes; [`Mapping::dump`] changes this for a part of the
-    /// mapping.
+    /// consists mostly of holes, and dumping it would fill them. [`Mapping::dump`] changes this for a part of
+    /// the mapping.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Mapping {
         if inherit == Inherit::No {
             advise(Advice::LinuxDontFork)?;
         }
-        // A kernel may be built without support for one or both of these, so errors are ignored.
+        // A kernel may be built without support for one or both of these kinds of advice, so ignore errors.
         let _ = advise(Advice::LinuxDontDump);
         let _ = advise(Advice::LinuxHugepage);
         Ok(mapping)
@@ -205,7 +205,8 @@ impl Mapping {
     /// Allocates memory for `len` bytes at `offset`, in whole pages, and uses huge pages for it. The content
     /// of the memory does not change. The function does nothing unless this kernel uses huge pages only in
     /// mappings that ask for them. [`Mapping::shared`] asks for them, but [`reserve`] works on the file and
-    /// would get small pages. Errors are ignored, so the caller must call [`reserve`] afterwards.
+    /// not on the mapping, and would get small pages. Errors are ignored, so the caller must call [`reserve`]
+    /// afterwards.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;
@@ -230,9 +231,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `len` come from mmap, and only this value unmaps them. All users of the pointers
-        // borrow from the owner of this value. The call cannot fail for such a range; if it did, only address
-        // space would be lost.
+        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory
+        // through a pointer must keep this value alive until the last access. The call cannot fail for such a
+        // range; if it did, nothing but address space would be lost.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

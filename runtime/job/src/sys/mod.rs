@@ -2,9 +2,9 @@
 //! kernel.
 //!
 //! `../shm/` (memory, futex, channel, process, limits, fork), the runtime and the launcher (process, signal,
-//! stream, poll, channel) use this folder. The folder uses rustix if rustix has the call, and libc otherwise.
-//! It contains nothing about ranks or messages; its functions return `io::Error`s, and the callers turn them
-//! into sentences.
+//! stream, poll, channel) use this folder. The files call rustix where rustix offers the system call, and
+//! libc otherwise. They contain nothing about ranks or messages; their functions return `io::Error`s, which
+//! the callers turn into error messages.
 //!
 //! # Safety
 //!

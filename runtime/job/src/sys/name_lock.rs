@@ -1,8 +1,10 @@
-//! Locks a resource of the machine by a name. The kernel frees the name when its holder ends.
+//! Locks on names. A lock stands for the use of some resource of the machine; the kernel releases it when its
+//! holder ends.
 //!
 //! `launcher/src/core_reservation.rs` uses this file. The lock is a socket that is bound to a name in Linux's
 //! abstract namespace. Such a lock needs no file and no port, and the kernel frees the name when the
-//! descriptor closes, however the process ends. A name is visible only within one network namespace.
+//! descriptor closes, however the process ends. Processes in different network namespaces do not see each
+//! other's locks.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +18,7 @@ pub struct NameLock {
     _socket: OwnedFd,
 }
 
-/// Locks `name`. Returns `None` if another socket, usually of another process, holds the name.
+/// Locks `name`. Returns `None` if the name is already locked, usually by another process.
 ///
 /// # Errors
 ///

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 pub use rustix::event::{PollFd, PollFlags};
 
 /// Waits until one of `fds` is ready or `timeout` has passed, and stores the ready events in each of `fds`.
-/// With `None` the wait has no time limit. If a signal handler of the program runs, the wait ends early
-/// without any events.
+/// If `timeout` is `None`, the wait has no time limit. If a signal handler of the program runs, the wait ends
+/// early without any events.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 //!
 //! The launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) uses this file, and `shm/attach.rs` uses
 //! [`die_with_parent`]. Between `fork` and `execve`, the child makes only raw system calls on data that was
-//! prepared before the fork. Other functions could wait for ever for a lock of another library, held by a
-//! thread that does not exist in the child.
+//! prepared before the fork. Any other function might wait for ever for a library's lock that was held, at
+//! the time of the fork, by a thread that does not exist in the child.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::{self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, W
 
 use super::signal::SignalSet;
 
-/// A set of CPUs, identified by the operating system's numbers. The numbers may be of any size.
+/// A set of CPUs, identified by the operating system's CPU numbers. The numbers may be arbitrarily large.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
@@ -58,7 +58,7 @@ impl CpuSet {
 /// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
     // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to 2^18
-    // CPUs, which is more than Linux supports.
+    // CPUs; Linux supports fewer.
     let mut words = vec![0; 16];
     loop {
         let bytes = words.len() * size_of::<libc::c_ulong>();
@@ -101,11 +101,11 @@ pub struct Descriptors<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// The descriptors that stay open across the exec under the same numbers.
     pub kept: [BorrowedFd<'a>; 2],
-    /// The child waits for one byte from this descriptor before it continues. If the descriptor reaches the
-    /// end of the file instead, the child exits.
+    /// The child waits for one byte from this descriptor before it continues. If it reads end-of-file
+    /// instead, the child exits.
     pub gate: BorrowedFd<'a>,
-    /// The other end of the gate. The child closes this end; otherwise its gate could never reach the end of
-    /// the file.
+    /// The other end of the gate. The child closes its copy of this end; otherwise it could never read
+    /// end-of-file from its gate.
     pub gate_writer: BorrowedFd<'a>,
     /// If the child cannot execute the program, it writes an [`ExecFailure`] to this descriptor. The
     /// descriptor is close-on-exec.
@@ -146,18 +146,18 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Forks a child that waits at its gate and then executes the command.
+/// Forks a child that waits until its gate opens and then executes the command.
 ///
 /// The child is the leader of its own process group. The kernel kills the child when the calling *thread*
-/// ends, so the caller must be the thread that lives longest. No other thread may change the standard
-/// descriptors during the call.
+/// ends, so the calling thread must live at least as long as the child should. No other thread may change the
+/// standard descriptors during the call.
 ///
 /// # Errors
 ///
 /// Returns the kernel's error if the fork fails, for example because there are too many processes. The child
 /// reports its own errors through `report`.
 pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
-    // If the file is a script without "#!", the shell runs it, as with `execvp`.
+    // If the file is a script without "#!", let the shell run it, as `execvp` does.
     const SHELL: &CStr = c"/bin/sh";
     let arguments = pointers(&command.arguments);
     let mut script = vec![SHELL.as_ptr(), command.path.as_ptr()];
@@ -197,7 +197,7 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
         return Err(io::Error::last_os_error());
     };
     // The parent and the child both set the group, so that neither has to wait for the other. EACCES means
-    // that the child has already executed the program; before that, the child set the group itself.
+    // that the child has already passed its exec, and it set the group itself before the exec.
     match process::setpgid(Some(pid), Some(pid)) {
         Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => {}
         Err(error) => {
@@ -205,7 +205,7 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
             return Err(error.into());
         }
     }
-    // No one has reaped the child yet, so `pid` cannot belong to another process.
+    // No one has reaped the child yet, so the kernel cannot have given `pid` to another process.
     match process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Ok(pidfd) => Ok(Child { pid, pidfd }),
         Err(error) => {
@@ -237,8 +237,8 @@ struct ChildPlan {
 }
 
 impl ChildPlan {
-    /// Turns the child into the program. Never returns: if a step fails, the child exits. The function makes
-    /// only async-signal-safe calls, allocates nothing and never panics.
+    /// Waits at the gate, prepares the child, and executes the program. Never returns: if a step fails, the
+    /// child exits. The function makes only async-signal-safe calls, allocates nothing and never panics.
     ///
     /// # Safety
     ///
@@ -251,8 +251,8 @@ impl ChildPlan {
         unsafe {
             libc::setpgid(0, 0);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // If the parent died before the line above, the kernel will not send the signal, so check for
-            // that here.
+            // If the parent died before the line above, the kernel will not send the signal, so check here
+            // whether the parent is still alive.
             if libc::getppid() != self.parent {
                 libc::_exit(127);
             }
@@ -287,7 +287,7 @@ impl ChildPlan {
                 // Ignore errors: if a CPU has gone offline in the meantime, the job still starts.
                 libc::sched_setaffinity(0, bytes, words.cast());
             }
-            // Rust makes a program ignore SIGPIPE when it starts. Set the default action again for the rank's
+            // Rust's startup code made mpiexec ignore SIGPIPE. Restore the default action for the rank's
             // program.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::sigprocmask(libc::SIG_SETMASK, self.signals, std::ptr::null_mut());
@@ -387,10 +387,10 @@ pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
     Ok(process::pidfd_open(pid, PidfdFlags::NONBLOCK)?)
 }
 
-/// Returns how a process that is not a child ended, and `None` if the kernel does not tell. Linux tells it
-/// from version 6.15 on, once the parent of the process has reaped the process.
+/// Returns how a process that is not a child ended, or `None` if the kernel does not report it. Linux 6.15
+/// and later report it once the parent of the process has reaped the process.
 pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
-    /// The first version of the kernel's `struct pidfd_info`.
+    /// The kernel's `struct pidfd_info` in its first version.
     #[repr(C)]
     struct Info {
         mask: u64,
@@ -430,8 +430,8 @@ pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     gone_is_fine(code == 0)
 }
 
-/// Sends `signal` to a process group, or only checks the group if `signal` is 0. Returns true if the group
-/// has any process; an empty group is not an error.
+/// Sends `signal` to a process group. If `signal` is 0, sends nothing and only checks whether the group
+/// exists. Returns true if the group has any process; an empty group is not an error.
 ///
 /// # Errors
 ///
@@ -445,9 +445,9 @@ pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
     gone_is_fine(false).map(|()| false)
 }
 
-/// Returns true if a process of any of `groups` runs. A process that has ended but was not reaped does not
-/// count as running. Therefore a check with signal 0 is not enough: in a container whose first process reaps
-/// nothing, orphans stay unreaped for ever, and signal 0 still finds their group.
+/// Returns true if a process of any of `groups` is still running. A process that has ended but was not reaped
+/// does not count as running. Therefore a check with signal 0 is not enough: in a container whose init
+/// process reaps nothing, orphans stay unreaped for ever, and a check with signal 0 still finds their group.
 ///
 /// If `/proc` cannot be read, every process that has not been reaped counts as running.
 pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
@@ -488,7 +488,7 @@ pub fn stop_self() {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; no cause of an error is known.
+/// Returns the kernel's error; no case is known in which the call fails.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }

@@ -1,7 +1,7 @@
 //! Signals as data: the launcher reads the signals that it receives from a descriptor. No function here
 //! installs a handler.
 //!
-//! `launcher/src/watch.rs` uses this file, and all texts about killed ranks use [`name`].
+//! `launcher/src/watch.rs` uses this file, and all messages about killed ranks use [`name`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -41,12 +41,12 @@ impl SignalSet {
     }
 }
 
-/// Blocks the signals of `set` in this thread, and returns the set of signals that were blocked before.
-/// Signals that were blocked before stay blocked.
+/// Blocks the signals of `set` in this thread, in addition to those already blocked. Returns the set of
+/// signals that were blocked before the call.
 ///
 /// # Errors
 ///
-/// Returns the kernel's error; there is none for a valid set.
+/// Returns the kernel's error; the call does not fail for a valid set.
 pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     let mut old = SignalSet::new(&[]);
     // SAFETY: both sets are initialised and outlive the call.

@@ -1,4 +1,5 @@
-//! Reads and writes that never block the caller, on pipes to and from ranks and on this process's output.
+//! Reads and writes that do not block the caller: on the pipes to and from ranks, and on this process's own
+//! output.
 //!
 //! The launcher uses this file (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
 
@@ -15,11 +16,11 @@ use rustix::pipe::PipeFlags;
 /// The result of a read or a write that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// This number of bytes was read or written; it is not 0.
+    /// This number of bytes was read or written. The number is not 0.
     Moved(usize),
     /// Nothing can be read or written at the moment.
     Later,
-    /// Nothing can be read or written any more: the input has ended, or the output has no reader.
+    /// Nothing more can be read or written: the input has ended, or the output has no reader.
     Closed,
 }
 
@@ -33,7 +34,8 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Makes reads and writes through `fd` return at once. The mode belongs to the open file and not to the
-/// descriptor, so no other code or process may use the open file behind `fd`.
+/// descriptor, so the caller must ensure that no other code and no other process uses the open file behind
+/// `fd`.
 ///
 /// # Errors
 ///
@@ -92,9 +94,9 @@ fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Optio
     how.open(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(OwnedFd::from)
 }
 
-/// Returns a descriptor that reads the stream behind `fd`, if possible without blocking. Blocking is a danger
-/// if the pipe has another reader: that reader may take the bytes after this process has polled and before it
-/// reads.
+/// Returns a descriptor for reading the stream behind `fd`, if possible one that never blocks. A read from a
+/// blocking descriptor can block even after a poll, if a pipe has another reader that takes the bytes between
+/// the poll and the read.
 ///
 /// # Errors
 ///
@@ -107,7 +109,7 @@ pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// A standard output stream of this process. Writes to it never block on a slow reader.
+/// Standard output or standard error of this process. Writes to it do not block if the reader is slow.
 ///
 /// The standard descriptors share their open file with the shell and other programs. Making the file
 /// non-blocking would also make it non-blocking for those programs. Therefore this type opens a pipe or a
@@ -128,12 +130,11 @@ enum OutputKind {
     /// regular file.
     Direct,
     Socket,
-    /// A write may block. So each write has at most as many bytes as a pipe certainly accepts if it polls as
-    /// writable.
+    /// A write may block. Therefore each write has at most [`CAREFUL`] bytes and comes after a poll.
     Careful,
 }
 
-/// Number of bytes that a pipe accepts without blocking if it polls as writable.
+/// Number of bytes that a pipe accepts without blocking once `poll` has reported it as writable.
 const CAREFUL: usize = 4096;
 
 impl Output {
@@ -186,7 +187,7 @@ impl Output {
         self.fd.as_fd()
     }
 
-    /// Writes as many of the bytes as the stream accepts. The caller has polled the stream as writable.
+    /// Writes as many of the bytes as the stream accepts. `poll` must have reported the stream as writable.
     ///
     /// # Errors
     ///
@@ -202,8 +203,8 @@ impl Output {
     }
 }
 
-/// Returns true if this process is in the foreground of the terminal behind `fd`, and also if `fd` is not a
-/// terminal. If this process read from the terminal in the background, the terminal would stop it.
+/// Returns true if this process is in the foreground of the terminal behind `fd`, or if `fd` is not a
+/// terminal. A process that reads from its terminal while it is in the background is stopped by SIGTTIN.
 pub fn may_read_terminal(fd: BorrowedFd<'_>) -> bool {
     if !fd.is_terminal() {
         return true;
@@ -232,7 +233,7 @@ mod tests {
             }
         }
         assert!(sent > 0);
-        // The open file behind the original descriptor must not have become non-blocking.
+        // Creating the `Output` must not have made the open file behind the original descriptor non-blocking.
         let flags = rustix::fs::fcntl_getfl(&writer).expect("flags");
         assert!(!flags.contains(OFlags::NONBLOCK));
         drop(reader);

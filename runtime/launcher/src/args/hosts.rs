@@ -1,8 +1,8 @@
 //! Checks the names of machines on the command line or in a host file: only this machine is allowed.
 //!
-//! `mod.rs` calls this file. A script that was written for a cluster may pass `-host localhost`, or its
-//! scheduler's host file with the name of this machine, so these must be accepted. The name of another
-//! machine must be an error.
+//! `mod.rs` calls this file. A script that was written for a cluster may pass `-host localhost`, or a
+//! scheduler's host file that contains the name of this machine, so mpiexec must accept both. The name of any
+//! other machine must be an error.
 
 /// Checks `list`, the list of names given to `-host`, such as `localhost:4,this-machine`. `here` is the name
 /// of this machine.
@@ -36,8 +36,8 @@ pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
 }
 
 fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
-    // A colon and a number of slots may follow the name. Do not cut the name `::1`, which contains colons
-    // itself.
+    // A colon and a number of slots may follow the name. Do not cut off a part of the name `::1`, which
+    // itself contains colons.
     let bare = match name.rsplit_once(':') {
         Some((bare, slots)) if slots == "*" || slots.parse::<u32>().is_ok() && bare != ":" => bare,
         _ => name,
@@ -45,7 +45,8 @@ fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let known = ["localhost", "127.0.0.1", "::1"].contains(&bare)
         || bare.eq_ignore_ascii_case(here)
-        // Compare only the parts before the first dot, because either name may or may not include a domain.
+        // Compare only the parts before the first dot, because each of the two names may or may not include a
+        // domain.
         || !here.is_empty() && bare.parse::<std::net::Ipv4Addr>().is_err()
             && short(bare) == short(here);
     if known {

@@ -1,9 +1,9 @@
 //! Parses the command line of `mpiexec`.
 //!
-//! `main.rs` calls this file first; afterwards `program.rs` finds the programs. `options.rs` has the table of
-//! options. `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`. The
-//! parser is written by hand for two reasons: everything after a program's name belongs to the program, and
-//! MPI's options have one dash and several letters (MPI-5.0 section 11.5).
+//! This is the first step of `main.rs`; afterwards `program.rs` finds the programs. `options.rs` has the
+//! table of options. `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`.
+//! The parser is written by hand for two reasons: everything after a program's name belongs to the program,
+//! and MPI's options have one dash and several letters (MPI-5.0 section 11.5).
 
 mod hosts;
 pub mod options;
@@ -21,8 +21,8 @@ use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
 
-/// A kind of part of the machine. Ranks are bound to parts of one kind, or distributed over them. The kinds
-/// are ordered from small parts to large parts.
+/// A level of the machine's hierarchy, such as cores or NUMA nodes. Ranks are bound to the parts of the
+/// machine at one level, or distributed over them. The levels are ordered from small parts to large parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// One hardware thread.
@@ -53,21 +53,20 @@ impl Level {
     }
 }
 
-/// On which CPUs a rank may run.
+/// The CPUs on which a rank may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// On one part of this kind. If the parts are threads or cores, each rank gets a part for itself, as long
-    /// as there are enough parts. If the parts are larger, ranks may share a part, and a rank may run on all
-    /// cores of its part.
+    /// The CPUs of one part of the machine at this level. If the parts are threads or cores, each rank gets a
+    /// part of its own, provided that there are enough parts. If the parts are larger, ranks may share a
+    /// part, and a rank may run on all cores of its part.
     To(Level),
-    /// On all CPUs: ranks are not bound.
+    /// All CPUs: the ranks are not bound.
     None,
 }
 
 impl Bind {
     fn parse(what: &str, value: &str) -> Result<Self, String> {
-        // In Open MPI, modifiers say what to do if there are too few cores. mpiexec accepts these modifiers
-        // and ignores them.
+        // In Open MPI, these modifiers say what to do if there are too few cores. Accept and ignore them.
         let name = without_modifiers(value, &["overload-allowed", "if-supported"]);
         match name.and_then(Level::parse) {
             Some(level) => Ok(Self::To(level)),
@@ -84,9 +83,10 @@ impl Bind {
 pub enum Map {
     /// Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores.
     Blocks,
-    /// The cores get ranks one after the other.
+    /// The cores get one rank each, in order. If there are more ranks than cores, the next rank goes to the
+    /// first core again.
     Fill,
-    /// Round-robin over the parts of this kind: each part gets one rank in turn.
+    /// Round-robin over the parts at this level: each part gets one rank in turn.
     InTurn(Level),
 }
 
@@ -105,8 +105,8 @@ impl Map {
     }
 }
 
-/// Returns the text of `value` before the first colon. The words after the colons are modifiers; returns
-/// `None` if one of them is not in `known`.
+/// Returns the text of `value` before the first colon. The words after the colons are modifiers. Returns
+/// `None` if any modifier is not in `known`.
 fn without_modifiers<'a>(value: &'a str, known: &[&str]) -> Option<&'a str> {
     let mut parts = value.split(':');
     let name = parts.next()?;
@@ -122,14 +122,13 @@ pub enum Inherit {
     Only(BTreeSet<OsString>),
 }
 
-/// The options about the environment, for the whole job or for one program. Later options override earlier
-/// ones.
+/// The environment options given for the whole job or for one program. Later options override earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// Which variables the ranks inherit, or `None` if no option says so.
     pub inherit: Option<Inherit>,
-    /// The variables to set, in the order of the options. If the value is `None`, the variable gets its value
-    /// in mpiexec's environment.
+    /// The variables to set, in the order of the options. If the value is `None`, the variable gets the value
+    /// that it has in mpiexec's environment.
     pub set: Vec<(OsString, Option<OsString>)>,
 }
 
@@ -147,31 +146,31 @@ pub struct App {
     /// List of directories in which to search for the program instead of `PATH`, if the command line gives
     /// one.
     pub path: Option<OsString>,
-    /// Environment options of this program. They apply after those of the job.
+    /// Environment options of this program. They are applied after the options of the job.
     pub environment: Environment,
 }
 
 /// A job to run, as described by the command line and the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The programs, in the order of their ranks. There is at least one.
+    /// The programs, in the order of their ranks. The list is not empty.
     pub apps: Vec<App>,
     /// True if mpiexec puts the rank's number before each line of output.
     pub label: bool,
-    /// On which CPUs a rank may run.
+    /// The CPUs on which a rank may run.
     pub bind: Bind,
-    /// In which order the parts of the machine get ranks.
+    /// The order in which parts of the machine get ranks.
     pub map: Map,
-    /// True if mpiexec prints to which CPUs the ranks are bound.
+    /// True if mpiexec prints the CPUs to which the ranks are bound.
     pub report_bindings: bool,
     /// Environment options for all programs.
     pub environment: Environment,
     /// Value of the attribute `MPI_UNIVERSE_SIZE`, if the command line gives one.
     pub universe: Option<u32>,
-    /// Name of the error handler that communicators have at first, if the command line gives one.
+    /// Name of the error handler that communicators have initially, if the command line gives one.
     pub errhandler: Option<&'static str>,
-    /// Names of the files for standard output and standard error. In a name, `%r` stands for the rank's
-    /// number.
+    /// Patterns for the names of the files for standard output and standard error. In a pattern, `%r` stands
+    /// for the rank's number.
     pub files: [Option<OsString>; 2],
     /// True if mpiexec prints the exit codes of all ranks.
     pub exit_codes: bool,
@@ -228,7 +227,7 @@ struct Reading<'a> {
     job: Job,
 }
 
-/// The options of one program, while the parser has not reached the program's name.
+/// The options of one program that the parser has read before it reaches the program's name.
 #[derive(Default)]
 struct Section {
     ranks: Option<usize>,
@@ -282,9 +281,9 @@ pub fn parse(
 
 /// What follows after one program and its options.
 enum Next {
-    /// No program: the command line only asks for a text.
+    /// No program: the command line asks mpiexec to print a text, such as the help text.
     Answer(Request),
-    /// The words of the file of a `-configfile`.
+    /// The words of a file given by `-configfile`.
     File(Vec<OsString>),
     /// Another program with its options.
     Section,
@@ -302,8 +301,8 @@ impl Reading<'_> {
         let mut section = Section::default();
         let program = loop {
             let Some(argument) = rest.next() else {
-                // The message names the first argument that is missing: the number of ranks, or else the
-                // program.
+                // The message names the first missing argument: the number of ranks if it was not given,
+                // otherwise the program.
                 return Err(match section.ranks {
                     None => NO_RANKS.into(),
                     Some(_) => "program: missing after the options (try mpiexec --help)".into(),
@@ -382,7 +381,7 @@ impl Reading<'_> {
         Ok(next)
     }
 
-    /// Stores the effect of option `id` with its values. `flag` is the option as the user wrote it.
+    /// Applies the option `id` with its values. `flag` is the option as the user wrote it.
     fn option(
         &mut self,
         id: Id,
@@ -440,8 +439,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Returns the job. Settings that the command line does not give come from the environment or are
-    /// defaults.
+    /// Returns the job. Settings that are not on the command line come from the environment or have default
+    /// values.
     fn finish(mut self) -> Result<Job, String> {
         self.job.bind = match (self.bind, self.surroundings.bind) {
             (Some(bind), _) => bind,
@@ -482,7 +481,7 @@ fn positive(flag: &str, value: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("{flag}: '{value}' is not a number from 1 to {}", i32::MAX))
 }
 
-/// Parses a number of seconds. As in MPICH, a number of 0 or less means that there is no limit.
+/// Parses a time limit in seconds. As in MPICH, zero or a negative number means that there is no limit.
 fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     let wrong = || format!("{what}: '{value}' is not a number of seconds");
     let number: f64 = value.trim().parse().map_err(|_| wrong())?;
@@ -492,7 +491,7 @@ fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     if number <= 0.0 {
         return Ok(None);
     }
-    // A limit of more than a century (2^32 seconds) counts as no limit.
+    // A limit of 2^32 seconds (more than a century) or longer counts as no limit.
     Ok(Duration::try_from_secs_f64(number).ok().filter(|d| d.as_secs() < 1 << 32))
 }
 
@@ -511,8 +510,8 @@ fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsStrin
     }
 }
 
-/// Parses a word `NAME=VALUE`, or a word `NAME`. For `NAME` alone the value is `None`, and the variable gets
-/// its value in mpiexec's environment.
+/// Parses a word `NAME=VALUE`, or a word `NAME`. For `NAME` alone, the value is `None`, and the variable gets
+/// the value that it has in mpiexec's environment.
 fn exported(flag: &str, word: &OsStr) -> Result<(OsString, Option<OsString>), String> {
     let bytes = word.as_bytes();
     match memchr(b'=', bytes) {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-/// Identifies an option, under all of its names.
+/// Identifies an option, whichever of its names the user writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
     Ranks,
@@ -34,11 +34,11 @@ pub enum Id {
     Bind,
     Map,
     ReportBindings,
-    /// An option with a number as its value. It has no effect on one machine.
+    /// An option whose value is a number. It has no effect, because the job runs on one machine.
     IgnoredNumber,
-    /// An option with a word as its value. It has no effect on one machine.
+    /// An option whose value is a word. It has no effect, because the job runs on one machine.
     IgnoredWord,
-    /// An option without a value that has no effect on one machine.
+    /// An option without a value. It has no effect, because the job runs on one machine.
     Ignored,
     Help,
     Version,
@@ -241,7 +241,7 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
             let names: Vec<String> = entry.names.iter().map(|name| dashed(name)).collect();
             let values = entry.values.iter().map(|value| format!(" {value}")).collect::<String>();
             let left = format!("{}{values}", names.join(", "));
-            // If the names are long, the description starts on the next line.
+            // If the names take up too much space, start the description on the next line.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
             let _infallible =

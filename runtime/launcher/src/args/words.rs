@@ -1,9 +1,9 @@
-//! Splits the file of `-configfile` into the words of a command line (MPI-5.0 section 11.5).
+//! Splits a file given by `-configfile` into the words of a command line (MPI-5.0 section 11.5).
 //!
-//! `mod.rs` calls this file. Each line of the file describes one program with its options, like the text
-//! between two colons of a command line. A line that begins with `#` is a comment, and a backslash at the end
-//! of a line continues the line. As in a shell, quotes allow blanks in words. Unlike a shell, this file
-//! expands no variables or patterns.
+//! `mod.rs` calls this file. Each line of the file describes one program with its options, like the part of a
+//! command line between two colons. A line that begins with `#` is a comment, and a backslash at the end of a
+//! line continues the line. As in a shell, a quoted word may contain blanks. Unlike in a shell, variables and
+//! patterns are not expanded.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,8 @@ use std::ffi::OsString;
 ///
 /// # Errors
 ///
-/// Returns a short text without the file's name if a quote is not closed or if the file contains no program.
+/// Returns a short message, which does not include the file's name, if a quote is not closed or if the file
+/// contains no program.
 pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut lines = text.lines().enumerate();

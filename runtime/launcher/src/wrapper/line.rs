@@ -3,7 +3,7 @@
 //! `mod.rs` calls this file. The paths come from `prefix.rs`. The functions have no side effects.
 //!
 //! The wrapper understands the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of
-//! Open MPI's wrappers (`-showme:…`), because build systems use one of these two sets.
+//! Open MPI's wrappers (`-showme:…`), because some build systems use the first set and others use the second.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +43,8 @@ pub enum Query {
 pub struct Request {
     /// The query, or `None` if the command line asks for a compilation.
     pub query: Option<Query>,
-    /// The compiler, and the words that follow it directly on every command line (as in `ccache gcc`).
+    /// The compiler as one or more words, which are at the start of every compiler command line (as in
+    /// `ccache gcc`).
     pub compiler: Vec<OsString>,
     /// The arguments that the wrapper passes to the compiler, in order.
     pub arguments: Vec<OsString>,
@@ -84,7 +85,7 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     let mut request =
         Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
     for argument in arguments {
-        // An argument that is not UTF-8 can only be the name of a file, so it needs no check here.
+        // An argument that is not UTF-8 cannot be anything but the name of a file, so it needs no check here.
         let text = argument.to_str().unwrap_or_default();
         let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
         if let Some(compiler) = chosen {
@@ -105,8 +106,7 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     Ok(request)
 }
 
-/// Options of compilers that take the next argument as their value. The next argument is then not a file to
-/// compile.
+/// Compiler options that take the next argument as their value. That argument is then not a file to compile.
 const WITH_VALUE: [&str; 35] = [
     "-o",
     "-x",
@@ -151,8 +151,8 @@ const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only",
 /// What the compiler will do with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// The compiler only prints information, and the wrapper adds no arguments. If it added `-lmpi_abi`, then
-    /// `mpicc -v` would try to link a program without files.
+    /// Nothing to compile or link: the compiler just prints information, and the wrapper adds no arguments.
+    /// With an added `-lmpi_abi`, `mpicc -v` would try to link a program without object files.
     Nothing,
     Compile,
     Link,
@@ -164,8 +164,8 @@ fn work(arguments: &[OsString]) -> Work {
     while let Some(argument) = rest.next() {
         let text = argument.to_str().unwrap_or_default();
         if WITH_VALUE.contains(&text) {
-            // The value of -Xlinker may be an option that names a library. The values of all other options
-            // are not linked.
+            // The value of -Xlinker may be an option that names a library to link. The values of all other
+            // options name nothing to link.
             let value = rest.next();
             files |= text == "-Xlinker" && value.is_some_and(|v| v.as_bytes().starts_with(b"-l"));
         } else if WITHOUT_LINK.contains(&text) {
@@ -202,15 +202,15 @@ fn link_words(places: &Places) -> Vec<OsString> {
     } else {
         words.push(with_path("-Wl,-rpath,", lib));
     }
-    // The option sets RUNPATH instead of RPATH. With RUNPATH, LD_LIBRARY_PATH can select another library of
-    // the same ABI.
+    // This option makes the linker set RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another
+    // library of the same ABI.
     words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     words
 }
 
 /// Returns the whole command line of the compiler.
 pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
-    // For a query without any files, show the command line of a compilation that links.
+    // If a query names no files, show the command line for compiling and linking a program.
     let asked = request.arguments.is_empty() && request.query.is_some();
     let work = if asked { Work::Link } else { work(&request.arguments) };
     let mut words = request.compiler.clone();
@@ -219,7 +219,7 @@ pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
     }
     words.extend(request.arguments.iter().cloned());
     if work == Work::Link {
-        // The library must come after the object files that need it.
+        // The library must come after the object files that use it.
         words.extend(link_words(places));
     }
     words

@@ -2,14 +2,14 @@
 //!
 //! The steps: `prefix.rs` finds the header and the library from the wrapper's own path. `line.rs` decides
 //! whether the command line is a query or a compilation, and completes the compiler's arguments. This file
-//! prints the answer to a query, or replaces this process by the compiler.
+//! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
-//! - A wrapper compiles only for its own prefix and for one ABI. No variable of the environment changes this.
+//! - A wrapper always compiles for its own prefix and for the same ABI. No environment variable changes this.
 //! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
 //!   code.
-//! - The wrapper never adds an option `-D`, because some build systems use only `-I`, `-L` and `-l` from its
-//!   answers.
+//! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`
+//!   from its answers.
 
 mod line;
 mod prefix;
@@ -39,7 +39,7 @@ pub fn main(tool: &Tool) -> ExitCode {
     match run(tool) {
         Ok(code) => code,
         Err((message, code)) => {
-            // If standard error is closed, only the exit code reports the error.
+            // Ignore a failed write: if standard error is closed, the exit code still reports the error.
             let _nobody_reads = writeln!(std::io::stderr(), "{}: {message}", tool.name);
             ExitCode::from(code)
         }
@@ -67,7 +67,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     Err(execute(&request, &places))
 }
 
-/// Replaces this process by the compiler. Returns only if this fails; the result is a message and an exit
+/// Replaces this process with the compiler. Returns only if this fails, with an error message and an exit
 /// code.
 fn execute(request: &Request, places: &prefix::Places) -> (String, u8) {
     let words = line::complete(request, places);

@@ -63,7 +63,7 @@ fn name_for_the_loader(folder: &Path) -> Result<(), String> {
     match std::os::unix::fs::symlink(LIBRARY, &link) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        // The link cannot be made in a read-only build tree, so it is enough if it exists already.
+        // In a read-only build tree the link cannot be made, but it is enough if the link already exists.
         Err(_) if link.exists() => Ok(()),
         Err(error) => Err(format!("cannot make the link {}: {error}", link.display())),
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Makes a new directory that contains the given files. The files are empty.
+    /// Makes a new directory that contains the given files, all of them empty.
     fn tree(name: &str, files: &[&str]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
         for file in files {

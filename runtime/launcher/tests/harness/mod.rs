@@ -1,5 +1,5 @@
-//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By the mark, a test finds
-//! all processes of the job in `/proc`, even a process whose parent has ended.
+//! Runs `mpiexec` in a test, with a time limit and with an environment variable that marks the job. By this
+//! variable, a test finds all processes of the job in `/proc`, even a process whose parent has ended.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
@@ -30,7 +30,7 @@ pub struct Finished {
     pub out: String,
     /// What the job wrote to standard error.
     pub err: String,
-    /// The processes of the job that still existed when `mpiexec` had just ended.
+    /// The processes of the job that still existed immediately after the end of `mpiexec`.
     pub left: Vec<Process>,
 }
 
@@ -44,8 +44,8 @@ pub struct Job {
 
 /// Returns a command that runs `mpiexec` with these arguments. Its standard input is `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    // If this fails, the caller is a test of the runtime. Those tests include this file too, but must call
-    // `mpiexec_at` with the path of the launcher.
+    // If the variable is missing, the caller is one of the runtime's tests. These tests also include this
+    // file, but must call `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
         panic!("this package does not build mpiexec: use mpiexec_at");
     };
@@ -66,12 +66,12 @@ pub fn shell(ranks: usize, script: &str) -> Command {
     mpiexec(&["-n", &ranks.to_string(), "sh", "-c", script])
 }
 
-/// Runs a job, and waits for its end.
+/// Runs a job to its end, and returns its results.
 pub fn run(command: Command) -> Finished {
     start(command).finish()
 }
 
-/// Starts a job. Threads collect its output.
+/// Starts a job, and threads that collect its output.
 pub fn start(mut command: Command) -> Job {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut job = start_as_is(command);
@@ -80,14 +80,14 @@ pub fn start(mut command: Command) -> Job {
     job
 }
 
-/// Starts a job whose standard streams are those of the command.
+/// Starts a job, and leaves the standard streams as `command` has set them.
 pub fn start_as_is(mut command: Command) -> Job {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
     // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would inherit
-    // that. So restore their default actions, as in a program that is started from a terminal.
+    // this setting. So restore the default actions, which a program started from a terminal has.
     let as_from_a_terminal = || {
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
             // SAFETY: SIG_DFL runs no code of this process when the signal arrives.
@@ -160,8 +160,8 @@ impl Job {
         pids.filter_map(|pid| Process::read(pid, wanted.as_bytes())).collect()
     }
 
-    /// Returns the process id of rank `rank`. If several processes have this rank's number, the last one that
-    /// was started is the rank.
+    /// Returns the process id of rank `rank`. If several processes have this rank's number in their
+    /// environment, the rank is the one that was started last.
     pub fn rank(&self, rank: usize) -> i32 {
         self.wait_for("the rank", || {
             let mut found = self.processes();
@@ -235,7 +235,7 @@ pub fn shared_names() -> Vec<String> {
     names
 }
 
-/// Returns true if a thread of the process `pid` sleeps on a futex, as a waiting rank does.
+/// Returns true if a thread of the process `pid` sleeps on a futex, as a thread of a waiting rank does.
 pub fn sleeps_in_futex(pid: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
