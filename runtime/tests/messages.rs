@@ -73,8 +73,8 @@ fn every_size_arrives_with_the_largest_eager_limit() {
 #[test]
 fn order_is_kept_between_two_ranks() {
     ranks(2, "order_is_kept_between_two_ranks", |world| {
-        // Send small and large messages with one tag. Their number is ten times the number of slots of the
-        // ring.
+        // Send small and large messages with one tag. There are ten times as many messages as the ring has
+        // slots.
         let word = word();
         let mut random = Random(2);
         for n in 0..2560u64 {

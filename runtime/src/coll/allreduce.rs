@@ -246,7 +246,7 @@ impl Communicator {
     }
 }
 
-/// The value that a rank holds during the rounds: the combined elements of consecutive ranks.
+/// The value that a rank holds between two rounds: the combined elements of a group of consecutive ranks.
 struct Value<'a> {
     /// True while `mine` is still the caller's `send`, which must not be written.
     own: bool,
@@ -261,8 +261,8 @@ struct Value<'a> {
 impl<'a> Value<'a> {
     /// Lists the steps of one round. The round combines this rank's value with `partner`'s value. `lower`
     /// is true if the partner's group has the lower ranks. `both` is true if the partner also needs this
-    /// rank's value. The result replaces the upper operand; depending on `lower`, this is this rank's value
-    /// or the received value.
+    /// rank's value. The result replaces the upper operand, which is this rank's value if `lower` is true
+    /// and the received value otherwise.
     fn combine(
         &mut self,
         comm: &Communicator,

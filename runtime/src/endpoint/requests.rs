@@ -23,7 +23,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns whether this is a send in flight to another rank than `own`.
+    /// Returns whether this is a send in flight to a rank other than `own`.
     #[inline]
     fn is_send_but_to(&self, own: usize) -> bool {
         matches!(self, Self::Send(send) if send.dest.index() != own)
@@ -65,7 +65,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Creates the empty table of rank `own`.
+    /// Creates an empty table for rank `own`.
     pub fn new(own: usize) -> Self {
         Self {
             own,

@@ -129,9 +129,9 @@ impl Errand {
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
-            // SAFETY: the source that made the errand has checked that both sides have at least `bytes`
-            // packed bytes. The caller guarantees that both sides are valid and do not overlap (the
-            // condition of `# Safety`).
+            // SAFETY: the source of progress that made the errand has checked that `supply` and `sink` both
+            // have at least `bytes` packed bytes. The caller guarantees that both are valid and do not
+            // overlap (the condition of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
             Self::Drop(with) => drop(with),
         }
@@ -143,7 +143,7 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// Makes one short turn. Returns true if any data or state moved. The engine calls this function while
+    /// Runs one short turn. Returns true if any data or state moved. The engine calls this function while
     /// [`Source::nap`] asks for turns.
     ///
     /// # Errors
@@ -178,8 +178,8 @@ pub trait Source: Any + fmt::Debug + Send {
     fn is_needed(&self) -> bool;
 }
 
-/// Names the errand that a thread has taken: the source that made the errand, and the source's token for it.
-/// The thread reports the end of the errand with this value.
+/// Identifies an errand that a thread has taken: the source that made the errand, and the source's token for
+/// it. The thread passes this value back when it reports the end of the errand.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     source: u32,
@@ -255,7 +255,8 @@ impl Core {
         self.engine.is_idle() && !self.engine.requests_ref().has_collected()
     }
 
-    /// Makes one turn of the messages and of every source that wants turns. Returns true if anything moved.
+    /// Runs one turn of the message engine and of every source that wants turns. Returns true if anything
+    /// moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if

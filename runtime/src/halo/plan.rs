@@ -257,8 +257,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn link_bytes(&self, link: &Link<N>) -> u64 {
-        // `Block::new` has checked that the size of one field fits in `isize`. The size of a message with all
-        // fields may not fit; then the commit of the message's datatype fails.
+        // `Block::new` has checked that the size of one field fits in `isize`. If the size of a message with
+        // all fields does not fit, the commit of the message's datatype fails.
         (link.face.send_region.cells() as u64)
             .saturating_mul(size_of::<T>() as u64)
             .saturating_mul(self.fields as u64)

@@ -2,8 +2,8 @@
 //! collective calls use such memory.
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
-//! all other ranks map the heap. This folder uses `comm/`: the ranks agree by messages in a message space
-//! that only this folder uses. Folders that keep state shared by several ranks use regions.
+//! all other ranks map the heap. This folder uses `comm/`: the ranks reach agreement through messages in a
+//! message space that only this folder uses. Folders that keep state shared by several ranks use regions.
 //!
 //! The ranks make a region together:
 //!

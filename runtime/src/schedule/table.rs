@@ -282,9 +282,9 @@ impl Schedules {
         Some(self.panics.swap_remove(at).1)
     }
 
-    /// Ends the use of the caller's memory by a schedule for which the caller does not wait any more.
-    /// Returns false while a thread runs an errand of the schedule. In this case the caller has to call the
-    /// function again later.
+    /// Makes a schedule stop using its caller's memory, because the caller no longer waits for the
+    /// schedule. Returns false while a thread runs an errand of the schedule. In this case the caller has
+    /// to call the function again later.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
@@ -316,8 +316,8 @@ impl Schedules {
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // Skip a step without a message in flight. If the message of the step has completed, its result
-            // is queued and will reach `completed`.
+            // Skip a step that has no message in flight. If the step's message has already completed, the
+            // result of the message is queued and will reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }

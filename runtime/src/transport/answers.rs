@@ -37,8 +37,8 @@ fn answered<'a, R: RequestTable>(
         .ok_or_else(|| unexpected(from, id, otherwise))
 }
 
-/// Returns the error for an answer from rank `from` to the message `id` that the state of the message
-/// does not allow. The text of the error contains `otherwise`.
+/// Returns the error for an answer that the state of message `id` does not allow. The answer came from
+/// rank `from`. The text of the error contains `otherwise`.
 #[cold]
 fn unexpected(from: usize, id: u64, otherwise: &'static str) -> Error {
     broken(from, Violation::new(format!("{otherwise} (id {id:#x})")))

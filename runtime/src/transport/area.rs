@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to an area that the contacts of the fabric keep mapped. The contacts outlive
-/// this value, because `link.rs` keeps areas inside the message engine, and the engine owns the fabric.
+/// Invariant: `base` points to an area that the contacts of the fabric keep mapped as long as this value
+/// is used. The reason is that `link.rs` keeps areas inside the message engine, the engine owns the
+/// fabric, and dropping an area accesses no memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,

@@ -209,8 +209,9 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns this rank's count of connects, or `None` if the count is still `seen`. If the count has
-    /// changed, another rank has begun to write to this rank since the caller read `seen`.
+    /// Returns the number of connections that other ranks have made to this rank, or `None` if this number
+    /// is still `seen`. If the number has changed, another rank has begun to write to this rank since the
+    /// caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
@@ -311,7 +312,7 @@ impl Fabric {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
-    /// Tells the launcher that this rank leaves the job in the regular way.
+    /// Tells the launcher that this rank leaves the job normally.
     pub fn finalized(&self) {
         if let Some(segment) = &self.segment {
             segment.mark_finalized(self.rank);

@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 /// A request of a receiver that copies a message. It asks the sender of the message for help.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The kind of memory between which both ranks copy. The protocol for this kind of memory writes the
-    /// envelope.
+    /// The kind of memory that the message is copied from and to. The protocol for this kind of memory
+    /// writes the envelope.
     pub space: Space,
     /// The number of the sender's request.
     pub offer: u64,

@@ -114,13 +114,13 @@ pub enum Advance {
     Idle,
     /// The protocol made progress.
     Moved,
-    /// The receive with the first number cannot read the message in place whose RTS has the second number.
-    /// So the message has to go through the chunks.
+    /// The receive with the first number cannot read its message in place, so the message has to go through
+    /// the chunks. The second number is the request id in the message's RTS.
     GaveUp(u64, u64),
 }
 
-/// A way to carry messages between this rank and another rank. One value handles both directions, but only
-/// this rank's end of each.
+/// A way to carry messages between this rank and another rank. One value handles this rank's end of both
+/// directions.
 pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///

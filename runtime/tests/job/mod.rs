@@ -1,9 +1,9 @@
 //! Runs the body of a test as the ranks of a real job.
 //!
 //! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with
-//! the test binary and this name. The processes that `mpiexec` starts have a mark in their environment. In
-//! these processes, the same call runs the body as a rank. If a job hangs, it is killed after a time limit,
-//! and the test fails.
+//! the test binary and this name. An environment variable, the mark, tells the processes that `mpiexec`
+//! starts that they are ranks. In these processes, the same call runs the body of the test. If a job hangs,
+//! it is killed after a time limit, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

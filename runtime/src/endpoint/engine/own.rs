@@ -28,9 +28,9 @@ impl MessageEngine {
             let refusal = receive.refusal(self.check_types, status, label.types);
             if refusal.is_none() {
                 let supply = Supply::Memory(layout.keep());
-                // SAFETY: the count is at most the number of packed bytes of either side. The memory of
-                // the send and that of the receive are valid and do not overlap (conditions of `send` and
-                // of `receive`).
+                // SAFETY: the count is at most the packed size of the send and of the receive. The memory
+                // of the send and the memory of the receive are valid and do not overlap (conditions of
+                // `send` and of `receive`).
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));
@@ -38,7 +38,7 @@ impl MessageEngine {
         }
         if self.terms.is_eager(label.bytes) && !how.synchronous {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
-            // (conditions of `send`); `to` is new memory with room for as many bytes.
+            // (conditions of `send`); `to` is new memory with room for these bytes.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
             self.matching.keep(own, label, Arrived::Data(Kept::new(label.bytes, pack)?, None));
             self.kept += 1;
