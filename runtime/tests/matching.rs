@@ -63,7 +63,9 @@ fn timed(world: &Communicator, name: &str, part: impl FnOnce()) {
     }
 }
 
-/// Returns the numbers below `count` in ascending order, or in descending order if `reverse` is true.
+/// Returns the numbers below `count` in ascending order, or in descending order if `reverse` is true. The
+/// tests send messages or start receives in this order. A receive with any tag takes the messages in the
+/// order in which they were sent.
 fn numbers(count: usize, reverse: bool) -> Vec<usize> {
     if reverse { (0..count).rev().collect() } else { (0..count).collect() }
 }

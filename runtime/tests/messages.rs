@@ -247,7 +247,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
 
 fn flood(world: &Communicator) {
     let (word, rank, size) = (word(), world.rank(), world.size());
-    // Every rank sends to every rank, including itself, and posts the receives in another order than the
+    // Every rank sends to every rank, including itself, and posts the receives in a different order from the
     // sends.
     for len in [1usize, 5, 700, 9_000] {
         for round in 0..8u64 {

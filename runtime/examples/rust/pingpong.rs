@@ -160,7 +160,7 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
     mapping.or_else(|error| failed(&error.to_string()))
 }
 
-/// Returns the time in which a cache line travels from one rank to the other, in nanoseconds.
+/// Returns the time that a cache line takes to travel from one rank to the other, in nanoseconds.
 fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
     const TURNS: u64 = 20_000;
     // SAFETY: the mapping starts at a page boundary, is one page long, and outlives `word`. Both

@@ -1,10 +1,11 @@
 //! Allreduce by recursive doubling. All ranks get the same bits.
 //!
 //! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour,
-//! and gets the result from the neighbour at the end. Before every round, all ranks of a group of
-//! consecutive ranks hold the same value. In the round, two neighbouring groups exchange their values, and
-//! every rank of both groups computes `lower op upper`, where `lower` is the value of the group with the
-//! lower ranks. So all ranks of the joined group again hold the same bits, even for floating-point values.
+//! and gets the result from the neighbour at the end. Before every round, the ranks form groups of
+//! consecutive ranks, and all ranks of a group hold the same value. In the round, the ranks of two
+//! neighbouring groups exchange their values, and every rank of both groups computes `lower op upper`,
+//! where `lower` is the value of the group with the lower ranks. So all ranks of the joined group again
+//! hold the same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -230,8 +231,8 @@ impl Communicator {
             bit *= 2;
         }
 
-        // 3. If the result is not at `recv` yet, it is copied to `recv`. A paired rank also sends the
-        //    result to its even rank of step 1.
+        // 3. If the result is not at `recv` yet, a step copies it to `recv`. Each odd rank of step 1 also
+        //    sends the result to the even rank from which it got values there.
         if let Some(made) = value.made {
             if value.mine.origin != recv.origin {
                 let copied = steps.copy(&value.mine, recv, rank)?;

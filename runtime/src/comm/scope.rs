@@ -151,9 +151,9 @@ impl End<'_> {
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
-        // `next` takes operations from the end of the list. The reversed list gives them in the order in
-        // which they were started, unless one took the place of another that had ended. No request uses its
-        // place any more.
+        // `next` takes operations from the end of the list. Reverse the list, so that `next` returns them in
+        // the order in which they were started (except where an operation has taken the place of an earlier
+        // one that had ended). This is allowed because no request uses its place any more.
         locked(self.pending).ids.reverse();
         while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {

@@ -85,7 +85,7 @@ pub struct MessageEngine {
 }
 
 impl MessageEngine {
-    /// Creates an engine without messages. The caller passes an `eager_limit` of at most `EAGER_MAX`.
+    /// Creates an engine without messages. `eager_limit` must be at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
@@ -202,8 +202,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label has the check
-    /// bits of the types; `OF_LAYOUT` means the types of the layout.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. `label.types` is the
+    /// check bits of the message's types, or `OF_LAYOUT` if the message has the types of the layout.
     ///
     /// # Safety
     ///

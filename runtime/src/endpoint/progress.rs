@@ -1,8 +1,8 @@
-//! The endpoint: the one lock of the process, and the way in which a call waits.
+//! The endpoint: the one lock of the process, and the code with which a call waits.
 //!
 //! Every call of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, runs one
-//! turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same
-//! way. All waiting happens in this module (`waiting.rs`):
+//! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
+//! of other sources (`sources.rs`) start in the same way. All waiting happens in this module (`waiting.rs`):
 //!
 //! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
 //!    wakes them when it has moved data and when it stops polling.
@@ -141,8 +141,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Takes the lock while another thread holds it. If that thread is the poller, it sees the request and
-    /// releases the lock.
+    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, it
+    /// sees that a thread waits and releases the lock.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
@@ -272,8 +272,8 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Waits until `look` returns an answer. The endpoint calls `look` often, and under the lock. So `look`
-    /// must be short and must not call this endpoint.
+    /// Waits until `look` returns an answer. The endpoint calls `look` often, and holds the lock during each
+    /// call. So `look` must be short and must not call this endpoint.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
@@ -306,7 +306,8 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Calls `change` with the engine. Afterwards waiting threads look again.
+    /// Calls `change` with the engine. Then wakes waiting threads if the call may have changed what they
+    /// wait for.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.

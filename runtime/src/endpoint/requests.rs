@@ -182,7 +182,7 @@ impl Requests {
     }
 
     /// Removes a complete request and returns its result. Returns `None` if the request is not complete yet.
-    /// Afterwards the number is free.
+    /// Once the result is returned, the number of the request is free.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         let owned = self.is_owned(id);
         match self.get(id) {

@@ -8,7 +8,7 @@
 //!
 //! A source must not do long work, or call a user's function, under the lock. For such work it prepares an
 //! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then reports
-//! its end ([`Source::ran`]); `progress.rs` contains this code.
+//! that the errand has ended ([`Source::ran`]). The code for this is in `progress.rs`.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -28,8 +28,8 @@ pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
 /// index of the first element, and the number of elements.
 type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 
-/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes
-/// from ranks below those of `upper`.
+/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes from
+/// lower ranks than `upper`.
 ///
 /// The value owns its function, so that a reduction may outlive the call that starts it. The runtime calls
 /// the function with the addresses of displacement 0 of the first element in both vectors, with the index of
@@ -157,7 +157,8 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Returns whether a source has an errand ready.
     fn has_errand(&self) -> bool;
 
-    /// Returns the next errand, and the token with which the thread that runs the errand reports its end.
+    /// Returns the next errand, and the token with which the thread that runs the errand reports that the
+    /// errand has ended.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
     /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
@@ -229,7 +230,8 @@ impl Core {
         Err(Error::new(ErrorKind::Internal, "source", "no source of this type is registered"))
     }
 
-    /// Asks all sources again for errands and naps. The caller does this after each call to a source.
+    /// Asks all sources again whether they have errands and how long a thread may sleep. The caller calls
+    /// this function after each call of a source.
     #[inline]
     pub fn look_around(&mut self) {
         self.errands = self.sources.iter().any(|source| source.has_errand());
@@ -248,7 +250,7 @@ impl Core {
         self.nap
     }
 
-    /// Returns whether no operation waits for a turn. If so, a turn could only move messages that no
+    /// Returns true if no operation waits for a turn. In that case a turn could only move messages that no
     /// operation needs yet.
     #[inline]
     pub fn is_idle(&self) -> bool {

@@ -103,6 +103,7 @@ pub struct Label {
     pub tag: i32,
     /// Number of packed bytes of the whole message.
     pub bytes: u64,
-    /// Check bits of the basic types of the message: a number of `message/typecheck.rs`, below its `END`.
+    /// Check bits of the basic types of the message, as computed by `message/typecheck.rs`. They are below
+    /// `typecheck::END`.
     pub types: u32,
 }

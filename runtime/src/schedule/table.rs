@@ -462,9 +462,9 @@ impl Entry {
                 }
                 if from.bytes <= to.bytes {
                     let (source, target) = (schedule.layout(&from), schedule.layout(&to));
-                    // SAFETY: `from.bytes` is at most the number of packed bytes of either side (checked
-                    // above). The caller that started the schedule guarantees that both sides are valid and
-                    // do not overlap.
+                    // SAFETY: `from.bytes` is at most the packed size of `from` and of `to` (checked
+                    // above). The caller that started the schedule guarantees that both are valid and do
+                    // not overlap.
                     unsafe { copy_layout(&source, &target, from.bytes) };
                 }
                 Issued::Over(check_own(from.bytes, to.bytes, rank))
@@ -488,7 +488,8 @@ impl Entry {
         }
     }
 
-    /// Checks that the types of both sides of a copy match, if this copy compares types.
+    /// Checks that the types of the source and of the destination of a copy match, if this copy compares
+    /// types.
     fn comparable(&self, number: u32, compared: bool) -> Result<()> {
         let Action::Copy { from, to, .. } = self.schedule.steps[number as usize].action else {
             return Ok(());

@@ -62,8 +62,7 @@ impl Area {
         }
     }
 
-    /// Returns the address of byte `offset` of the payload area. The caller passes an `offset` below
-    /// `PAYLOAD_BYTES`.
+    /// Returns the address of byte `offset` of the payload area. `offset` must be below `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < pair::PAYLOAD_BYTES);
@@ -88,7 +87,7 @@ impl Area {
         let _ = address;
     }
 
-    /// Returns the address of chunk buffer `index`. The caller passes an `index` below `CHUNKS`.
+    /// Returns the address of chunk buffer `index`. `index` must be below `CHUNKS`.
     #[inline]
     pub fn chunk(&self, index: usize) -> *mut u8 {
         debug_assert!(index < pair::CHUNKS);

@@ -45,7 +45,7 @@ pub struct Fabric {
     segment: Option<Arc<Segment>>,
     rank: usize,
     size: usize,
-    /// The shared memory of the job; `None` in a job of one rank.
+    /// The table of heaps; `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
     /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
     contacts: Option<Arc<Contacts>>,
@@ -258,8 +258,8 @@ impl Fabric {
         }
     }
 
-    /// Sleeps until another rank or thread rings, or until `timeout` is over. In a job of one rank no other
-    /// rank can ring, so this call only lets the time pass.
+    /// Sleeps until another rank or thread rings the doorbell, or until `timeout` has passed. In a job of
+    /// one rank no other rank can ring, so this call only lets the time pass.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.

@@ -22,7 +22,7 @@ use typepack_engine::wire;
 #[derive(Debug)]
 struct Definition {
     /// The plan that the sender last sent as this type. The table keeps the plan alive, so that no other
-    /// plan can get its address.
+    /// plan can get the same address.
     plan: Plan,
     encoding: Box<[u8]>,
     identity: u128,

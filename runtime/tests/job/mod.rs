@@ -83,15 +83,15 @@ impl Deadline {
                 return false;
             }
             // The other end of the channel is dropped only after it has sent a message. So this error can
-            // only mean that the time limit is over.
+            // only mean that the time limit has passed.
             Command::new("kill").args(["-KILL", &pid]).status().is_ok()
         });
         Self { done, thread }
     }
 
     fn passed(self, name: &str, output: &Output) {
-        // If the time limit is over, the thread has ended and this call fails. The result of the thread
-        // says so.
+        // If the time limit has passed, the thread has ended and this call fails. The thread's result then
+        // reports the time limit.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
         assert!(!killed, "{name}: the job did not end within {LIMIT:?}\n{}", text(output));

@@ -102,8 +102,8 @@ impl MessageEngine {
                 Envelope::Synchronous(label, id) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // Make the contact for the ACK before the match: if there is no memory for the contact,
-                    // the message must stay in the ring.
+                    // Contact the sender before the match, so that this rank can send the ACK later. If
+                    // there is no memory for the contact, the message must stay in the ring.
                     self.peers[from].link.contact(&self.fabric)?;
                     // SAFETY: the payload of a synchronous message lies within the area, for the same
                     // reasons as for `Eager`. The sender reuses the bytes only after the ring advances
@@ -178,8 +178,8 @@ impl MessageEngine {
         offer: u64,
         place: Option<Place>,
     ) -> Result<()> {
-        // Make the contact for the answer before the match: if there is no memory for the contact, the RTS
-        // must stay in the ring and the receive in its queue.
+        // Contact the sender before the match, so that this rank can answer the RTS later. If there is no
+        // memory for the contact, the RTS must stay in the ring and the receive in its queue.
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;

@@ -164,8 +164,8 @@ impl MessageEngine {
                 };
                 let sink = Sink::Memory(layout.keep());
                 // SAFETY: `fits` is at most the packed size of the send and of the receive. The memory of
-                // the send and that of the receive are valid and do not overlap (conditions of `send` and of
-                // this function).
+                // the send and the memory of the receive are valid and do not overlap (conditions of `send`
+                // and of this function).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)

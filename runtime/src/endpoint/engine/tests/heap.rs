@@ -1,6 +1,6 @@
 //! Tests messages that the receiver copies out of the shared heap. With all kinds of types and receives, the
-//! result must equal that of a pack and an unpack. Further tests withdraw messages in the middle of the
-//! copy, or announce data at impossible places.
+//! result must be the same as after a pack and an unpack. Further tests withdraw messages in the middle of
+//! the copy, or announce data at impossible places.
 
 use super::super::*;
 use super::any;
@@ -83,7 +83,8 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     (ty.commit().expect("a plan"), count)
 }
 
-/// Makes a buffer for a layout. Returns its memory, the address of displacement 0, and its length.
+/// Makes a buffer for a layout. Returns the vector that owns the buffer (empty if the buffer lies in the
+/// heap), the address of displacement 0, and the buffer's length.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
     let (first, end) = crate::transport::types::reach(plan, count);
     let len = (end - first) as usize + 64;
@@ -108,7 +109,8 @@ unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'stat
 
 /// Tests messages between random pairs of layouts. Each of the two buffers lies in a heap or in private
 /// memory. The receive is posted before or after the send. The message is copied in many pieces or as a
-/// whole. The result must equal that of a pack and an unpack, and no other byte of the buffer may change.
+/// whole. The result must be the same as after a pack and an unpack, and no other byte of the buffer may
+/// change.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);

@@ -1,6 +1,6 @@
-//! Tests messages from the private memory of one rank to that of another. In the tests, one rank or both
-//! ranks copy the message, the system refuses the copy, a rank withdraws the message in the middle of the
-//! copy, or a rank names a wrong place.
+//! Tests messages from the private memory of one rank to the private memory of another. In the tests, one
+//! rank or both ranks copy the message, the system refuses the copy, a rank withdraws the message in the
+//! middle of the copy, or a rank names a wrong place.
 
 use super::super::*;
 use super::any;
@@ -133,8 +133,8 @@ fn what_cannot_be_copied_is_packed() {
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // In these two cases one of the ranks does not announce the address of its number, so it takes no
-        // part in copies between private memories.
+        // In these two cases one of the ranks does not announce the address of its probe number, so it takes
+        // no part in copies between private memories.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
