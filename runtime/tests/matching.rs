@@ -1,6 +1,6 @@
 //! Tests of matching with many messages that wait for their receives, and with many receives that wait for
-//! their messages. Messages and receives follow in the same order or in opposite orders. The receives name a
-//! source or accept any source, and name a tag or accept any tag. If the library searched its queues
+//! their messages. The receives are in the same order as the messages or in the reverse order. The receives
+//! name a source or accept any source, and name a tag or accept any tag. If the library searched its queues
 //! linearly, each of these tests would take minutes.
 //!
 //! `MATCHING_MESSAGES` sets the number of messages. With `--nocapture`, each test prints its times.

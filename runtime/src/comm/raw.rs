@@ -122,8 +122,7 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the operation has ended, the elements are writable and nobody else accesses them.
-    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
-    ///   negative.
+    /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, the call also
@@ -149,8 +148,7 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the call returns, the elements are writable and nobody else accesses them.
-    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
-    ///   negative.
+    /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
     /// Returns the errors of [`receive`](Self::receive).
@@ -293,8 +291,8 @@ impl Messages {
     }
 }
 
-/// The pending operations. The thread that holds this value also holds the lock, so no other thread changes
-/// the operations meanwhile.
+/// The pending operations. The thread that holds this value also holds the lock, so no other thread can
+/// change the operations at the same time.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 

@@ -161,8 +161,8 @@ impl MessageEngine {
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
     }
 
-    /// Makes a peer for each slot up to `slot` that does not have one yet. The process in such a slot has
-    /// joined later.
+    /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that
+    /// have joined the job later.
     #[inline]
     fn meet(&mut self, slot: usize) {
         while slot >= self.peers.len() {

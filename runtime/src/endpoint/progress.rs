@@ -1,4 +1,4 @@
-//! The endpoint: the one lock of the process, and the code with which a call waits.
+//! The endpoint: the lock that protects all communication of the process, and the code in which calls wait.
 //!
 //! Every call of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, runs one
 //! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
@@ -306,8 +306,7 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Calls `change` with the engine. Then wakes waiting threads if the call may have changed what they
-    /// wait for.
+    /// Calls `change` with the engine. Then wakes the waiting threads, so that they look again.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -509,7 +508,7 @@ impl Endpoint {
     /// Starts an operation of a source of progress and waits for it. The call takes the lock only once.
     /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
     /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls
-    /// `abandon`, which detaches the operation, until `abandon` returns true.
+    /// `abandon`, which detaches the operation, and repeats the call until `abandon` returns true.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a

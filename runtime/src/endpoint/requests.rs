@@ -44,7 +44,8 @@ pub struct Owner {
 struct Entry {
     generation: u32,
     orphan: bool,
-    /// The source that gets the result, if the request has an owner. Then no thread may wait for the request.
+    /// The source that gets the result, if the request has an owner. No thread may wait for a request that
+    /// has an owner.
     owner: Option<Owner>,
     request: Option<Request>,
 }
@@ -146,7 +147,7 @@ impl Requests {
         self.entry(id).is_some_and(|entry| entry.owner.is_some())
     }
 
-    /// Removes and returns the next result of a request that has an owner, with this owner.
+    /// Removes and returns the next result of a request that has an owner, together with the owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
         self.collected.pop_front()

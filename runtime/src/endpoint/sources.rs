@@ -311,8 +311,8 @@ impl Core {
     }
 
     /// Reports the end of an errand to its source. `panic` is the payload if the errand panicked. If no
-    /// caller waits for the operation, the function returns the payload. Its caller must drop this payload
-    /// without the lock.
+    /// caller waits for the operation, the function returns the payload. The caller of this function must
+    /// release the lock before it drops the payload.
     pub fn ran(&mut self, sent: Sent, panic: Option<Panic>) -> Option<Panic> {
         let left = match self.sources.get_mut(sent.source as usize) {
             Some(source) => source.ran(&mut self.engine, sent.token, panic),

@@ -89,7 +89,8 @@ impl From<i32> for Tag {
 pub enum Operation {
     /// The operation is complete.
     Done(Status),
-    /// The operation is in flight and has this number. [`Ongoing`](crate::Ongoing) takes the number.
+    /// The operation is in flight and has this number. The calls of [`Ongoing`](crate::Ongoing) take the
+    /// number.
     Pending(u64),
 }
 

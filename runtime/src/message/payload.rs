@@ -152,8 +152,9 @@ pub enum Supply {
     Packed(Vec<u8>),
     /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros, because there was no memory for the packed copy of a detached send. The scope of the send has
-    /// panicked, and the receiver must still get the announced number of bytes.
+    /// Zeros in place of the data, because there was no memory for the packed copy of a detached send. The
+    /// send was detached because its scope panicked or a wait failed, and the receiver must still get the
+    /// announced number of bytes.
     Lost,
 }
 

@@ -33,8 +33,9 @@ pub const UNKNOWN: u32 = 0;
 pub const VOID: u32 = 1;
 
 /// A value for the label of a send that means: the message has the types of the layout. The engine
-/// computes the check bits only if it compares types, so no envelope contains this value. The value
-/// differs from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data has that label.
+/// computes the check bits only if it compares types, so no envelope contains this value. The value must
+/// differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is sent with `UNKNOWN` in its
+/// label.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
 /// Every result of `fold` is below this number.

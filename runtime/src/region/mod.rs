@@ -109,7 +109,8 @@ impl SharedRegion {
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
 
-    /// Ends the region. When any rank returns from this call, the memory has been freed. Collective.
+    /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
+    /// been freed. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the

@@ -106,8 +106,8 @@ struct Edge {
 
 const NONE: u32 = u32::MAX;
 
-/// Maximum size of the scratch memory that a schedule may keep after its end, in bytes. A schedule with more
-/// scratch memory frees all of it.
+/// Maximum size of the scratch memory that a schedule may keep after it has ended, in bytes. A schedule with
+/// more scratch memory frees all of it.
 const KEPT_SCRATCH: usize = 4 << 20;
 
 /// One schedule.

@@ -94,7 +94,7 @@ pub struct Schedules {
     entries: Vec<Entry>,
     free: Vec<u32>,
     errands: VecDeque<(u32, u32)>,
-    /// User functions that still have to be dropped without the lock.
+    /// User functions that still have to be dropped, by a thread that does not hold the lock.
     dropped: Vec<Combine>,
     /// Panic payloads of user functions, each with the index of its schedule. Only schedules whose callers
     /// wait have an entry.
@@ -276,7 +276,7 @@ impl Schedules {
     }
 
     /// Returns the payload if a user's function of the schedule has panicked and the caller of the schedule
-    /// waits. That caller must drop the payload without the lock.
+    /// waits. That caller must release the lock before it drops the payload.
     pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
         let at = self.panics.iter().position(|&(other, _)| other == index)?;
         Some(self.panics.swap_remove(at).1)

@@ -1,8 +1,8 @@
 //! Messages of this rank to itself. Once both the send and the receive are known, the engine's fused copy
 //! moves the data from layout to layout. No transport takes part.
 //!
-//! `../engine.rs` passes sends to this rank itself to this file. If the receive is posted after the send,
-//! `receive.rs` completes both.
+//! `../engine.rs` calls this file for every send whose destination is this rank. If the receive is posted
+//! after the send, `receive.rs` completes both.
 
 use super::*;
 

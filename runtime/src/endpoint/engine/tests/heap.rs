@@ -196,9 +196,9 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// Checks that the memory of a detached send belongs to its caller at once. The receiver must get the bytes
-/// that the memory held at the detach, even if it had not yet matched the RTS, and even if it had begun to
-/// read.
+/// Checks that the caller may change the memory of a send as soon as the send is detached. The receiver must
+/// get the bytes that the memory held when the send was detached, even if the receiver had not yet matched
+/// the RTS, and even if the receiver had already begun to read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -244,9 +244,9 @@ fn what_is_withdrawn_arrives_as_it_was() {
     }
 }
 
-/// Checks two receives. A receive that is detached in the middle of the copy must answer its sender, and no
-/// rank may write to its memory afterwards. A receive that is too small must refuse the message, and its
-/// memory must not change.
+/// Checks two kinds of receives. A receive that is detached in the middle of the copy must answer its
+/// sender, and no rank may write to its memory afterwards. A receive that is too small must refuse the
+/// message, and its memory must not change.
 #[test]
 fn receives_that_are_gone_or_too_small_answer() {
     let (double, vector) = doubles();

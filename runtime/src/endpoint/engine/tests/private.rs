@@ -164,9 +164,9 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// Checks that the memory of a detached operation belongs to its caller at once, however far the copy has
-/// progressed. If a send is detached, the receiver must get the bytes that the memory held at the detach. If
-/// a receive is detached, no rank may write to its memory any more.
+/// Checks that the caller may use the memory of an operation as soon as the operation is detached, however
+/// far the copy has progressed. If a send is detached, the receiver must get the bytes that the memory held
+/// when the send was detached. After a receive is detached, no rank may write to the memory of the receive.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();
@@ -175,8 +175,8 @@ fn what_is_withdrawn_is_left_alone() {
         for (receiver, sender_first) in [(false, false), (false, true), (true, false), (true, true)]
         {
             if receiver && stage == 0 {
-                // Skip this case: no message has matched the receive yet, so the detach cancels the receive,
-                // and the message would wait for another one.
+                // Skip this case, because no message has matched the receive yet. The detach would cancel the
+                // receive, and the message would wait for another receive.
                 continue;
             }
             let [(mut here, _), (mut there, _)] = pair();
@@ -301,8 +301,8 @@ fn publish(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// A third rank has died, and the sender is still writing a piece. Checks that the detach of the receive
-/// waits until the piece is done or the sender is dead.
+/// Checks the detach of a receive while its sender is still writing a piece. The detach must wait until the
+/// piece is done or the sender is dead, even though a third rank has already died.
 #[test]
 fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     let byte = byte();
@@ -335,9 +335,9 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// Checks a sender that has helped once and then not in the next 65536 transfers. Then a new transfer gets
-/// the same number as the old one, and the old count of pieces is still there. The receiver must not mistake
-/// the old count for a count of the new transfer.
+/// Checks a transfer that has the same number as a transfer 65536 transfers earlier. The sender helped with
+/// the old transfer and has helped with none since, so the old count of pieces is still there. The receiver
+/// must not mistake the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();

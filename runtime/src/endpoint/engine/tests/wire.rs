@@ -279,7 +279,7 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
 }
 
 /// Checks an ACK that finds the ring full. The ACK answers an unexpected synchronous message, and the
-/// receiver has no other work. It must still write the ACK as soon as there is room.
+/// receiver has no other work. The receiver must still write the ACK as soon as there is room.
 #[test]
 fn an_ack_into_a_full_ring_is_written_later() {
     let byte = byte();
