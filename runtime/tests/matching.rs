@@ -18,7 +18,8 @@ const LAST: i32 = i32::MAX;
 /// Number of words in a message. A message has 64 bytes.
 const WORDS: usize = 8;
 
-/// A message. Each word contains the number of the message. This number is also the tag of the message.
+/// A message. Each word contains the number of the message. This number is also the tag of the message,
+/// except that the last message has the tag `LAST`.
 type Message = [u64; WORDS];
 
 /// Returns the number of messages that each part of a test sends.
