@@ -1,5 +1,5 @@
 //! Commits datatypes with the code generator and the settings of this process. The datatypes are the
-//! program's own types, types that other ranks sent in encoded form, and the byte.
+//! program's own types, types that other ranks sent in encoded form, and the byte type.
 //!
 //! This file takes the settings from `settings.rs`. All other modules get their [`Plan`]s from this file.
 
@@ -77,7 +77,8 @@ pub fn threads() -> Result<&'static Threads> {
     THREADS.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
-/// Returns the committed byte type. Transfers count in this type, and the library's own messages use it.
+/// Returns the plan of the byte type. Transfers of plain bytes and the library's own messages count their
+/// data in elements of this type.
 pub(crate) fn bytes() -> Result<&'static Plan> {
     static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
     PLAN.get_or_init(|| Datatype::named(Named::U8).commit())

@@ -23,12 +23,12 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The folders, from the outside in: `world.rs` (init and finalize), `halo/` (exchanges on grids), `topo/`
-//! (grids of ranks), `coll/` (collective calls, construction of communicators), `region/` (memory that
-//! ranks share), `comm/` (communicators, checked calls), `schedule/` (a collective call as steps),
-//! `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two ranks),
-//! `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other ranks can
-//! copy from in place).
+//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `halo/` (exchanges on
+//! grids), `topo/` (grids of ranks), `coll/` (collective calls, construction of communicators), `region/`
+//! (memory that ranks share), `comm/` (communicators, checked calls), `schedule/` (a collective call as
+//! steps), `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two
+//! ranks), `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other
+//! ranks can copy from in place).
 //!
 //! The job crate (folder `job/`) holds the parts that the launcher and the ranks share (the segment, the
 //! system calls). That crate is internal and not part of this interface. The engine and the code generator

@@ -67,7 +67,8 @@ pub struct Settings {
     pub jit: typepack_jit::Settings,
     /// The strategy that all loop nests must use (`TYPEPACK_KERNEL`); `None` leaves the choice to the engine.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best one of this CPU.
+    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best set that this CPU
+    /// supports.
     pub isa: Option<Isa>,
     /// The largest number of threads that pack and unpack one buffer together (`TYPEPACK_THREADS`). The
     /// default is 1, because most ranks are bound to one core.
@@ -83,10 +84,10 @@ pub struct Settings {
     pub forced: Forced,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time;
-    /// in a job with more ranks than CPUs, ranks then do not spin.
+    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time:
+    /// no spinning at all in a job with more ranks than CPUs.
     pub spin: Option<Duration>,
-    /// True if each rank prints one line at its end (`TYPEPACK_REPORT`).
+    /// True if each rank prints a one-line report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,
     /// True if the library prints no warnings (`TYPEPACK_QUIET`).
     pub quiet: bool,

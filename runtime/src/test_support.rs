@@ -3,8 +3,8 @@
 //! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: it is hidden in the
 //! documentation, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
 //!
-//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. The test itself calls the turns
-//! of progress that `progress.rs` would call. A test can write every value that a misbehaving rank could
+//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. The test itself runs the turns
+//! of progress that `progress.rs` would run. A test can write every value that a misbehaving rank could
 //! write.
 
 use crate::endpoint::engine::{How, MessageEngine};
@@ -53,8 +53,9 @@ impl RankPair {
     ///
     /// # Safety
     ///
-    /// - The caller does not rely on any value in memory that [`RankPair::shared`] returned after it has
-    ///   called [`RankPair::write`], because the ranks may then read and write this memory at any time.
+    /// - After a call of [`RankPair::write`], the caller relies on no value in memory that
+    ///   [`RankPair::shared`] has returned, because from then on the ranks may read and write this memory at
+    ///   any time.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory runs out.
@@ -162,8 +163,8 @@ impl RankPair {
 
     /// Returns a word of the area of an ordered pair. The function takes `at` modulo the area's size and
     /// rounds it down to a multiple of 8. It returns 0 if `from` has never sent a message to `to`. If `from
-    /// == to`, the function instead reads the words by which other ranks announce themselves to this rank:
-    /// first the number of connects, then the words of the rank's mailbox.
+    /// == to`, the function instead reads the words through which other ranks announce themselves to that
+    /// rank: first its count of connections, then the words of its mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
         if from == to {
             return self

@@ -1,4 +1,4 @@
-//! The list of `TYPEPACK_*` variables, with the domain, the default and the present value of each
+//! The list of `TYPEPACK_*` variables, with the domain, the default and the current value of each
 //! variable.
 //!
 //! `typepack info` and other tools print this list. The library itself reads the values in `settings.rs`,

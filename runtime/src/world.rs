@@ -50,7 +50,7 @@ fn probe_number() -> u64 {
 ///
 /// The drop does four things: it completes the sends that are still under way; it reads and discards the
 /// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank ends in the regular way. A panicking
+/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. A panicking
 /// process skips these steps, and the launcher then reports its end as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
@@ -158,9 +158,9 @@ impl Universe {
         SharedBuffer::zeroed(len)
     }
 
-    /// Returns whether the standard error of rank 0 ends at a terminal. Programs that display their progress
-    /// need this answer. Under `mpiexec`, a rank writes into a pipe and cannot find out the answer itself,
-    /// so the launcher tells the ranks.
+    /// Returns whether the standard error of rank 0 goes to a terminal. Programs that display their progress
+    /// need to know this. Under `mpiexec`, a rank writes into a pipe and cannot find this out itself, so the
+    /// launcher tells the ranks.
     pub fn stderr_is_terminal(&self) -> bool {
         match JOB.get() {
             Some(attached) => attached.segment.flags().stderr_terminal,

@@ -104,8 +104,8 @@ fn messages_of_communicators_never_mix() {
         for (n, comm) in comms.iter().enumerate() {
             comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
         }
-        // During this barrier, a user message is pending in every communicator. The barrier must not
-        // receive it.
+        // While this barrier runs, a user message is pending in every communicator. The barrier must not
+        // receive that message.
         world.barrier().unwrap();
         for (n, comm) in comms.iter().enumerate().rev() {
             let mut got = [99u8];
@@ -193,8 +193,8 @@ fn grids_know_their_neighbours() {
 }
 
 /// Checks that collective calls end with an error if no rank can make its first contact with another rank.
-/// Then no rank can send its data, or even a void message. A rank whose send fails in this way must get an
-/// error, and must not wait for the message of the other rank.
+/// In that case no rank can send its data, or even a void message. Both ranks must get an error from their
+/// failed sends instead of waiting for each other's messages.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

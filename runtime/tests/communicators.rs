@@ -142,8 +142,8 @@ fn value(from: usize, to: usize, i: usize) -> i64 {
 
 fn exchanges(world: &Communicator) {
     let (rank, size, word) = (world.rank(), world.size(), word());
-    // In every exchange, one side uses every second word of a vector, and the other side uses contiguous
-    // words.
+    // In every exchange, each rank's own elements are every second word of a vector, and the other buffers
+    // are contiguous.
     let stride = commit(&Datatype::resized(0, 16, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for scale in [0usize, 1, 300, 5000] {
         // Rank r contributes (r + 1) * scale words.

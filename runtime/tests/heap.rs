@@ -38,8 +38,8 @@ impl Buffer {
     }
 }
 
-/// Returns a random type, the number of its elements that contain `n` doubles, and the position of each
-/// double. If several ranks draw the same random numbers, they get the same type.
+/// Returns a random type, the number of elements of this type that together contain `n` doubles, and the
+/// position of each double. If several ranks draw the same random numbers, they get the same type.
 fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     let double = Datatype::named(Named::F64);
     let all = n as i64;
@@ -155,7 +155,7 @@ fn any_layout_by_the_pipeline() {
     ranks_with(3, "any_layout_by_the_pipeline", &env, everybody_to_everybody);
 }
 
-/// Checks the messages of scopes that a panic ends. If the panic detaches a send, the receiver must still
+/// Checks the messages of scopes that end by a panic. If the panic detaches a send, the receiver must still
 /// get the old contents, although the program then changes, frees and reallocates the memory.
 #[test]
 fn memory_that_a_panic_lets_go_is_not_read() {

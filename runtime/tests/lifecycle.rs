@@ -154,7 +154,8 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
         2 => world.send(&large, &word, LARGE, dying, 0).unwrap_err(),
         3 => world.probe(Source::Any, Tag::Any).unwrap_err(),
         4 => world.barrier().unwrap_err(),
-        // This loop ends in a wait, because the dead rank takes no messages and the ring becomes full.
+        // This loop ends with a send that waits, because the dead rank takes no messages and the ring
+        // becomes full.
         5 => loop {
             if let Err(error) = world.send(&small, &word, 1, dying, 0) {
                 break error;

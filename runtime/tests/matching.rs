@@ -1,6 +1,7 @@
-//! Tests of many messages that wait for their receives, and of many receives that wait for their messages:
-//! in the order of the messages and in reverse, with a source or any source, a tag or any tag. With a linear
-//! search, each of these tests takes minutes.
+//! Tests of matching with many messages that wait for their receives, and with many receives that wait for
+//! their messages. The receives are in the same order as the messages or in the reverse order. The receives
+//! name a source or accept any source, and name a tag or accept any tag. If the library searched its queues
+//! linearly, each of these tests would take minutes.
 //!
 //! `MATCHING_MESSAGES` sets the number of messages. With `--nocapture`, each test prints its times.
 
@@ -14,13 +15,14 @@ use typepack::{Communicator, Datatype, Named, Operation, Plan, Source, Tag, comm
 /// The tag of the message that is sent last and received first.
 const LAST: i32 = i32::MAX;
 
-/// Words of a message: 64 bytes.
+/// Number of words in a message. A message has 64 bytes.
 const WORDS: usize = 8;
 
-/// A message: all words are the number of the message, which is also its tag.
+/// A message. Each word contains the number of the message. This number is also the tag of the message,
+/// except that the last message has the tag `LAST`.
 type Message = [u64; WORDS];
 
-/// Returns the number of messages.
+/// Returns the number of messages that each part of a test sends.
 fn messages() -> usize {
     let fallback = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
     std::env::var("MATCHING_MESSAGES").map_or(fallback, |text| text.parse().expect("a number"))
@@ -39,10 +41,11 @@ fn send(world: &Communicator, word: &Plan, number: usize) {
     world.send(&message(number), word, WORDS as u64, 1, number as i32).unwrap();
 }
 
-/// The name of a form of receives, and what the receive of a message asks for, by the message's number.
+/// A form of receives: its name, and a function that returns the source and the tag with which the message
+/// of a given number is received.
 type Form = (&'static str, fn(usize) -> (Source, Tag));
 
-/// The four forms.
+/// The four forms of receives.
 const FORMS: [Form; 4] = [
     ("source, tag", |number| (Source::Rank(0), Tag::Is(number as i32))),
     ("any source, tag", |number| (Source::Any, Tag::Is(number as i32))),
@@ -61,8 +64,9 @@ fn timed(world: &Communicator, name: &str, part: impl FnOnce()) {
     }
 }
 
-/// Returns the numbers of the messages in the order in which they are received. A receive with any tag takes
-/// the messages in the order in which they were sent.
+/// Returns the numbers below `count` in ascending order, or in descending order if `reverse` is true. The
+/// tests send messages or start receives in this order. A receive with any tag takes the messages in the
+/// order in which they were sent.
 fn numbers(count: usize, reverse: bool) -> Vec<usize> {
     if reverse { (0..count).rev().collect() } else { (0..count).collect() }
 }
@@ -75,7 +79,7 @@ enum Way {
     MatchedProbe,
 }
 
-/// Receives one message in a way.
+/// Receives one message in the given way.
 fn receive(world: &Communicator, word: &Plan, way: Way, (source, tag): (Source, Tag)) -> Message {
     let mut got: Message = [0; WORDS];
     match way {
@@ -88,7 +92,8 @@ fn receive(world: &Communicator, word: &Plan, way: Way, (source, tag): (Source, 
         Way::MatchedProbe => {
             let raw = world.messages();
             let taken = raw.take(source, tag, true).unwrap().expect("a message");
-            // SAFETY: `got` has the eight words of the receive, and lives until the receive has ended.
+            // SAFETY: `got` has the eight words of the receive, and lives until `finish` has completed the
+            // receive.
             let started = unsafe {
                 raw.receive_matched(got.as_mut_ptr().cast(), word, WORDS as u64, taken).unwrap()
             };
@@ -128,7 +133,7 @@ fn unexpected_messages() {
     });
 }
 
-/// All sends are pending when the receiver looks at the first message.
+/// Checks many sends that are all still pending when the receiver takes the first message.
 #[test]
 fn pending_sends() {
     ranks(2, "pending_sends", |world| {
@@ -200,7 +205,8 @@ fn posted_receives() {
     });
 }
 
-/// Cancels many posted receives. Receives that are left match in order.
+/// Checks that many posted receives can be cancelled, in the order of posting or in reverse, and that the
+/// one receive that is left still takes its message.
 #[test]
 fn cancelled_receives() {
     ranks(2, "cancelled_receives", |world| {

@@ -73,8 +73,8 @@ fn every_size_arrives_with_the_largest_eager_limit() {
 #[test]
 fn order_is_kept_between_two_ranks() {
     ranks(2, "order_is_kept_between_two_ranks", |world| {
-        // Send small and large messages with one tag. Their number is ten times the number of slots of the
-        // ring.
+        // Send small and large messages with one tag. There are ten times as many messages as the ring has
+        // slots.
         let word = word();
         let mut random = Random(2);
         for n in 0..2560u64 {
@@ -247,7 +247,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
 
 fn flood(world: &Communicator) {
     let (word, rank, size) = (word(), world.rank(), world.size());
-    // Every rank sends to every rank, including itself, and posts the receives in another order than the
+    // Every rank sends to every rank, including itself, and posts the receives in a different order from the
     // sends.
     for len in [1usize, 5, 700, 9_000] {
         for round in 0..8u64 {

@@ -1,6 +1,6 @@
-//! Tests of messages between private memories of real ranks. The tests force such copies, forbid them by a
-//! filter of system calls on one side or on both sides, kill a rank, and send a message longer than two
-//! gibibytes.
+//! Tests of messages between private memories of real ranks. The tests force copies between private
+//! memories, forbid them with a filter of system calls in one rank or in both, kill a rank, and send a
+//! message longer than two gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -30,9 +30,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Returns whether the system lets processes access each other's memory. If it does not, the function
 /// records the calling test as skipped.
 fn allowed() -> bool {
-    // This call accesses no memory, but if a filter of system calls forbids the call, it fails here as
-    // well.
-    // SAFETY: both lists have 0 ranges, so the call reads and writes nothing.
+    // This call accesses no memory, but it fails if a filter of system calls forbids it. SAFETY: both lists
+    // have 0 ranges, so the call reads and writes nothing.
     let done = unsafe {
         libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
     };
@@ -141,7 +140,7 @@ fn a_filter_that_refuses_changes_the_way_only() {
 }
 
 /// Checks a job in which rank 1 can neither read nor write the memory of other processes. Rank 0 must still
-/// read the messages of rank 1, alone. The messages of rank 0 must be packed.
+/// copy the messages of rank 1, without help from rank 1. The messages of rank 0 must be packed.
 #[test]
 fn one_side_may_be_refused() {
     let refuse = |rank| {

@@ -1,5 +1,5 @@
-//! Tests of jobs of real ranks: how ranks join and leave, shell scripts that wrap a rank, and all
-//! kinds of ends.
+//! Tests of jobs of real ranks: how ranks join and leave, shell scripts that wrap a rank, and the
+//! ways in which a rank can end.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;

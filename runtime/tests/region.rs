@@ -98,7 +98,7 @@ fn a_part_lasts_until_the_last_rank_has_left() {
 }
 
 /// Checks that all memory is returned: makes 200 regions of 16 MiB per rank, one after the other, and ends
-/// them by turns with `free` and by a drop.
+/// them alternately by a call of `free` and by a drop.
 #[test]
 fn memory_goes_back() {
     ranks(2, "memory_goes_back", |world| {
@@ -108,8 +108,8 @@ fn memory_goes_back() {
             region.atomic(1 - world.rank(), 0).expect("a word").store(1, Ordering::Relaxed);
             if round % 2 == 0 { region.free().expect("freed") } else { drop(region) }
         }
-        // All regions together had 6.4 GB. The limit here is far above 0, because other programs use memory
-        // of the machine too.
+        // All regions together had 6.4 GB. The limit here is far above 0, because other programs on the
+        // machine use memory too.
         let kept = before.saturating_sub(typepack::memory::available());
         println!("{kept} bytes less are available");
         assert!(kept < 3 << 30, "{kept}");

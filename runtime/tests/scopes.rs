@@ -132,7 +132,7 @@ fn raw_operations_keep_their_plans() {
             let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
             let len = LARGE as u64;
             // SAFETY: both vectors live until `finish_all` below has completed the operations, and no
-            // other code accesses them before.
+            // other code accesses them until then.
             unsafe {
                 operations.push(messages.receive(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
                 let mode = SendMode::Standard;
@@ -152,7 +152,7 @@ fn a_detached_receive_frees_its_memory() {
         let (word, other, messages) = (word(), 1 - world.rank(), world.messages());
         let mut into = [7u64];
         // SAFETY: the array `into` lives until the operation is abandoned, and no other code accesses it
-        // before.
+        // until then.
         let operation = unsafe {
             messages.receive(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
         };
@@ -178,7 +178,7 @@ fn the_end_waits_for_what_has_been_granted() {
         if world.rank() == 0 {
             world.barrier().unwrap();
             // SAFETY: the vector `data` lives until the receive is abandoned, and no other code accesses
-            // it before.
+            // it until then.
             let operation = unsafe {
                 messages.receive(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
             };
@@ -186,7 +186,7 @@ fn the_end_waits_for_what_has_been_granted() {
         } else {
             let mode = SendMode::Standard;
             // SAFETY: the vector `data` lives until `finish` has completed the send, and no code changes
-            // it before.
+            // it until then.
             let operation =
                 unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
             world.barrier().unwrap();
@@ -201,7 +201,7 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
         let data = vec![1u64; LARGE];
         let (word, len) = (word(), LARGE as u64);
         let (messages, mode) = (world.messages(), SendMode::Standard);
-        // SAFETY: the vector `data` lives until the send is abandoned, and no code changes it before.
+        // SAFETY: the vector `data` lives until the send is abandoned, and no code changes it until then.
         let operation = unsafe {
             messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
         };

@@ -305,8 +305,8 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Checks every collective operation. Rank `odd` passes other types than the other ranks; if `odd` is `None`,
-/// all ranks pass the same types.
+/// Checks every collective operation. Rank `odd` passes types that differ from those of all other ranks; if
+/// `odd` is `None`, all ranks pass the same types.
 fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
     let (rank, size) = (world.rank(), world.size());
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));

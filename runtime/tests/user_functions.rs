@@ -176,8 +176,8 @@ fn a_panic_does_not_unwind_an_unrelated_receive() {
     });
 }
 
-/// Checks that the library drops the user's function if a call fails while it lists its steps, after it has
-/// taken the function. The next call that makes progress must drop the function.
+/// Checks a call that takes a user's function and then fails while it lists its steps. The next call that
+/// makes progress must drop the function.
 #[test]
 fn the_function_of_a_call_that_was_not_started_is_dropped() {
     ranks(2, "the_function_of_a_call_that_was_not_started_is_dropped", |world| {

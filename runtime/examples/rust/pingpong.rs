@@ -1,6 +1,6 @@
 //! Measures half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`. The
-//! messages lie in ordinary memory, or with `heap` in the shared heap. If WORDS are given, the
-//! program measures only the rows whose name contains one of the words.
+//! messages lie in ordinary memory, or, with the argument `heap`, in the shared heap. If WORDS are
+//! given, the program measures only the rows whose name contains one of the words.
 //!
 //! The rows are contiguous messages of several sizes, and then strided types. On a virtual machine
 //! the distance between two CPUs changes during a run. So the program also prints the result of a
@@ -101,7 +101,7 @@ fn run() -> Result<()> {
 }
 
 /// Measures one round of one row. Returns half the time of a round trip, in microseconds. The
-/// measured time includes the time in which rank 0 fills the whole buffer anew before each round
+/// measured time includes the time that rank 0 takes to refill the whole buffer before each round
 /// trip.
 fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
     let world = &universe.world();
@@ -160,7 +160,7 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
     mapping.or_else(|error| failed(&error.to_string()))
 }
 
-/// Returns the time in which a cache line travels from one rank to the other, in nanoseconds.
+/// Returns the time that a cache line takes to travel from one rank to the other, in nanoseconds.
 fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
     const TURNS: u64 = 20_000;
     // SAFETY: the mapping starts at a page boundary, is one page long, and outlives `word`. Both

@@ -1,10 +1,11 @@
 //! Allreduce by recursive doubling. All ranks get the same bits.
 //!
 //! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour,
-//! and gets the result from the neighbour at the end. Before every round, all ranks of a group of
-//! consecutive ranks hold the same value. In the round, two neighbouring groups exchange their values, and
-//! every rank of both groups computes `lower op upper`, where `lower` is the value of the group with the
-//! lower ranks. So all ranks of the joined group again hold the same bits, even for floating-point values.
+//! and gets the result from the neighbour at the end. Before every round, the ranks form groups of
+//! consecutive ranks, and all ranks of a group hold the same value. In the round, the ranks of two
+//! neighbouring groups exchange their values, and every rank of both groups computes `lower op upper`,
+//! where `lower` is the value of the group with the lower ranks. So all ranks of the joined group again
+//! hold the same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -230,8 +231,8 @@ impl Communicator {
             bit *= 2;
         }
 
-        // 3. If the result is not at `recv` yet, it is copied to `recv`. A paired rank also sends the
-        //    result to its even rank of step 1.
+        // 3. If the result is not at `recv` yet, a step copies it to `recv`. Each odd rank of step 1 also
+        //    sends the result to the even rank from which it got values there.
         if let Some(made) = value.made {
             if value.mine.origin != recv.origin {
                 let copied = steps.copy(&value.mine, recv, rank)?;
@@ -246,7 +247,7 @@ impl Communicator {
     }
 }
 
-/// The value that a rank holds during the rounds: the combined elements of consecutive ranks.
+/// The value that a rank holds between two rounds: the combined elements of a group of consecutive ranks.
 struct Value<'a> {
     /// True while `mine` is still the caller's `send`, which must not be written.
     own: bool,
@@ -261,8 +262,8 @@ struct Value<'a> {
 impl<'a> Value<'a> {
     /// Lists the steps of one round. The round combines this rank's value with `partner`'s value. `lower`
     /// is true if the partner's group has the lower ranks. `both` is true if the partner also needs this
-    /// rank's value. The result replaces the upper operand; depending on `lower`, this is this rank's value
-    /// or the received value.
+    /// rank's value. The result replaces the upper operand, which is this rank's value if `lower` is true
+    /// and the received value otherwise.
     fn combine(
         &mut self,
         comm: &Communicator,

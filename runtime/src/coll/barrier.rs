@@ -31,8 +31,8 @@ impl Communicator {
             }
             let received = steps.receive(&nothing, self.peer(from)?)?;
             if let Some(before) = before {
-                // The receive of this round counts as complete only after the receives of all
-                // earlier rounds.
+                // Make the receive of this round wait for the previous receive, so that it
+                // completes only after the receives of all earlier rounds.
                 steps.after(received, before);
             }
             before = Some(received);

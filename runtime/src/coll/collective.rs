@@ -1,9 +1,9 @@
 //! The type [`Collective`], whose values describe collective calls, and the three ways to make such a call:
 //! run, start, prepare.
 //!
-//! The other files of this folder list the steps of each call. This file has the parts that all calls have
-//! in common: the number of a call among the calls of the communicator, the checks of roots and parts, and
-//! the conditions on the caller's memory.
+//! The other files of this folder list the steps of each call. This file has what all calls have in common:
+//! the numbering of the calls of a communicator, the checks of roots and parts, and the conditions on the
+//! caller's memory.
 
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
@@ -114,8 +114,8 @@ pub enum Collective<'a> {
 /// a round runs, the round continues, and uses the caller's memory until the round is over.
 #[derive(Debug)]
 pub struct Prepared {
-    // Rust drops fields in order. This field comes first, because freeing the schedule needs the
-    // communicator.
+    // Rust drops fields in declaration order. This field must come first, because freeing the schedule needs
+    // the communicator.
     kept: Kept,
     _keep: Communicator,
 }

@@ -56,8 +56,7 @@ unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
 }
 
 impl Duplicate {
-    /// Returns the operation that makes the duplicate. Callers that wait for several operations at once use
-    /// it.
+    /// Returns the operation that makes the duplicate, for callers that wait for several operations at once.
     pub fn operation(&self) -> Operation {
         self.operation
     }
@@ -112,7 +111,7 @@ impl Drop for Duplicate {
     }
 }
 
-/// Means that the number is not known yet. No communicator has this number.
+/// Stands for a number that is not known yet. No communicator has this number.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {
@@ -259,14 +258,14 @@ impl Communicator {
             }
             Ok(())
         };
-        // SAFETY: `part` is the eight bytes of the local variable `number`. No other code accesses `number`
-        // before the call returns.
+        // SAFETY: `part` describes the eight bytes of the local variable `number`. No other code accesses
+        // `number` before the call returns.
         unsafe { calls::run(self.endpoint(), place, build)? };
         Ok(self.derive(number[0], group.clone()))
     }
 
-    /// Returns the three words that every rank passes as `mine`. Rank 0 gathers the words and broadcasts
-    /// them.
+    /// Returns the three words of every rank, in rank order. Each rank passes its own words as `mine`; rank 0
+    /// gathers all words and broadcasts them.
     fn all_words(&self, mine: &[u64; 3]) -> Result<Vec<[u64; 3]>> {
         let mut all = vec![[0u64; 3]; self.size()];
         let byte = bytes()?;
@@ -277,8 +276,8 @@ impl Communicator {
             (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();
         let own = part((&raw const *mine).cast_mut().cast(), 1);
         let place = self.next_place();
-        // SAFETY: `own` is the 24 bytes of `mine`, and the steps only read them. The other parts are the
-        // elements of `all`, which no other code accesses before the call returns.
+        // SAFETY: `own` describes the 24 bytes of `mine`, which the steps only read. The other parts describe
+        // the elements of `all`, which no other code accesses before the call returns.
         unsafe {
             calls::run(self.endpoint(), place, |steps| {
                 let brought = self.gather_steps(steps, Some(&own), &parts, 0)?;

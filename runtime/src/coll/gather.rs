@@ -1,7 +1,7 @@
 //! Gather and scatter, with one message between the root and each other rank.
 //!
-//! The root passes one part for each rank, so these calls implement both `MPI_Gather` and `MPI_Gatherv`, and
-//! both scatters.
+//! The root passes one part for each rank. So the gather implements both `MPI_Gather` and `MPI_Gatherv`, and
+//! the scatter implements both `MPI_Scatter` and `MPI_Scatterv`.
 
 use super::Collective;
 use super::collective::check_parts;

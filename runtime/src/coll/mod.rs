@@ -3,7 +3,7 @@
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a
 //! call: run, start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`,
 //! `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs` and `allreduce.rs`. `create.rs`
-//! derives communicators from communicators. `operator.rs` has the predefined operations on elements
+//! makes communicators from other communicators. `operator.rs` has the predefined operations on elements
 //! (`extended.rs` has the arithmetic of C's `long double`). `scope.rs` has the safe nonblocking forms.
 //!
 //! With `TYPEPACK_CHECK_TYPES=1`, a collective call compares the types of its messages, as every other
@@ -14,8 +14,8 @@
 //!
 //! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
 //! have the number of the call as their tag, so calls may overlap. Collective calls use a context that the
-//! user's messages do not use. A persistent operation gets its number when it is prepared, and persistent
-//! operations use another context of their own. Every receive of a collective call names its source.
+//! user's messages do not use. A persistent operation gets its number when it is prepared. Persistent
+//! operations use a third context. Every receive of a collective call names its source.
 
 mod allgather;
 mod allreduce;

@@ -302,8 +302,7 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. Integers need wrapping arithmetic and reals do not, so this wrapper gives reals an
-/// arithmetic of their own.
+/// A real number. This wrapper lets reals have ordinary arithmetic, while the arithmetic of integers wraps.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);

@@ -69,7 +69,7 @@ impl Communicator {
         steps.operation(combine);
         // `mine` is this rank's partial result and the lower operand; the combining step only reads it. The
         // upper operand comes from higher ranks and arrives in one of two scratch buffers. The combined
-        // result replaces it there.
+        // result replaces the upper operand in its buffer.
         let (mut mine, mut made) = (own, None);
         let mut rooms = [None, None];
         let mut bit = 1;

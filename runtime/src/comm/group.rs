@@ -230,7 +230,7 @@ impl Group {
         self.exclude(self.ranks_of(ranges)?)
     }
 
-    /// Lists the ranks of ranges. A range may have billions of ranks, so the function stops with an error at
+    /// Lists the ranks in `ranges`. A range may have billions of ranks, so the function returns an error at
     /// the first rank that is not in the group.
     fn ranks_of(&self, ranges: &[RankRange]) -> Result<Vec<i64>> {
         let mut ranks = Vec::new();

@@ -50,8 +50,8 @@ struct Shared {
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
     /// The number of collective calls so far, and the number of persistent operations prepared so far. The
-    /// messages of a call have its number as their tag. All ranks make the same calls in the same order, so
-    /// their numbers agree.
+    /// tag of a call's messages is derived from the count before the call. All ranks make the same calls in
+    /// the same order, so they get the same tags.
     collectives: AtomicU32,
     persistent: AtomicU32,
 }

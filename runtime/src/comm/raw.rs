@@ -27,7 +27,7 @@ pub struct Messages {
     _keep: Communicator,
 }
 
-/// The mode of a send of [`Messages`].
+/// The mode of a send that [`Messages`] starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {
     /// The send is complete as soon as the caller may change the memory.
@@ -80,7 +80,7 @@ impl Messages {
     ///
     /// - The elements are readable when the call starts. In the modes `Standard` and `Synchronous` they stay
     ///   readable and unchanged until the operation has ended.
-    /// - Memory that the mode lends has space for the packed bytes, and nobody else accesses this memory
+    /// - If the mode lends memory, that memory has space for the packed bytes, and nobody else accesses it
     ///   until the operation has ended.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
@@ -122,8 +122,7 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the operation has ended, the elements are writable and nobody else accesses them.
-    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
-    ///   negative.
+    /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, the call also
@@ -149,8 +148,7 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the call returns, the elements are writable and nobody else accesses them.
-    /// - `source` is either any source or a rank of the world. `tag` is either any tag or a tag that is not
-    ///   negative.
+    /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
     /// Returns the errors of [`receive`](Self::receive).
@@ -211,8 +209,8 @@ impl Messages {
         Ok(self.endpoint.take(self.context, sender_of(source), tag, wait)?.map(Matched))
     }
 
-    /// Waits until `look` returns an answer. The library calls `look` often, and under the lock of all
-    /// communication. So `look` must be short and must not communicate.
+    /// Waits until `look` returns an answer. The library calls `look` often, and holds the lock of all
+    /// communication during each call. So `look` must be short and must not communicate.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations continue; the
@@ -293,8 +291,8 @@ impl Messages {
     }
 }
 
-/// The pending operations. The thread that holds this value also holds the lock, so no other thread changes
-/// the operations meanwhile.
+/// The pending operations. The thread that holds this value also holds the lock, so no other thread can
+/// change the operations at the same time.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 

@@ -31,7 +31,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[derive(Debug)]
 pub struct Request<'scope> {
     started: Operation,
-    /// The place of a pending operation in the scope's list.
+    /// The place of the operation in the scope's list, if the operation is pending.
     place: usize,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
@@ -39,7 +39,7 @@ pub struct Request<'scope> {
 /// The pending operations of a scope.
 #[derive(Default)]
 struct Pending {
-    /// The operations by place; a free place has none.
+    /// The number of the operation at each place; `None` if the place is free.
     ids: Vec<Option<u64>>,
     free: Vec<usize>,
 }
@@ -86,8 +86,8 @@ impl Communicator {
     ///
     /// If `f` returns an error, the scope still waits for the operations that `f` has started. If the message
     /// of a receive never arrives, the scope waits forever, as `std::thread::scope` does for a thread that
-    /// never ends. So a program should first do the steps that can fail without a message (checks of
-    /// arguments, commits), and start the first operation after that.
+    /// never ends. So a program should first do the steps that can fail before any message is sent (checks of
+    /// arguments, commits), and only then start the first operation.
     ///
     /// # Errors
     /// Returns the first error among the operations that `f` has started and has not waited for. Even after
@@ -125,8 +125,8 @@ impl Communicator {
 }
 
 fn locked(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
-    // A panic of another thread that held this lock does no harm: nothing panics between the steps of a change
-    // of the list, so the list is always consistent.
+    // If another thread panicked while it held this lock, the list is still consistent, because nothing can
+    // panic between the steps of a change of the list.
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -151,9 +151,9 @@ impl End<'_> {
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
-        // `next` takes operations from the end of the list. The reversed list gives them in the order in
-        // which they were started, unless one took the place of another that had ended. No request uses its
-        // place any more.
+        // `next` takes operations from the end of the list. Reverse the list, so that `next` returns them in
+        // the order in which they were started (except where an operation has taken the place of an earlier
+        // one that had ended). This is allowed because no request uses its place any more.
         locked(self.pending).ids.reverse();
         while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {

@@ -1,11 +1,11 @@
 //! All message state of this process, and the functions that start its operations.
 //!
-//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and calls its turns. `comm/` checks the
-//! arguments of sends and receives and starts them here. The bytes go through `transport/peer.rs`. A
-//! receive is matched either when it is posted (`receive`) or when a message arrives (`incoming.rs`), and
-//! at no other time. `matching.rs` finds every match, with one exception: a blocking receive that finds its
-//! message at the head of the ring, with both queues empty, takes the message without a queue
-//! (`engine/receive.rs`, `glance`).
+//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and runs its turns. `comm/` checks the
+//! arguments of a send or receive and then starts the operation here. The bytes go through
+//! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
+//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: a blocking
+//! receive that finds its message at the head of the ring, with both queues empty, takes the message
+//! without a queue (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). No function here waits.
@@ -85,7 +85,7 @@ pub struct MessageEngine {
 }
 
 impl MessageEngine {
-    /// Creates an engine without messages. The caller passes an `eager_limit` of at most `EAGER_MAX`.
+    /// Creates an engine without messages. `eager_limit` must be at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
@@ -140,29 +140,29 @@ impl MessageEngine {
         &self.requests
     }
 
-    /// Returns a count of the events for which a thread may wait although no other rank rings for them:
-    /// completed requests, and messages of this rank to itself.
+    /// Returns the number of events so far for which a thread may wait, but for which no other rank rings
+    /// the doorbell: completed requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {
         self.requests.completions() + self.kept
     }
 
-    /// Returns whether no operation of this rank is in flight. If so, a turn could only copy messages from
-    /// the rings to private memory, and this costs one copy more than leaving them in the rings.
+    /// Returns true if no operation of this rank is in flight. In that case a turn could only copy messages
+    /// from the rings to private memory, which costs one more copy than leaving them in the rings.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.requests.in_flight() == 0 && !self.busy
     }
 
-    /// Returns whether no other rank waits for this rank. Then this rank has written everything that it has
-    /// to write, and all data for which it has sent a CTS has arrived. (This includes data for detached
+    /// Returns true if no other rank waits for this rank: this rank has written everything that it has to
+    /// write, and all data for which it has sent a CTS has arrived. (This includes data for detached
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
     /// not count, because no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
     }
 
-    /// Makes a peer for each slot up to `slot` that does not have one yet. The process in such a slot has
-    /// joined later.
+    /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that
+    /// have joined the job later.
     #[inline]
     fn meet(&mut self, slot: usize) {
         while slot >= self.peers.len() {
@@ -202,8 +202,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. The label has the check
-    /// bits of the types; `OF_LAYOUT` means the types of the layout.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. `label.types` is the
+    /// check bits of the message's types, or `OF_LAYOUT` if the message has the types of the layout.
     ///
     /// # Safety
     ///

@@ -1,21 +1,22 @@
-//! The endpoint: the one lock of the process, and the way in which a call waits.
+//! The endpoint: the lock that protects all communication of the process, and the code in which calls wait.
 //!
-//! Every call of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, makes one
-//! turn of progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same
-//! way. All waiting happens in this module (`waiting.rs`):
+//! Every call of `comm/` takes the lock, starts an operation in `engine.rs` or reads its state, runs one
+//! turn of progress (one pass over the rings, the queues and the sources), and releases the lock. Operations
+//! of other sources (`sources.rs`) start in the same way. All waiting happens in this module (`waiting.rs`):
 //!
 //! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
 //!    wakes them when it has moved data and when it stops polling.
-//! 2. The poller makes turns of messages and sources. It continues as long as data moves, and for the spin
-//!    time after the last move. It often releases the lock in between, so that other threads can take it.
+//! 2. The poller runs turns of the message engine and of the sources. It continues as long as data moves,
+//!    and for the spin time after data has last moved. It often releases the lock in between, so that other
+//!    threads can take it.
 //! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds the errand
-//!    stops polling, runs the errand without the lock, and reports its end.
-//! 4. After the spin time the poller announces sleep on the shared doorbell, makes one more turn, checks the
-//!    failure epoch, releases the lock, and sleeps until a rank or thread rings. The sleep also ends after a
-//!    timeout, but only as a safety net.
+//!    stops polling, runs the errand without the lock, and then reports that the errand has ended.
+//! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more
+//!    turn, checks the failure epoch, releases the lock, and sleeps until a rank or thread rings. The sleep
+//!    also ends after a timeout, but only as a safety net.
 //!
-//! Invariants: no thread sleeps with the lock. A panic under the lock poisons the lock. No turn runs after
-//! that, so no call touches the memory of unfinished operations any more.
+//! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
+//! runs after that, so no call touches the memory of unfinished operations any more.
 
 mod waiting;
 
@@ -55,8 +56,8 @@ struct State {
 }
 
 impl State {
-    /// Returns a count that changes at each event for which a thread may wait although no other rank rings
-    /// for it.
+    /// Returns a count of the events for which a thread may wait, but for which no other rank rings the
+    /// doorbell.
     fn news(&self) -> u64 {
         self.core.engine.news().wrapping_add(self.outside)
     }
@@ -140,8 +141,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Takes the lock while another thread holds it. If that thread is the poller, it sees the request and
-    /// releases the lock.
+    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, it
+    /// sees that a thread waits and releases the lock.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
@@ -161,7 +162,7 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes one turn after an operation has started. Wakes the threads whose operations may have completed.
+    /// Runs one turn after an operation has started. Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
@@ -171,8 +172,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Makes a turn for the other operations after a call that has completed at once, because every call
-    /// must make progress. Makes no turn if no other operation waits for one.
+    /// Runs a turn for the other operations after a call that has completed at once, because every call must
+    /// make progress. Runs no turn if no other operation waits for one.
     #[inline]
     fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
         if state.core.is_idle() { Ok(()) } else { self.turn(state) }
@@ -271,8 +272,8 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Waits until `look` returns an answer. The endpoint calls `look` often, and under the lock. So `look`
-    /// must be short and must not call this endpoint.
+    /// Waits until `look` returns an answer. The endpoint calls `look` often, and holds the lock during each
+    /// call. So `look` must be short and must not call this endpoint.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
@@ -281,7 +282,7 @@ impl Endpoint {
         self.wait_until(self.lock()?, |core| look(&mut core.engine))
     }
 
-    /// Makes one turn, and then returns the answer of `look`, if it gives one.
+    /// Runs one turn, and then returns the answer of `look`, if it gives one.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -305,7 +306,7 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Calls `change` with the engine. Afterwards waiting threads look again.
+    /// Calls `change` with the engine. Then wakes the waiting threads, so that they look again.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
@@ -382,7 +383,7 @@ impl Endpoint {
         // glance above has completed the receive.
         let started = unsafe { state.core.engine.receive(posting)? };
         // Another thread may be probing for a message of this rank to itself, and this receive may have
-        // taken that message. So make the other thread look again.
+        // taken that message. So wake the other thread, which then looks again.
         self.notify(&mut state, news);
         match started {
             Operation::Done(status) => {
@@ -393,8 +394,8 @@ impl Endpoint {
         }
     }
 
-    /// Makes the turn that follows the start of an operation. If the turn fails, the caller never learns the
-    /// number of the request. So this function then detaches the operation from its memory.
+    /// Runs the turn that follows the start of an operation. If the turn fails, the caller never learns the
+    /// number of the request, so this function detaches the operation from its memory.
     fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
             if let Operation::Pending(id) = started {
@@ -435,7 +436,7 @@ impl Endpoint {
         }
     }
 
-    /// Makes one turn. Returns the result of a request if the request is then complete.
+    /// Runs one turn. Returns the result of a request if the request is then complete.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::wait`].
@@ -507,7 +508,7 @@ impl Endpoint {
     /// Starts an operation of a source of progress and waits for it. The call takes the lock only once.
     /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
     /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls
-    /// `abandon`, which detaches the operation, until `abandon` returns true.
+    /// `abandon`, which detaches the operation, and repeats the call until `abandon` returns true.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
@@ -537,7 +538,7 @@ impl Endpoint {
         waited
     }
 
-    /// Starts an operation of a source of progress, and makes one turn.
+    /// Starts an operation of a source of progress, and runs one turn.
     ///
     /// # Errors
     /// Returns the errors of `start`, and `ErrorKind::State` after finalization or in a forked child.
@@ -574,7 +575,7 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Makes one turn. A program calls this function between the parts of a long computation.
+    /// Runs one turn. A program calls this function between the parts of a long computation.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if another rank broke

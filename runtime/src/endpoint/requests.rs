@@ -23,7 +23,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns whether this is a send in flight to another rank than `own`.
+    /// Returns whether this is a send in flight to a rank other than `own`.
     #[inline]
     fn is_send_but_to(&self, own: usize) -> bool {
         matches!(self, Self::Send(send) if send.dest.index() != own)
@@ -44,7 +44,8 @@ pub struct Owner {
 struct Entry {
     generation: u32,
     orphan: bool,
-    /// The source that gets the result, if the request has an owner. Then no thread may wait for the request.
+    /// The source that gets the result, if the request has an owner. No thread may wait for a request that
+    /// has an owner.
     owner: Option<Owner>,
     request: Option<Request>,
 }
@@ -65,7 +66,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Creates the empty table of rank `own`.
+    /// Creates an empty table for rank `own`.
     pub fn new(own: usize) -> Self {
         Self {
             own,
@@ -146,7 +147,7 @@ impl Requests {
         self.entry(id).is_some_and(|entry| entry.owner.is_some())
     }
 
-    /// Removes and returns the next result of a request that has an owner, with this owner.
+    /// Removes and returns the next result of a request that has an owner, together with the owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
         self.collected.pop_front()
@@ -182,7 +183,7 @@ impl Requests {
     }
 
     /// Removes a complete request and returns its result. Returns `None` if the request is not complete yet.
-    /// Afterwards the number is free.
+    /// Once the result is returned, the number of the request is free.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         let owned = self.is_owned(id);
         match self.get(id) {

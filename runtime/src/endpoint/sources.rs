@@ -8,7 +8,7 @@
 //!
 //! A source must not do long work, or call a user's function, under the lock. For such work it prepares an
 //! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then reports
-//! its end ([`Source::ran`]); `progress.rs` contains this code.
+//! that the errand has ended ([`Source::ran`]). The code for this is in `progress.rs`.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -28,8 +28,8 @@ pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
 /// index of the first element, and the number of elements.
 type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 
-/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes
-/// from ranks below those of `upper`.
+/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes from
+/// lower ranks than `upper`.
 ///
 /// The value owns its function, so that a reduction may outlive the call that starts it. The runtime calls
 /// the function with the addresses of displacement 0 of the first element in both vectors, with the index of
@@ -129,9 +129,9 @@ impl Errand {
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
-            // SAFETY: the source that made the errand has checked that both sides have at least `bytes`
-            // packed bytes. The caller guarantees that both sides are valid and do not overlap (the
-            // condition of `# Safety`).
+            // SAFETY: the source of progress that made the errand has checked that `supply` and `sink` both
+            // have at least `bytes` packed bytes. The caller guarantees that both are valid and do not
+            // overlap (the condition of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
             Self::Drop(with) => drop(with),
         }
@@ -143,7 +143,7 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// Makes one short turn. Returns true if any data or state moved. The engine calls this function while
+    /// Runs one short turn. Returns true if any data or state moved. The engine calls this function while
     /// [`Source::nap`] asks for turns.
     ///
     /// # Errors
@@ -157,7 +157,8 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Returns whether a source has an errand ready.
     fn has_errand(&self) -> bool;
 
-    /// Returns the next errand, and the token with which the thread that runs the errand reports its end.
+    /// Returns the next errand, and the token with which the thread that runs the errand reports that the
+    /// errand has ended.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
     /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
@@ -178,8 +179,8 @@ pub trait Source: Any + fmt::Debug + Send {
     fn is_needed(&self) -> bool;
 }
 
-/// Names the errand that a thread has taken: the source that made the errand, and the source's token for it.
-/// The thread reports the end of the errand with this value.
+/// Identifies an errand that a thread has taken: the source that made the errand, and the source's token for
+/// it. The thread passes this value back when it reports the end of the errand.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     source: u32,
@@ -229,7 +230,8 @@ impl Core {
         Err(Error::new(ErrorKind::Internal, "source", "no source of this type is registered"))
     }
 
-    /// Asks all sources again for errands and naps. The caller does this after each call to a source.
+    /// Asks all sources again whether they have errands and how long a thread may sleep. The caller calls
+    /// this function after each call of a source.
     #[inline]
     pub fn look_around(&mut self) {
         self.errands = self.sources.iter().any(|source| source.has_errand());
@@ -248,14 +250,15 @@ impl Core {
         self.nap
     }
 
-    /// Returns whether no operation waits for a turn. If so, a turn could only move messages that no
+    /// Returns true if no operation waits for a turn. In that case a turn could only move messages that no
     /// operation needs yet.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && !self.engine.requests_ref().has_collected()
     }
 
-    /// Makes one turn of the messages and of every source that wants turns. Returns true if anything moved.
+    /// Runs one turn of the message engine and of every source that wants turns. Returns true if anything
+    /// moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -308,8 +311,8 @@ impl Core {
     }
 
     /// Reports the end of an errand to its source. `panic` is the payload if the errand panicked. If no
-    /// caller waits for the operation, the function returns the payload. Its caller must drop this payload
-    /// without the lock.
+    /// caller waits for the operation, the function returns the payload. The caller of this function must
+    /// release the lock before it drops the payload.
     pub fn ran(&mut self, sent: Sent, panic: Option<Panic>) -> Option<Panic> {
         let left = match self.sources.get_mut(sent.source as usize) {
             Some(source) => source.ran(&mut self.engine, sent.token, panic),

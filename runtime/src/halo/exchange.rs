@@ -115,8 +115,8 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
 
 impl<T: Element, const N: usize> Drop for Exchange<'_, T, N> {
     fn drop(&mut self) {
-        // If the exchange failed, the fields keep it, and `Field::settle` or the next exchange reports its
-        // error.
+        // If the exchange failed, each field keeps the exchange, and `Field::settle` or the next exchange of
+        // the field reports the error.
         if self.pending.complete().is_ok() {
             for field in self.fields.iter_mut() {
                 field.set_pending(None);

@@ -126,7 +126,7 @@ pub(super) struct Block<const N: usize> {
 }
 
 impl<const N: usize> Block<N> {
-    /// Makes a block after it has checked the shape and the width. After this check, no product in this file
+    /// Checks the shape and the width, and makes a block. The checks ensure that no product in this file
     /// exceeds `isize::MAX` bytes.
     pub(super) fn new(shape: [usize; N], width: usize, element_bytes: usize) -> Result<Self> {
         if N == 0 || N > 8 {

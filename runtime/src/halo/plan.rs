@@ -70,10 +70,11 @@ pub struct FaceReport<const N: usize> {
     /// Number of bytes that this rank sends to the neighbour in each exchange, for all fields together. This
     /// rank receives the same number of bytes from the neighbour.
     pub bytes: u64,
-    /// The name of the kernel that packs the message at present, or `-` before the first exchange. The kernel
-    /// may change when the JIT has compiled a new one.
+    /// The name of the kernel that currently packs the message, or `-` before the first exchange. The plan
+    /// may switch to another kernel when the JIT has compiled one.
     pub pack: String,
-    /// The name of the kernel that unpacks the message from this neighbour, or `-` before the first exchange.
+    /// The name of the kernel that currently unpacks the message from this neighbour, or `-` before the first
+    /// exchange.
     pub unpack: String,
 }
 
@@ -257,8 +258,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn link_bytes(&self, link: &Link<N>) -> u64 {
-        // `Block::new` has checked that the size of one field fits in `isize`. The size of a message with all
-        // fields may not fit; then the commit of the message's datatype fails.
+        // `Block::new` has checked that the size of one field fits in `isize`. If the size of a message with
+        // all fields does not fit, the commit of the message's datatype fails.
         (link.face.send_region.cells() as u64)
             .saturating_mul(size_of::<T>() as u64)
             .saturating_mul(self.fields as u64)
@@ -333,8 +334,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     /// commits them.
     fn layout(&self, starts: &[*mut T]) -> Result<Arc<Layout>> {
         let first = starts[0].addr();
-        // The wrapped difference of two addresses, as an `i64`, leads from the first address to the second
-        // for any two addresses.
+        // For any two addresses, their wrapped difference as an `i64` leads from the first address to the
+        // second.
         let distance = |start: &*mut T| start.addr().wrapping_sub(first) as i64;
         let mut layouts = self.lock_layouts();
         let known = layouts
@@ -360,8 +361,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn lock_layouts(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Layout>>> {
-        // A thread that panics while it holds this lock leaves a consistent vector, because the vector is
-        // consistent at every point that can panic.
+        // If a thread panicked while it held this lock, the vector is still consistent, because it is
+        // consistent at every point at which the code can panic.
         self.layouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

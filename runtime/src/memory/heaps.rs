@@ -48,7 +48,7 @@ impl Heaps {
     }
 
     /// Returns the heap of another rank, and maps the heap first if necessary. Returns `None` if the address
-    /// space is too small, in a job without heaps, and for a rank that does not exist.
+    /// space is too small, if the job has no heaps, or if the rank does not exist.
     pub(crate) fn of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         let asked = self.others.get(rank).filter(|_| rank != self.rank)?;
         let map = || self.segment.map_heap(rank, Inherit::No).ok().map(Arc::new);

@@ -233,8 +233,8 @@ impl Envelope {
     #[inline]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Violation> {
         let head = words[0] & 0xffff_ffff;
-        // Only messages have types. If another kind of envelope has a type bit, compare all 32 bits, so that
-        // the kind is unknown.
+        // Only messages have types. For all other envelopes, take all 32 bits as the kind, so that an
+        // envelope with a type bit has an unknown kind.
         let kind = match head & ((1 << KIND_BITS) - 1) {
             message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
             _ => head,

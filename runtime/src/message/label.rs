@@ -89,7 +89,8 @@ impl From<i32> for Tag {
 pub enum Operation {
     /// The operation is complete.
     Done(Status),
-    /// The operation is in flight and has this number. [`Ongoing`](crate::Ongoing) takes the number.
+    /// The operation is in flight and has this number. The calls of [`Ongoing`](crate::Ongoing) take the
+    /// number.
     Pending(u64),
 }
 
@@ -103,6 +104,7 @@ pub struct Label {
     pub tag: i32,
     /// Number of packed bytes of the whole message.
     pub bytes: u64,
-    /// Check bits of the basic types of the message: a number of `message/typecheck.rs`, below its `END`.
+    /// Check bits of the basic types of the message, as computed by `message/typecheck.rs`. They are below
+    /// `typecheck::END`.
     pub types: u32,
 }

@@ -152,8 +152,9 @@ pub enum Supply {
     Packed(Vec<u8>),
     /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros, because there was no memory for the packed copy of a detached send. The scope of the send has
-    /// panicked, and the receiver must still get the announced number of bytes.
+    /// Zeros in place of the data, because there was no memory for the packed copy of a detached send. The
+    /// send was detached because its scope panicked or a wait failed, and the receiver must still get the
+    /// announced number of bytes.
     Lost,
 }
 
@@ -245,7 +246,7 @@ impl Supply {
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
     Memory(Layout),
-    /// No memory: the receive has outlived the scope that started it, so the engine discards the data.
+    /// No memory: the receive was detached from the user's memory, so the engine discards the data.
     Discard,
 }
 
@@ -272,14 +273,14 @@ impl Sink {
 ///
 /// # Safety
 ///
-/// - `bytes` is at most the number of packed bytes of either side.
+/// - `bytes` is at most the packed size of `supply` and of `sink`.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
     match supply {
         // SAFETY: the memory of both layouts is valid (module invariant). The caller guarantees that both
-        // sides have at least `bytes` packed bytes, and that they do not overlap (both conditions of `#
-        // Safety`).
+        // layouts have at least `bytes` packed bytes, and that they do not overlap unless each is one run
+        // (both conditions of `# Safety`).
         Supply::Memory(from) => unsafe { copy_layout(&from.view(), &to.view(), bytes) },
         // SAFETY: `packed` holds the whole message, and the sink has room for `bytes` bytes (first
         // condition). A private buffer overlaps no sink.
@@ -303,29 +304,29 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
 ///
 /// # Safety
 ///
-/// - `bytes` is at most the number of packed bytes of either side, and the memory of both sides is valid.
+/// - `bytes` is at most the packed size of `from` and of `to`, and the memory of both is valid.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
 pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
     if let Some((from, to)) = overlap(from, to, bytes) {
         // SAFETY: `overlap` returned the first bytes of two runs in valid memory. Each run has at least
         // `bytes` bytes (first condition of `# Safety`). The two runs may overlap, because `ptr::copy`
-        // allows this.
+        // allows overlapping runs.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         return;
     }
     let src =
         Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
     let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: `0..bytes` lies within both sides, and their memory is valid (first condition). The two sides
-    // do not overlap: the code above has copied overlapping runs, and the second condition excludes every
-    // other overlap.
+    // SAFETY: `0..bytes` lies within `from` and within `to`, and their memory is valid (first condition).
+    // The two do not overlap here, because the code above has dealt with overlapping runs, and the second
+    // condition excludes every other overlap.
     unsafe { engine::copy_raw(src, dst, 0..bytes) };
 }
 
-/// Returns the addresses of the first bytes of both sides if each side is one run of bytes and the two runs
-/// overlap. A message that overlaps its own receive is an error of the program; the copy then has the result
-/// of C's `memmove`.
+/// Returns the addresses of the first bytes of `from` and of `to` if each of the two is one run of bytes and
+/// the two runs overlap. It is an error of the program if a message overlaps its own receive; the copy then
+/// has the result of C's `memmove`.
 #[inline]
 fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
@@ -337,13 +338,13 @@ fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*con
     ((source as u64).abs_diff(target as u64) < bytes).then_some((source, target))
 }
 
-/// Copies the packed bytes of `range` from `count` elements of `plan` into the layout of a receive.
+/// Copies the packed bytes of `range` from `count` elements of `plan` into `to`, the layout of a receive.
 /// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
 ///
 /// # Safety
 ///
 /// - `range` lies within the packed bytes of both sides.
-/// - The source's elements are readable. Another process may change their bytes at the same time.
+/// - The elements at `origin` are readable. Another process may change their bytes at the same time.
 /// - The two sides do not overlap.
 #[inline]
 pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
@@ -355,13 +356,13 @@ pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, ran
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// Copies the packed bytes of `range` from the layout of a send into `count` elements of `plan`.
+/// Copies the packed bytes of `range` from `from`, the layout of a send, into `count` elements of `plan`.
 /// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
 ///
 /// # Safety
 ///
 /// - `range` lies within the packed bytes of both sides.
-/// - The destination's elements are writable, and nobody else writes to the bytes of the range.
+/// - The elements at `origin` are writable, and nobody else writes to the bytes of the range.
 /// - The two sides do not overlap.
 #[inline]
 pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
@@ -394,20 +395,21 @@ pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// Longest message that [`Kept`] holds without an allocation, in bytes.
+/// Length of the longest message that [`Kept`] holds without an allocation, in bytes.
 const SHORT: usize = 64;
 
 /// The packed bytes of a message that waits for its receive.
 #[derive(Debug)]
 pub enum Kept {
-    /// The bytes, and their number.
+    /// An array that begins with the packed bytes, and the number of these bytes.
     Short([u8; SHORT], u8),
     /// The bytes.
     Long(Vec<u8>),
 }
 
 impl Kept {
-    /// Makes room for `bytes` bytes, and calls `fill` with its address.
+    /// Makes room for `bytes` packed bytes, and calls `fill` with the address of the room. `fill` writes the
+    /// bytes.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -423,7 +425,7 @@ impl Kept {
         Ok(Self::Long(long))
     }
 
-    /// Returns the bytes.
+    /// Returns the packed bytes of the message.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {

@@ -5,8 +5,8 @@
 //! computes the hash of its signature (`typepack_engine::signature`: class and width of every basic
 //! element, in order) and folds it to 24 bits. The envelope carries these bits
 //! ([`Label::types`](crate::message::envelope::Label)). The receiver takes the part of its own type that
-//! has the same number of bytes, folds the hash of this part, and compares the bits. Both sides compute
-//! the hash of many elements from the hash of one element, so neither side iterates over elements.
+//! has the same number of bytes, folds the hash of this part, and compares the bits. Both ranks compute
+//! the hash of many elements from the hash of one element, so neither rank iterates over elements.
 //!
 //! The engine defines which types match (`signature/matching.rs`): the message is a prefix of the receive
 //! by class and width, packed data matches everything, and bytes match only bytes. There is one
@@ -33,8 +33,9 @@ pub const UNKNOWN: u32 = 0;
 pub const VOID: u32 = 1;
 
 /// A value for the label of a send that means: the message has the types of the layout. The engine
-/// computes the check bits only if it compares types, so no envelope contains this value. The value
-/// differs from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data has that label.
+/// computes the check bits only if it compares types, so no envelope contains this value. The value must
+/// differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is sent with `UNKNOWN` in its
+/// label.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
 /// Every result of `fold` is below this number.
@@ -168,8 +169,8 @@ fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
 }
 
 /// Returns the probable content of a message of `bytes` bytes with these check bits, as text. If the whole
-/// message is of one basic type, the text names this type. Two in a million other messages get such a text
-/// too, by chance.
+/// message is of one basic type, the text names this type. By chance, the text also names a type for about
+/// two in a million other messages.
 fn guess(bytes: u64, types: u32) -> String {
     let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
     for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {
@@ -325,7 +326,8 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // This part is longer than the room for it, so the check leaves it to another error.
+        // This part is longer than the place to which it is copied, so the check leaves it to another
+        // error.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

@@ -2,8 +2,8 @@
 //! collective calls use such memory.
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
-//! all other ranks map the heap. This folder uses `comm/`: the ranks agree by messages in a message space
-//! that only this folder uses. Folders that keep state shared by several ranks use regions.
+//! all other ranks map the heap. This folder uses `comm/`: the ranks reach agreement through messages in a
+//! message space that only this folder uses. Folders that keep state shared by several ranks use regions.
 //!
 //! The ranks make a region together:
 //!
@@ -61,8 +61,8 @@ pub struct SharedRegion {
     comm: Communicator,
     /// The parts of all ranks, indexed by rank of the communicator.
     parts: Vec<Part>,
-    /// The part of this rank. When the region ends, the part moves to the list of parts that wait for
-    /// other ranks to leave.
+    /// The part of this rank. When this rank leaves the region, the part moves to the list of parts that
+    /// other ranks may not have left yet.
     own: Option<OwnPart>,
 }
 
@@ -75,8 +75,8 @@ impl fmt::Debug for SharedRegion {
 
 impl SharedRegion {
     /// Makes a region in which this rank has `bytes` bytes, which may be 0. Each rank may pass a different
-    /// number. Collective: all ranks of the communicator must call it, and must make all calls that make
-    /// regions in the same order.
+    /// number. Collective: all ranks of the communicator must make this call, and must make their regions
+    /// in the same order.
     ///
     /// # Errors
     /// Returns an error on all ranks if one rank fails: [`ErrorKind::NoMemory`] if a rank has too little
@@ -109,7 +109,8 @@ impl SharedRegion {
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
 
-    /// Ends the region. When any rank returns from this call, the memory has been freed. Collective.
+    /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
+    /// been freed. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the
@@ -222,8 +223,8 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
 }
 
 /// Sends three words to all ranks. Returns the words of all ranks, indexed by rank. In each round, a rank
-/// sends all the words that it knows to one rank. This rank is twice as far away as in the previous round,
-/// so there are log2 P rounds for P ranks.
+/// sends all the words that it knows to one other rank, which is twice as far away as in the previous
+/// round. So there are log2 P rounds for P ranks.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;

@@ -72,8 +72,8 @@ impl Part {
         self.start.as_ptr().wrapping_add(notes(self.members))
     }
 
-    /// Returns the word at byte `offset` of the data, or `None` if the word does not lie within the data at
-    /// a multiple of 8.
+    /// Returns the word at byte `offset` of the data. Returns `None` if the word does not lie within the
+    /// data, or if `offset` is not a multiple of 8.
     pub(super) fn atomic(&self, offset: usize) -> Option<&AtomicU64> {
         let end = offset.checked_add(size_of::<AtomicU64>())?;
         if end > self.len || !offset.is_multiple_of(align_of::<AtomicU64>()) {

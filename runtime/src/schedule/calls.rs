@@ -1,6 +1,6 @@
 //! Runs, starts and keeps schedules.
 //!
-//! A blocking call starts a schedule and waits for it. Both together take the lock only once. A
+//! A blocking call starts a schedule and waits for it, and takes the lock only once for both. A
 //! nonblocking call leaves a request in the endpoint's table; the program waits for, tests, frees and
 //! detaches this request like the request of a message. A persistent call keeps the schedule and starts it
 //! again and again.
@@ -36,7 +36,8 @@ pub unsafe fn run<'a>(
     place: Place,
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<()> {
-    // Holds the payload if a user's function has panicked. This call then panics with the same payload.
+    // If a user's function panics, this cell gets the payload of the panic, and this call then panics with
+    // the same payload.
     let panic = Cell::new(None);
     let waited = endpoint.run(
         |core| {

@@ -35,7 +35,8 @@ pub struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u32);
 
-/// A plan of a step: either a plan that the caller lends while it waits for the schedule, or an owned plan.
+/// The plan of an operand: either a plan that the caller lends while the caller waits for the schedule, or
+/// an owned plan.
 #[derive(Debug)]
 enum PlanRef {
     Borrowed(NonNull<Plan>),
@@ -58,8 +59,8 @@ impl PlanRef {
     }
 }
 
-/// The memory that a step reads or writes. It is a part, but `plan` is the number of the plan in the
-/// schedule's list of plans.
+/// The memory that a step reads or writes. An operand is like a part, except that its `plan` is the number
+/// of the plan in the schedule's list of plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     origin: *mut u8,
@@ -105,8 +106,8 @@ struct Edge {
 
 const NONE: u32 = u32::MAX;
 
-/// Maximum size of the scratch memory that a schedule may keep after its end, in bytes. A schedule with more
-/// scratch memory frees all of it.
+/// Maximum size of the scratch memory that a schedule may keep after it has ended, in bytes. A schedule with
+/// more scratch memory frees all of it.
 const KEPT_SCRATCH: usize = 4 << 20;
 
 /// One schedule.

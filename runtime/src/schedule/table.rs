@@ -94,7 +94,7 @@ pub struct Schedules {
     entries: Vec<Entry>,
     free: Vec<u32>,
     errands: VecDeque<(u32, u32)>,
-    /// User functions that still have to be dropped without the lock.
+    /// User functions that still have to be dropped, by a thread that does not hold the lock.
     dropped: Vec<Combine>,
     /// Panic payloads of user functions, each with the index of its schedule. Only schedules whose callers
     /// wait have an entry.
@@ -276,15 +276,15 @@ impl Schedules {
     }
 
     /// Returns the payload if a user's function of the schedule has panicked and the caller of the schedule
-    /// waits. That caller must drop the payload without the lock.
+    /// waits. That caller must release the lock before it drops the payload.
     pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
         let at = self.panics.iter().position(|&(other, _)| other == index)?;
         Some(self.panics.swap_remove(at).1)
     }
 
-    /// Ends the use of the caller's memory by a schedule for which the caller does not wait any more.
-    /// Returns false while a thread runs an errand of the schedule. In this case the caller has to call the
-    /// function again later.
+    /// Makes a schedule stop using its caller's memory, because the caller no longer waits for the
+    /// schedule. Returns false while a thread runs an errand of the schedule. In this case the caller has
+    /// to call the function again later.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
@@ -316,8 +316,8 @@ impl Schedules {
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // Skip a step without a message in flight. If the message of the step has completed, its result
-            // is queued and will reach `completed`.
+            // Skip a step that has no message in flight. If the step's message has already completed, the
+            // result of the message is queued and will reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
@@ -462,9 +462,9 @@ impl Entry {
                 }
                 if from.bytes <= to.bytes {
                     let (source, target) = (schedule.layout(&from), schedule.layout(&to));
-                    // SAFETY: `from.bytes` is at most the number of packed bytes of either side (checked
-                    // above). The caller that started the schedule guarantees that both sides are valid and
-                    // do not overlap.
+                    // SAFETY: `from.bytes` is at most the packed size of `from` and of `to` (checked
+                    // above). The caller that started the schedule guarantees that both are valid and do
+                    // not overlap.
                     unsafe { copy_layout(&source, &target, from.bytes) };
                 }
                 Issued::Over(check_own(from.bytes, to.bytes, rank))
@@ -488,7 +488,8 @@ impl Entry {
         }
     }
 
-    /// Checks that the types of both sides of a copy match, if this copy compares types.
+    /// Checks that the types of the source and of the destination of a copy match, if this copy compares
+    /// types.
     fn comparable(&self, number: u32, compared: bool) -> Result<()> {
         let Action::Copy { from, to, .. } = self.schedule.steps[number as usize].action else {
             return Ok(());

@@ -17,9 +17,9 @@ const NODES_MAX: usize = u32::MAX as usize;
 /// Chooses the dimensions of a grid of `nodes` ranks. The function replaces each entry of `dims` that is 0.
 /// The replaced entries become as equal as possible, in non-increasing order. The other entries stay.
 ///
-/// Among all possible choices, the function takes the one with the smallest first entry; among the choices
-/// with this first entry, the one with the smallest second entry; and so on. For example, 12 ranks in two
-/// dimensions become 4 x 3.
+/// Among all possible choices, the function takes the choice with the smallest first entry. If several
+/// choices have this first entry, the function takes the one of them with the smallest second entry, and so
+/// on. For example, 12 ranks in two dimensions become 4 x 3.
 ///
 /// # Errors
 /// Returns `ErrorKind::Argument` if `nodes` is 0 or is at least 2^32. Returns `ErrorKind::Dims` if `nodes` is

@@ -6,7 +6,7 @@
 //! | CTS | Offered | the send streams through the chunks |
 //! | FIN | Offered, and the RTS said where the data lies | the send is complete |
 //! | REFUSED | Offered | the send is complete; the error belongs to the receiver |
-//! | Help | Offered, and the RTS named that memory | this rank may copy a part |
+//! | Help | Offered, and the RTS named the same kind of memory as the Help | this rank may copy a part |
 //!
 //! Any other combination is a violation of the protocol. A Help or a FIN may still arrive after this rank
 //! has withdrawn the message, because the two envelopes have crossed. The send is then still in the state
@@ -37,8 +37,8 @@ fn answered<'a, R: RequestTable>(
         .ok_or_else(|| unexpected(from, id, otherwise))
 }
 
-/// Returns the error for an answer from rank `from` to the message `id` that the state of the message
-/// does not allow. The text of the error contains `otherwise`.
+/// Returns the error for an answer that the state of message `id` does not allow. The answer came from
+/// rank `from`. The text of the error contains `otherwise`.
 #[cold]
 fn unexpected(from: usize, id: u64, otherwise: &'static str) -> Error {
     broken(from, Violation::new(format!("{otherwise} (id {id:#x})")))

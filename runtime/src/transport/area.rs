@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to an area that the contacts of the fabric keep mapped. The contacts outlive
-/// this value, because `link.rs` keeps areas inside the message engine, and the engine owns the fabric.
+/// Invariant: `base` points to an area that the contacts of the fabric keep mapped as long as this value
+/// is used. The reason is that `link.rs` keeps areas inside the message engine, the engine owns the
+/// fabric, and dropping an area accesses no memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
@@ -61,8 +62,7 @@ impl Area {
         }
     }
 
-    /// Returns the address of byte `offset` of the payload area. The caller passes an `offset` below
-    /// `PAYLOAD_BYTES`.
+    /// Returns the address of byte `offset` of the payload area. `offset` must be below `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < pair::PAYLOAD_BYTES);
@@ -87,7 +87,7 @@ impl Area {
         let _ = address;
     }
 
-    /// Returns the address of chunk buffer `index`. The caller passes an `index` below `CHUNKS`.
+    /// Returns the address of chunk buffer `index`. `index` must be below `CHUNKS`.
     #[inline]
     pub fn chunk(&self, index: usize) -> *mut u8 {
         debug_assert!(index < pair::CHUNKS);

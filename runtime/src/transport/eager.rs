@@ -22,7 +22,7 @@ pub struct Eager;
 
 impl Eager {
     /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address
-    /// that it receives. Returns false if the ring is full.
+    /// that is passed to it. Returns false if the ring is full.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
@@ -50,7 +50,8 @@ impl Eager {
 }
 
 impl Protocol for Eager {
-    /// Writes the message of a send from the queue. Afterwards the send is complete, or waits for its ACK.
+    /// Writes the message of a queued send to the ring. After that, the send is complete or waits for its
+    /// ACK.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,

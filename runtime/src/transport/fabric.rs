@@ -45,7 +45,7 @@ pub struct Fabric {
     segment: Option<Arc<Segment>>,
     rank: usize,
     size: usize,
-    /// The shared memory of the job; `None` in a job of one rank.
+    /// The table of heaps; `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
     /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
     contacts: Option<Arc<Contacts>>,
@@ -209,8 +209,9 @@ impl Fabric {
         Ok(end)
     }
 
-    /// Returns this rank's count of connects, or `None` if the count is still `seen`. If the count has
-    /// changed, another rank has begun to write to this rank since the caller read `seen`.
+    /// Returns the number of connections that other ranks have made to this rank, or `None` if this number
+    /// is still `seen`. If the number has changed, another rank has begun to write to this rank since the
+    /// caller read `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
@@ -257,8 +258,8 @@ impl Fabric {
         }
     }
 
-    /// Sleeps until another rank or thread rings, or until `timeout` is over. In a job of one rank no other
-    /// rank can ring, so this call only lets the time pass.
+    /// Sleeps until another rank or thread rings the doorbell, or until `timeout` has passed. In a job of
+    /// one rank no other rank can ring, so this call only lets the time pass.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
@@ -311,7 +312,7 @@ impl Fabric {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
-    /// Tells the launcher that this rank leaves the job in the regular way.
+    /// Tells the launcher that this rank leaves the job normally.
     pub fn finalized(&self) {
         if let Some(segment) = &self.segment {
             segment.mark_finalized(self.rank);

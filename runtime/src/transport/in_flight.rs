@@ -28,8 +28,8 @@ pub enum Told {
     Nothing,
     /// The data lies in this memory, and the receiver may read it at any time.
     In(Space),
-    /// The sender has taken the memory back. An answer that the receiver sent before it knew this may still
-    /// arrive.
+    /// The sender has taken the memory back. The receiver may have sent an answer before it learned of the
+    /// withdrawal; such an answer may still arrive.
     Withdrawn,
 }
 

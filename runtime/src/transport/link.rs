@@ -20,11 +20,12 @@ use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 
-/// A request of a receiver that copies a message. It asks the sender of the message for help.
+/// A request for help with the copy of a message. The receiver of the message sends the request to the
+/// sender of the message.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The kind of memory between which both ranks copy. The protocol for this kind of memory writes the
-    /// envelope.
+    /// The kind of memory that the message is copied from and to. The protocol for this kind of memory
+    /// writes the envelope.
     pub space: Space,
     /// The number of the sender's request.
     pub offer: u64,
@@ -46,7 +47,7 @@ pub enum Outgoing {
     Send(u64),
     /// A request for help to the sender of a message. When this item is the first in the queue, the
     /// protocol that copies the message writes the envelope. The envelope names the place of the receive,
-    /// so this rank may have to define a type before it.
+    /// so this rank may have to define a type before it writes the envelope.
     Help(HelpWanted),
 }
 

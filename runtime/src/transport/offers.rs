@@ -1,8 +1,8 @@
 //! The messages whose data this rank may read in place. The table has an entry for each RTS with a place,
 //! until this rank has answered the RTS.
 //!
-//! `link.rs` keeps one table for each sender. The protocols of single copies (`heap.rs`, `private.rs`) ask
-//! the table before they copy. They read the sender's memory only between [`Offers::begin`] and
+//! `link.rs` keeps one table for each sender. The protocols that copy only once (`heap.rs`, `private.rs`)
+//! ask the table before they copy. They read the sender's memory only between [`Offers::begin`] and
 //! [`Offers::end`], so that a sender can take its memory back (`shm/withdrawal.rs`).
 
 use super::area::Area;
@@ -26,7 +26,8 @@ impl Offers {
         self.open.insert(offer, false);
     }
 
-    /// Removes an RTS that this rank has answered. Afterwards this rank does not read its data in place.
+    /// Removes an RTS that this rank has answered. From then on, this rank does not read the data of the
+    /// RTS in place.
     pub fn answer(&mut self, offer: u64) {
         if !self.open.is_empty() {
             self.open.remove(&offer);
@@ -59,7 +60,7 @@ impl Offers {
         withdrawal::begin(area, self.withdrawals).map_err(|v| broken(rank, v))
     }
 
-    /// Tells the sender that the reading is over that [`Offers::begin`] announced.
+    /// Tells the sender that the read announced by [`Offers::begin`] is over.
     pub fn end(&self, area: &Area) {
         withdrawal::end(area);
     }

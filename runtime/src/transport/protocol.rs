@@ -21,13 +21,13 @@ pub struct Traffic {
     pub messages: u64,
     /// Number of packed bytes sent.
     pub bytes: u64,
-    /// Messages that went through the ring at once.
+    /// Messages that were packed directly into the ring, without waiting in the queue.
     pub eager: u64,
     /// Messages that were packed into chunks.
     pub pipelined: u64,
-    /// Messages that the receiver copied directly out of this rank's heap.
+    /// Messages that were copied in place out of this rank's heap, by the receiver or by both ranks.
     pub fused: u64,
-    /// Messages that both ranks copied between private memories.
+    /// Messages that were copied between private memories, by the receiver or by both ranks.
     pub split: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Work<'a, R> {
     pub fabric: &'a Fabric,
     /// Operations in flight.
     pub requests: &'a mut R,
-    /// The private buffer into which the sender packs pieces before it copies them to the chunks.
+    /// The private buffer into which this rank packs pieces before it copies the pieces to the chunks.
     pub stage: &'a mut Stage,
     /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
@@ -114,13 +114,13 @@ pub enum Advance {
     Idle,
     /// The protocol made progress.
     Moved,
-    /// The receive with the first number cannot read the message in place whose RTS has the second number.
-    /// So the message has to go through the chunks.
+    /// The receive with the first number cannot read its message in place, so the message has to go through
+    /// the chunks. The second number is the request id in the message's RTS.
     GaveUp(u64, u64),
 }
 
-/// A way to carry messages between this rank and another rank. One value handles both directions, but only
-/// this rank's end of each.
+/// A way to carry messages between this rank and another rank. One value handles this rank's end of both
+/// directions.
 pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///

@@ -36,7 +36,8 @@ pub struct Ready {
     /// For the payload area: the offset of the first predicted byte. For chunks: the number of chunks
     /// between the next chunk and the chunk whose lines are fetched now.
     at: usize,
-    /// Number of lines that have been fetched: of the current chunk, or of the payload area.
+    /// Number of lines that have already been fetched, counted in the current chunk or in the payload
+    /// area.
     line: usize,
     /// Number of lines that the message uses in each chunk.
     lines: usize,

@@ -2,10 +2,10 @@
 //!
 //! The sender (`heap.rs`) sends the encoded form of a type once (`typepack_engine::wire`), and afterwards
 //! only the number of the type. [`Defined`] is the sender's table of types for one receiver. The receiver
-//! (`peer.rs`) keeps the plans of these types in [`Known`]. When the table is full, the sender gives the
-//! oldest number to a new type by another definition. The ring keeps the order of definitions and messages,
-//! so both ranks mean the same type by a number. If the receiver has already accepted an RTS, it keeps the
-//! plan of that RTS, so a later definition does not change the plan.
+//! (`peer.rs`) keeps the plans of these types in [`Known`]. When the table is full, the sender defines the
+//! oldest number again, for a new type. The ring keeps the order of definitions and messages, so both ranks
+//! mean the same type by a number. If the receiver has already accepted an RTS, it keeps the plan of that
+//! RTS, so a later definition does not change the plan.
 //!
 //! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each. The
 //! engine's decoder checks everything that the sender wrote before the receiver uses it.
@@ -22,7 +22,7 @@ use typepack_engine::wire;
 #[derive(Debug)]
 struct Definition {
     /// The plan that the sender last sent as this type. The table keeps the plan alive, so that no other
-    /// plan can get its address.
+    /// plan can get the same address.
     plan: Plan,
     encoding: Box<[u8]>,
     identity: u128,

@@ -6,7 +6,7 @@
 use super::*;
 
 impl MessageEngine {
-    /// Detaches an operation from the memory on which it was started. After this call no rank reads or
+    /// Detaches an operation from the memory with which it was started. After this call no rank reads or
     /// writes that memory, and no thread can ask for the operation's result. If the operation is a send,
     /// its message still goes out, from a copy. If it is a receive that has matched, it still takes its
     /// message and discards the data.
@@ -22,9 +22,9 @@ impl MessageEngine {
                         send.supply.detach(bytes);
                     }
                     // Try to send the Withdraw at once. Until the receiver has the Withdraw, it reads
-                    // nothing from this rank, and this rank may not make another turn for a long time. If
-                    // an error occurs here, it occurs again in the next turn, so it need not be reported
-                    // now.
+                    // nothing from this rank, and it may take a long time until this rank runs another
+                    // turn. If an error occurs here, it occurs again in the next turn, so it need not be
+                    // reported now.
                     peer.flush(work)
                 });
             }

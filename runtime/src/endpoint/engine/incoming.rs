@@ -8,7 +8,7 @@
 use super::*;
 
 impl MessageEngine {
-    /// Makes one turn: takes envelopes out of the rings, and moves a bounded amount of queued and streamed
+    /// Runs one turn: takes envelopes out of the rings, and moves a bounded amount of queued and streamed
     /// data. Returns true if anything moved.
     ///
     /// # Errors
@@ -29,8 +29,8 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Fetches cache lines for the next message. The caller uses this function after a turn in which
-    /// nothing moved. Returns false if there are no lines to fetch.
+    /// Fetches cache lines for the next message into this core's cache. The caller calls this function
+    /// after a turn in which nothing moved. Returns false if there are no lines to fetch.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         if self.preparing {
@@ -102,8 +102,8 @@ impl MessageEngine {
                 Envelope::Synchronous(label, id) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // Make the contact for the ACK before the match: if there is no memory for the contact,
-                    // the message must stay in the ring.
+                    // Contact the sender before the match, so that this rank can send the ACK later. If
+                    // there is no memory for the contact, the message must stay in the ring.
                     self.peers[from].link.contact(&self.fabric)?;
                     // SAFETY: the payload of a synchronous message lies within the area, for the same
                     // reasons as for `Eager`. The sender reuses the bytes only after the ring advances
@@ -147,8 +147,8 @@ impl MessageEngine {
         Ok(true)
     }
 
-    /// Delivers a short message to the receive that it matches, or keeps it in a queue. The sender may be
-    /// waiting for an ACK.
+    /// Delivers a short message to the receive that it matches. If there is no such receive, keeps the
+    /// message in a queue. The sender may be waiting for an ACK.
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
         let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
@@ -178,8 +178,8 @@ impl MessageEngine {
         offer: u64,
         place: Option<Place>,
     ) -> Result<()> {
-        // Make the contact for the answer before the match: if there is no memory for the contact, the RTS
-        // must stay in the ring and the receive in its queue.
+        // Contact the sender before the match, so that this rank can answer the RTS later. If there is no
+        // memory for the contact, the RTS must stay in the ring and the receive in its queue.
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
@@ -197,8 +197,8 @@ impl MessageEngine {
         self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
     }
 
-    /// Checks the types of a message from `from` with this label. Returns the error if the receive must
-    /// refuse the message because of its types, and otherwise `None`.
+    /// Checks the types in `label`, the label of a message from `from`. Returns the error if the receive
+    /// must refuse the message because of its types, and otherwise `None`.
     #[inline]
     fn refusal(&mut self, from: usize, label: &Label, receive: u64) -> Result<Option<Error>> {
         if label.types == UNKNOWN {
@@ -211,7 +211,7 @@ impl MessageEngine {
         Ok(receive.refusal(self.check_types, status, label.types))
     }
 
-    /// Passes a message that a receive has matched and does not refuse to the peer of its sender.
+    /// Passes a matched message, which its receive does not refuse, to the peer of the message's sender.
     #[inline]
     pub(super) fn accept(&mut self, from: usize, matched: Matched) -> Result<()> {
         if matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. })) {

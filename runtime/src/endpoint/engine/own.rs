@@ -1,8 +1,8 @@
 //! Messages of this rank to itself. Once both the send and the receive are known, the engine's fused copy
 //! moves the data from layout to layout. No transport takes part.
 //!
-//! `../engine.rs` passes sends to this rank itself to this file. If the receive is posted after the send,
-//! `receive.rs` completes both.
+//! `../engine.rs` calls this file for every send whose destination is this rank. If the receive is posted
+//! after the send, `receive.rs` completes both.
 
 use super::*;
 
@@ -28,9 +28,9 @@ impl MessageEngine {
             let refusal = receive.refusal(self.check_types, status, label.types);
             if refusal.is_none() {
                 let supply = Supply::Memory(layout.keep());
-                // SAFETY: the count is at most the number of packed bytes of either side. The memory of
-                // the send and that of the receive are valid and do not overlap (conditions of `send` and
-                // of `receive`).
+                // SAFETY: the count is at most the packed size of the send and of the receive. The memory
+                // of the send and the memory of the receive are valid and do not overlap (conditions of
+                // `send` and of `receive`).
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));
@@ -38,7 +38,7 @@ impl MessageEngine {
         }
         if self.terms.is_eager(label.bytes) && !how.synchronous {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
-            // (conditions of `send`); `to` is new memory with room for as many bytes.
+            // (conditions of `send`); `to` is new memory with room for these bytes.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
             self.matching.keep(own, label, Arrived::Data(Kept::new(label.bytes, pack)?, None));
             self.kept += 1;

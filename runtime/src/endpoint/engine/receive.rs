@@ -21,14 +21,15 @@ impl Taken {
     }
 }
 
-/// The result of `glance`: a receive that looks directly into a ring.
+/// The result of `glance`, a receive that looks directly into a ring.
 #[derive(Debug)]
 pub enum Glance {
-    /// The ring contained the message of the receive. The receive is complete.
+    /// The next message in the ring matched the receive, which is now complete.
     Done(Status),
     /// The ring contains no envelope.
     Nothing,
-    /// The receive must take the engine's normal path, because of the next envelope in the ring.
+    /// The receive must take the engine's normal path, because `glance` cannot handle the next envelope in
+    /// the ring, or because there is no ring from this rank yet.
     Other,
 }
 
@@ -162,9 +163,9 @@ impl MessageEngine {
                     return Err(lost("a matched send", id));
                 };
                 let sink = Sink::Memory(layout.keep());
-                // SAFETY: `fits` is at most the number of packed bytes of either side. The memory of the
-                // send and that of the receive are valid and do not overlap (conditions of `send` and of
-                // this function).
+                // SAFETY: `fits` is at most the packed size of the send and of the receive. The memory of
+                // the send and the memory of the receive are valid and do not overlap (conditions of `send`
+                // and of this function).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)

@@ -7,7 +7,7 @@ use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
 use std::sync::Arc;
 
-/// Checks that a sleeping thread which probes wakes up when another thread sends a message to this rank
+/// Checks that a thread that sleeps in a probe wakes up when another thread sends a message to this rank
 /// itself. No other rank rings the doorbell for such a message.
 #[test]
 fn a_message_to_oneself_rouses_the_poller() {
@@ -21,7 +21,7 @@ fn a_message_to_oneself_rouses_the_poller() {
     for bytes in [4, 8] {
         let seen = fabric.announce();
         let label = Label { context: 0, tag: 0, bytes, types: 0 };
-        // SAFETY: `data` lives longer than the endpoint, which makes no turn after this test.
+        // SAFETY: `data` lives to the end of the test, and the endpoint runs no turn after that.
         unsafe { endpoint.send(&layout, label, Slot::new(0)) }.expect("a send");
         assert_ne!(fabric.announce(), seen, "{bytes} bytes");
     }

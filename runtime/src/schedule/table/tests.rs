@@ -1,4 +1,4 @@
-//! Tests schedules of two ranks in one process. The tests make every turn of progress themselves.
+//! Tests schedules of two ranks in one process. The tests run every turn of progress themselves.
 
 use super::*;
 use crate::endpoint::sources::Core;
@@ -49,7 +49,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let label = Label { context: CONTEXT, tag: 0, bytes: 8, types: typecheck::UNKNOWN };
     let mut sent = 0;
     let last = loop {
-        // SAFETY: the array outlives both engines.
+        // SAFETY: the array `data` lives to the end of the test, and neither engine runs a turn after that.
         let started = unsafe { core.engine.send(&layout, label, Slot::new(1), How::STANDARD) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {
@@ -70,14 +70,15 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let status = core.engine.requests().fetch(last).expect("an end").expect("well");
     assert_eq!(status.bytes, 8);
     assert!(core.is_idle() && core.others_are_served());
-    // All messages must have arrived. The last one must have the data that its memory held before the
+    // All messages must have arrived. The last message must have the data that its memory held before the
     // detach.
     let mut got = [0u8; 8];
     for message in 0..=sent {
         let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
         let (source, tag) = (Sender::Slot(Slot::new(0)), Tag::Any);
         let posting = Posting { layout, capacity: 8, context: CONTEXT, source, tag };
-        // SAFETY: the array outlives both engines.
+        // SAFETY: the array `got` lives through this call, and the receive is complete when the call returns
+        // (asserted below).
         let received = unsafe { other.receive(&posting) }.expect("a receive");
         let tag = if message == sent { TAG } else { 0 };
         assert_eq!(received, Operation::Done(Status { source: 0, tag, bytes: 8 }));

@@ -1,6 +1,6 @@
-//! Tests messages that the receiver copies out of the shared heap. The result must equal that of a pack and
-//! an unpack, with all kinds of types and of receives. Further tests withdraw messages in the middle of the
-//! copy, and name wrong places of data.
+//! Tests messages that the receiver copies out of the shared heap. With all kinds of types and receives, the
+//! result must be the same as after a pack and an unpack. Further tests withdraw messages in the middle of
+//! the copy, or announce data at impossible places.
 
 use super::super::*;
 use super::any;
@@ -53,7 +53,8 @@ impl Random {
     }
 }
 
-/// Returns a random type made of doubles, and the number of its elements that contain `doubles` doubles.
+/// Returns a random type made of doubles, and the number of elements of this type that together contain
+/// `doubles` doubles.
 fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     let double = Datatype::named(Named::F64);
     let n = doubles as i64;
@@ -82,7 +83,8 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     (ty.commit().expect("a plan"), count)
 }
 
-/// Makes a buffer for a layout. Returns its memory, the address of displacement 0, and its length.
+/// Makes a buffer for a layout. Returns the vector that owns the buffer (empty if the buffer lies in the
+/// heap), the address of displacement 0, and the buffer's length.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
     let (first, end) = crate::transport::types::reach(plan, count);
     let len = (end - first) as usize + 64;
@@ -105,9 +107,10 @@ unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'stat
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
 }
 
-/// Tests messages between random pairs of layouts. Each side lies in a heap or in private memory. The
-/// receive is posted before or after the send. The message is copied in many pieces or as a whole. The
-/// result must equal that of a pack and an unpack, and no other byte of the buffer may change.
+/// Tests messages between random pairs of layouts. Each of the two buffers lies in a heap or in private
+/// memory. The receive is posted before or after the send. The message is copied in many pieces or as a
+/// whole. The result must be the same as after a pack and an unpack, and no other byte of the buffer may
+/// change.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);
@@ -193,9 +196,9 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// Checks that the memory of a detached send belongs to its caller at once. The receiver must get the bytes
-/// that the memory held at the detach, even if it had not yet matched the RTS, and even if it had begun to
-/// read.
+/// Checks that the caller may change the memory of a send as soon as the send is detached. The receiver must
+/// get the bytes that the memory held when the send was detached, even if the receiver had not yet matched
+/// the RTS, and even if the receiver had already begun to read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -241,9 +244,9 @@ fn what_is_withdrawn_arrives_as_it_was() {
     }
 }
 
-/// Checks two receives. A receive that is detached in the middle of the copy must answer its sender, and no
-/// rank may write to its memory afterwards. A receive that is too small must refuse the message, and its
-/// memory must not change.
+/// Checks two kinds of receives. A receive that is detached in the middle of the copy must answer its
+/// sender, and no rank may write to its memory afterwards. A receive that is too small must refuse the
+/// message, and its memory must not change.
 #[test]
 fn receives_that_are_gone_or_too_small_answer() {
     let (double, vector) = doubles();
@@ -285,8 +288,8 @@ fn receives_that_are_gone_or_too_small_answer() {
     }
 }
 
-/// Checks that impossible definitions of types and impossible places of data are errors, before the rank
-/// reads or writes anything.
+/// Checks that impossible definitions of types and impossible places of data cause errors before the rank
+/// reads or writes any data.
 #[test]
 fn lies_about_data_are_violations() {
     let (_, vector) = doubles();
@@ -317,7 +320,7 @@ fn lies_about_data_are_violations() {
         let mut target = vec![1u8; 1 << 21];
         let double = Datatype::named(Named::U8).commit().unwrap();
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
-        // SAFETY: `target` outlives `victim`, the engine that writes to it.
+        // SAFETY: `target` lives to the end of the round, and `victim` runs no turn after that.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
@@ -354,7 +357,7 @@ fn lies_about_data_are_violations() {
     let mut target = [1u8; 8];
     let byte = Datatype::named(Named::U8).commit().unwrap();
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
-    // SAFETY: the array `target` outlives the engine `victim`.
+    // SAFETY: the array `target` lives until `victim` has run its last turn, below.
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
@@ -363,9 +366,9 @@ fn lies_about_data_are_violations() {
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// Checks that a request for help is an error if it names no send, or a place that the receiver does not
-/// have. The error must come before the sender writes a byte. A count of more pieces than were claimed must
-/// also be an error.
+/// Checks that a request for help is an error if it names a send that does not exist, or a place that the
+/// receiver does not have. The error must come before the sender writes a byte. A count of more pieces than
+/// were claimed must also be an error.
 #[test]
 fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
@@ -408,7 +411,7 @@ fn lies_about_help_are_violations() {
     let send = LayoutRef { origin: from, plan: &double, count };
     let receive = LayoutRef { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both buffers lie in heaps that outlive the two engines.
+    // SAFETY: both buffers lie in heaps that stay mapped until the two engines have run their last turns.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
         here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
@@ -420,8 +423,8 @@ fn lies_about_help_are_violations() {
     assert!(error.to_string().contains("pieces that the sender has counted is 1000"), "{error}");
 }
 
-/// Checks that the sender rings the receiver in the same turn in which it copies the last piece. Otherwise
-/// the receiver could go on sleeping, because the sender's next turn may come much later.
+/// Checks that the sender wakes the receiver in the turn in which it copies the last piece. Otherwise the
+/// receiver could go on sleeping, because the sender's next turn may come much later.
 #[test]
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();

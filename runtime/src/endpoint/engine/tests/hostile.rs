@@ -1,5 +1,5 @@
-//! Tests the engine against ranks that break the protocol. Further tests check when requests complete and
-//! which can be cancelled.
+//! Tests the engine against ranks that break the protocol. Further tests check when requests complete, and
+//! which requests can be cancelled.
 
 use super::super::*;
 use super::any;
@@ -19,8 +19,9 @@ fn job() -> (MessageEngine, Fabric) {
     (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
 }
 
-/// Checks a rank that returns impossible credits. The call that reads the credits must fail. Afterwards
-/// the buffers of that call must belong to its caller again, whatever chunks and CTS arrive later.
+/// Checks the engine against a rank that returns impossible credits. The call that reads the credits must
+/// fail. After the failure the engine must no longer use the caller's buffers, whatever chunks and CTS
+/// arrive later.
 #[test]
 fn a_call_that_fails_lets_go_of_its_memory() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");

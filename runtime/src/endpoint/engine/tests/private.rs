@@ -1,6 +1,6 @@
-//! Tests messages between private memories. In the tests both ranks or one rank copies the message, the
-//! system refuses the copy, a rank withdraws the message in the middle of the copy, or a rank names a wrong
-//! place.
+//! Tests messages from the private memory of one rank to the private memory of another. In the tests, one
+//! rank or both ranks copy the message, the system refuses the copy, a rank withdraws the message in the
+//! middle of the copy, or a rank names a wrong place.
 
 use super::super::*;
 use super::any;
@@ -49,7 +49,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
-    // SAFETY: the tests complete or detach every send before its buffer is freed.
+    // SAFETY: a test that frees the buffer of a send which is neither complete nor detached runs no turn
+    // afterwards.
     match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
@@ -60,7 +61,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
 fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
-    // SAFETY: the tests complete or detach every receive before its buffer is freed.
+    // SAFETY: a test that frees the buffer of a receive which is neither complete nor detached runs no turn
+    // afterwards.
     let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
     match started.expect("a receive") {
         Operation::Pending(id) => id,
@@ -116,7 +118,8 @@ fn every_length_arrives() {
     }
 }
 
-/// Checks that the sender packs the message if one side is not one run, or if the system refuses the access.
+/// Checks that the sender packs the message if one of the two layouts is not one run, or if the system
+/// refuses the access.
 #[test]
 fn what_cannot_be_copied_is_packed() {
     let byte = byte();
@@ -125,13 +128,13 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // The probe number in the slot differs from the number in memory, as if another process had the
-        // process id of the rank.
+        // The probe number in the slot differs from the number in memory, as if the rank's process id
+        // belonged to another process.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // In these two cases one of the ranks does not announce the address of its number, so it takes no
-        // part in copies between private memories.
+        // In these two cases one of the ranks does not announce the address of its probe number, so it takes
+        // no part in copies between private memories.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
@@ -161,9 +164,9 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// Checks that the memory of a detached operation belongs to its caller at once, however far the copy has
-/// come. If a send is detached, the receiver must get the bytes that the memory held at the detach. If a
-/// receive is detached, no rank may write to its memory any more.
+/// Checks that the caller may use the memory of an operation as soon as the operation is detached, however
+/// far the copy has progressed. If a send is detached, the receiver must get the bytes that the memory held
+/// when the send was detached. After a receive is detached, no rank may write to the memory of the receive.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();
@@ -172,8 +175,8 @@ fn what_is_withdrawn_is_left_alone() {
         for (receiver, sender_first) in [(false, false), (false, true), (true, false), (true, true)]
         {
             if receiver && stage == 0 {
-                // Skip this case: no message has matched the receive yet, so the detach cancels the receive,
-                // and the message would wait for another one.
+                // Skip this case, because no message has matched the receive yet. The detach would cancel the
+                // receive, and the message would wait for another receive.
                 continue;
             }
             let [(mut here, _), (mut there, _)] = pair();
@@ -240,7 +243,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     here.detach(sent);
     drop(mine);
 
-    // Second case: the sender names a wrong place of its data.
+    // Second case: the sender names a wrong place for its data.
     for origin in [0, 8, u64::MAX, u64::MAX - LEN as u64 / 2, 1 << 63] {
         let [(_, hostile), (mut there, fabric)] = pair();
         let mut target = vec![1; LEN];
@@ -266,8 +269,8 @@ fn addresses_that_lead_nowhere_are_survived() {
         assert!(target.iter().all(|&byte| byte == 1));
     }
 
-    // Third case: an RTS whose place has another length than its message, and a request for help with a
-    // message that has no RTS.
+    // Third case: an RTS whose place is one byte shorter than its message, and a request for help with a
+    // message for which there was no RTS.
     for envelope in [
         Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
@@ -298,8 +301,8 @@ fn publish(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// Checks the detach of a receive after a third rank has died, while the sender is still writing a piece. The
-/// detach must wait until the piece is done or the sender is dead.
+/// Checks the detach of a receive while its sender is still writing a piece. The detach must wait until the
+/// piece is done or the sender is dead, even though a third rank has already died.
 #[test]
 fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     let byte = byte();
@@ -332,9 +335,9 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// Checks a sender that has helped once and then not in the next 65536 transfers. Then a new transfer gets
-/// the same number as the old one, and the old count of pieces is still there. The receiver must not mistake
-/// the old count for a count of the new transfer.
+/// Checks a transfer that has the same number as a transfer 65536 transfers earlier. The sender helped with
+/// the old transfer and has helped with none since, so the old count of pieces is still there. The receiver
+/// must not mistake the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();

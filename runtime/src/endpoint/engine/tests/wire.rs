@@ -159,8 +159,8 @@ fn every_word_has_its_states() {
     }
 }
 
-/// Checks that a request for help is a violation of the protocol if it names another length than the
-/// message has, or too little room.
+/// Checks that a request for help is a violation of the protocol if it names a length other than the
+/// message's, or too little room.
 #[test]
 fn help_with_another_message_is_a_violation() {
     let byte = byte();
@@ -268,8 +268,8 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
-        // SAFETY: the array has at least `bytes` bytes and outlives the engine, which makes no turn after
-        // this loop.
+        // SAFETY: the array has at least `bytes` bytes and lives longer than this loop, after which the
+        // engine runs no turn.
         match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
@@ -279,7 +279,7 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
 }
 
 /// Checks an ACK that finds the ring full. The ACK answers an unexpected synchronous message, and the
-/// receiver has no other work. It must still write the ACK as soon as there is room.
+/// receiver has no other work. The receiver must still write the ACK as soon as there is room.
 #[test]
 fn an_ack_into_a_full_ring_is_written_later() {
     let byte = byte();
@@ -290,13 +290,15 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         let how = How { synchronous: true, ..How::STANDARD };
-        // SAFETY: the array has at least `bytes` bytes and outlives both engines.
+        // SAFETY: the array has at least `bytes` bytes and lives to the end of the round. Neither engine runs
+        // a turn after that.
         let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         receiver.progress().expect("a turn");
         let label = Label { tag: 2, ..label };
         for _ in 0..room {
-            // SAFETY: the array has at least `bytes` bytes and outlives both engines.
+            // SAFETY: the array has at least `bytes` bytes, and the send is complete when the call returns
+            // (asserted below).
             let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
