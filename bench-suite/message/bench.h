@@ -1,5 +1,5 @@
-/* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc
- * and run as ranks.
+/* The program that `typepack-bench pingpong` and `collectives` compile with each library's mpicc and
+ * run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
  * outside of MPI, so that waiting jobs use no CPU time. The ranks start a turn, probe a cache line
@@ -14,6 +14,7 @@
  *   halo.c        rows of an exchange of six faces
  *   collective.c  rows of a collective call of all ranks
  *   job.c         other modes: how long a job takes to start, wait and end
+ *
  */
 #ifndef TYPEPACK_BENCH_H
 #define TYPEPACK_BENCH_H

@@ -12,7 +12,8 @@ use typepack_jit::Jit;
 
 /// If the memory of a layout has at most this many bytes, every byte is compared after unpacking,
 /// including the gaps. In larger memory, only the data is compared, because comparing 500 MiB for each
-/// competitor would take longer than the measurement. The smaller sizes of the same layout check the gaps.
+/// competitor would take longer than the measurement. The gaps of such a layout are checked at its
+/// smaller sizes.
 const COMPARED_IN_FULL: usize = 64 << 20;
 
 /// A layout with its buffers and its verified competitors.

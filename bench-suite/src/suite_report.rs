@@ -1,6 +1,6 @@
 //! Turns the results of `suite.rs` into a table, into CSV, and into JSON.
 //!
-//! `summary.rs` compares the rows with the bars. It also chooses the word behind each ratio: win, tie or
+//! `summary.rs` compares the rows with the bars. It also chooses the word after each ratio: win, tie or
 //! loss.
 
 use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};

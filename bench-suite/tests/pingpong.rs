@@ -216,7 +216,7 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // This mpiexec starts the program once and not as a rank of a job. The program finds itself alone in
+    // This mpiexec starts a single process, and not as a rank of a job. The program finds itself alone in
     // its job and reports that.
     fake(
         &peers,

@@ -41,8 +41,8 @@ impl Hands {
         Self { loops: vec![Loops::built_in()], notes: vec![note] }
     }
 
-    /// Returns the Rust loops in the shared object `library`, or those of this command if it cannot be
-    /// loaded. If there is a C compiler, also returns the C loops.
+    /// Returns the Rust loops in the shared object `library`, or those of this command if `library`
+    /// cannot be loaded. If there is a C compiler, also returns the C loops.
     pub fn found(library: &Path) -> Self {
         let mut hands = Self::built_in();
         match Loops::open(library, HAND, "Rust loop") {
@@ -210,8 +210,8 @@ impl Competitor for Hand {
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point. The
-        // pointers and lengths are those of two slices that do not overlap, of which `packed` is borrowed
-        // mutably. `check` has found that all bytes that the loops touch lie within them.
+        // pointers and lengths are those of `memory` and `packed`, which do not overlap because `packed`
+        // is borrowed mutably. `check` has found that all bytes that the loops touch lie within them.
         unsafe {
             (self.loops.pack)(
                 self.nests.as_ptr(),
@@ -256,8 +256,8 @@ mod tests {
         let runs = HandNest::Runs([(1, 1), (30, 2)].into());
         let nest = HandNest::Sequence([column, list, runs].into());
         let memory: Vec<u64> = (0..4).map(|word| 0x0101_0101_0101_0101 * (word + 1)).collect();
-        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The vector is
-        // shadowed, so it lives until the end of the test, and nothing changes it.
+        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The slice below
+        // only shadows the vector, so the vector lives until the end of the test, and nothing changes it.
         let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 32) };
         let wanted = [0, 1, 4, 5, 8, 9, 20, 21, 22, 12, 13, 14, 1, 30, 31].map(|at| memory[at]);
         for loops in Hands::found(Path::new("/nonexistent")).loops {

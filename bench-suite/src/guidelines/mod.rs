@@ -32,8 +32,8 @@ pub use report::{csv, summary};
 pub const MOST: f64 = 1.25;
 /// A check is a violation only if this many measurements agree.
 pub const TRIES: usize = 3;
-/// If the description takes longer by at most this many nanoseconds, the check is no violation, because a
-/// few branches cost as much.
+/// If the description takes longer by at most this many nanoseconds, the check is not a violation,
+/// because a few branches cost as much.
 const SLACK_NS: f64 = 3.0;
 /// The names of the two competitors in rows.
 const OWN: &str = "description";
@@ -314,7 +314,7 @@ fn check(
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
-        // An unsteady measurement cannot show a violation. Then the loop ends without one.
+        // An unsteady measurement cannot show a violation, so it ends the loop with `violated` false.
         let steady = own.spread <= STEADY && other.spread <= STEADY;
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {

@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns words for what the bars of this subject judge.
+    /// Returns a phrase that names what the bars of this subject judge.
     pub fn bars(self) -> &'static str {
         match self {
             Self::Messages => "messages, halos and jobs",
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Returns words for what the times of the rows mean.
+    /// Returns a phrase that says what the times of the rows mean.
     pub(crate) fn times(self) -> &'static str {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",

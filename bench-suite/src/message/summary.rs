@@ -1,8 +1,8 @@
 //! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
 //! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes. If a bar is
-//! for near CPUs, only steady rows with near CPUs decide. The text also states how many rows do not
-//! decide, and the value of all rows.
+//! for near CPUs, only steady rows with near CPUs decide. The printed text also states the number of rows
+//! that do not decide, and the value over all rows.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;

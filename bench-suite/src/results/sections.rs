@@ -367,7 +367,7 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
     jobs(&run, out);
 }
 
-/// Returns the words for a kind of memory that the page uses.
+/// Returns the words that the page uses for a kind of memory.
 pub(super) fn from(memory: Memory) -> &'static str {
     match memory {
         Memory::User => "user",
