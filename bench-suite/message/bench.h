@@ -14,7 +14,6 @@
  *   halo.c        rows of an exchange of six faces
  *   collective.c  rows of a collective call of all ranks
  *   job.c         other modes: how long a job takes to start, wait and end
- *
  */
 #ifndef TYPEPACK_BENCH_H
 #define TYPEPACK_BENCH_H

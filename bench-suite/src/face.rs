@@ -63,7 +63,7 @@ fn over(row: &Row) -> Option<(f64, bool)> {
     Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
 }
 
-/// Returns the rows as a table for people, followed by the verdict.
+/// Returns the rows as a human-readable table, followed by the verdict.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

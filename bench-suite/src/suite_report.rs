@@ -29,7 +29,7 @@ fn ratio(value: Option<(f64, bool)>) -> String {
     value.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}"))
 }
 
-/// Returns the rows as a table for people.
+/// Returns the rows as a human-readable table.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

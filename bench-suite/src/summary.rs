@@ -51,7 +51,7 @@ struct Bar {
 /// The verdict on one bar, and the values that the rows of a run reach.
 #[derive(Clone, Debug)]
 pub struct Verdict<'a> {
-    /// A description of the bar for people.
+    /// A human-readable description of the bar.
     pub text: &'static str,
     /// How the values of the rows are combined into one value.
     pub value: Value,
@@ -177,8 +177,8 @@ impl Value {
     }
 }
 
-/// Returns the text for people: the bars with their verdicts, the rows that fall short of missed bars, the
-/// storm, the regret, and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, the rows that fall short of missed
+/// bars, the storm, the regret, and the faults.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(

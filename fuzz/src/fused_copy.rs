@@ -1,10 +1,10 @@
 //! Compares fused copies with the model. A fused copy moves data from one layout directly into another
 //! layout.
 //!
-//! The pair of layouts comes from `pair.rs`. The memory of each side has exactly the length that the
-//! side needs, and touches a forbidden page; guard bytes lie next to the destination's other end. For
-//! every packed byte range, the destination, gaps included, must equal the result of packing the source
-//! and unpacking into the destination, and the source must not change.
+//! The pair of layouts comes from `pair.rs`. The memory of the source and the memory of the destination
+//! have exactly the needed length, and each touches a forbidden page; guard bytes lie next to the
+//! destination's other end. For every packed byte range, the destination, gaps included, must equal the
+//! result of packing the source and unpacking into the destination, and the source must not change.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
 use crate::generate::MAX_TOUCHED;
@@ -27,7 +27,8 @@ pub struct CopyChecker {
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.
     pub kernel: u64,
-    /// Pairs that no compiled fused kernel copied, although both sides have data and a gap.
+    /// Pairs that no compiled fused kernel copied, although source and destination both have data and a
+    /// gap.
     pub other: u64,
 }
 

@@ -154,7 +154,7 @@ fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
 }
 
 /// Returns the head of a source file, the comment with `//!`. Other lines become empty lines, so that
-/// the numbers of lines stay right.
+/// line numbers stay right.
 fn head(source: &str) -> String {
     let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!").unwrap_or(""));
     lines.collect::<Vec<_>>().join("\n")

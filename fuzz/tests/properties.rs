@@ -23,7 +23,7 @@ struct Tally {
     useful: u64,
     ranges: u64,
     refusals: u64,
-    /// Number of packed bytes of the types that have a kernel.
+    /// Total packed size, in bytes, of the types that have a kernel.
     bytes: u64,
 }
 

@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 /// If the ratio of a row is below this value, the row is measured again.
 pub const SLOWER: f64 = 0.9;
-/// How often a row with a ratio below [`SLOWER`] is measured, including the first time.
+/// How many times a row with a ratio below [`SLOWER`] is measured, including the first time.
 pub const RUNS: usize = 3;
 /// The bar: the least allowed geometric mean of the ratios of a class.
 pub const BAR: f64 = 0.97;

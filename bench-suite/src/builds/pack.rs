@@ -2,7 +2,7 @@
 //! types.
 //!
 //! Each library runs in its own process (`../peer/`). Both processes use the same pages and the same CPU,
-//! and take their turns in every round. All answers are verified before they are timed.
+//! and each takes one turn per round. All answers are verified before the calls are timed.
 
 use super::{Compared, RUNS};
 use crate::definition::LayoutDefinition;

@@ -1,8 +1,8 @@
 //! Compares a fused copy (from layout to layout in one pass) with a pack and an unpack. The plans of both
 //! use compiled kernels.
 //!
-//! All buffers are page-aligned (`../buffer.rs`), because whether a block of 64 bytes lies in one cache
-//! line or in two changes the time as much as the way of copying does.
+//! All buffers are page-aligned (`../buffer.rs`), because a block of 64 bytes that crosses a cache line
+//! boundary changes the time as much as a different way of copying does.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};

@@ -47,7 +47,7 @@ pub struct Definitions {
 pub struct LayoutDefinition {
     /// A short name, unique in the file.
     pub name: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
     /// The class of the layout. Some bars judge only the layouts of one class.
     #[serde(default)]
@@ -78,7 +78,7 @@ pub enum Class {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// A description of the bar for people.
+    /// A human-readable description of the bar.
     pub text: String,
     /// The names of the layouts that the bar judges.
     pub layouts: Vec<String>,

@@ -32,7 +32,7 @@ pub struct Row {
     pub name: String,
     /// The class of the row. The bars of this class judge the row. May be empty.
     pub class: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
     /// True if the row is part of a quick run.
     pub quick: bool,
@@ -85,7 +85,7 @@ pub enum Value {
 pub struct Bar {
     /// The class of the rows that the bar judges.
     pub class: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
     /// How the values of the rows are combined into one value.
     pub value: Value,

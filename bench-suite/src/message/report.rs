@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// Returns the text of a time in microseconds. `ns` is the time in nanoseconds.
+/// Formats a time in microseconds. `ns` is the time in nanoseconds.
 pub(crate) fn us(ns: f64) -> String {
     match ns / 1000.0 {
         us if us < 10.0 => format!("{us:.3}"),
@@ -98,7 +98,7 @@ pub(crate) fn us(ns: f64) -> String {
     }
 }
 
-/// Returns the tables for people.
+/// Returns the human-readable tables.
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {

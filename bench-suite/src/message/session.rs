@@ -263,8 +263,8 @@ impl Session {
         }
     }
 
-    /// Sends a line to all ranks and returns their answers. Before that, counts how often the ranks have
-    /// woken up since their last answers.
+    /// Sends a line to all ranks and returns their answers. Before that, counts how many times the ranks
+    /// have woken up since their last answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };

@@ -92,8 +92,8 @@ fn word(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns the text for people: the bars with their verdicts, every row that falls short of a missed bar,
-/// and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, every row that falls short of a
+/// missed bar, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
     let mut out = format!(
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \

@@ -28,7 +28,7 @@ const LIFE: Duration = Duration::from_millis(20);
 pub struct What {
     /// The short name of the row.
     pub name: &'static str,
-    /// A description for people.
+    /// A human-readable description.
     pub text: &'static str,
     /// The unit of the value, the bar and the goal.
     pub unit: &'static str,
@@ -37,7 +37,7 @@ pub struct What {
     /// The value that the project would like to reach.
     pub goal: f64,
     how: How,
-    /// How often the row is measured: for typepack, for a peer, and for any library in a quick run.
+    /// How many times the row is measured: for typepack, for a peer, and for any library in a quick run.
     times: [usize; 3],
 }
 

@@ -1,4 +1,4 @@
-//! Draws after how many uses a type has repaid the cost of its creation.
+//! Draws the number of uses after which a type has repaid the cost of its creation.
 //!
 //! Reads the table `regret`. This table has the total times of a commit followed by 1 to 1000 packs: with
 //! kernels that are never compiled, and with kernels that are compiled at commit. The cost of a
