@@ -61,8 +61,8 @@ static uint64_t next_value(uint64_t *state)
 }
 
 /* Returns the value of the eight bytes that begin at a position. The value depends only on the salt,
- * the stamp and the position, so that layouts with the same stamp agree about a piece that they
- * share. */
+ * the stamp and the position, so that layouts with the same stamp have the same bytes in a piece
+ * that they share. */
 static inline uint64_t value_at(uint64_t stamp, long position)
 {
   return (stamp ^ salt) * 0xd1342543de82ef95u + (uint64_t)position * 0x9e3779b97f4a7c15u;

@@ -187,7 +187,7 @@ fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     Some(common.unwrap_or(found.len().min(expected.len())))
 }
 
-/// Returns `length` pseudorandom bytes (xorshift). The verification only needs bytes that vary.
+/// Returns `length` pseudorandom bytes (xorshift). The verification needs only bytes that vary.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -182,7 +182,7 @@ pub fn run(
     suite
 }
 
-/// Measures the storm, only for packing, and adds its rows to `suite`.
+/// Measures the storm in one direction, packing, and adds its rows to `suite`.
 pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {

@@ -248,8 +248,8 @@ impl Scene {
     }
 
     /// Returns memory that contains `touched`, and the position of the origin in that memory, for calls
-    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes
-    /// stand between the origin and the touched bytes.
+    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes lie
+    /// between the origin and the touched bytes.
     pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;

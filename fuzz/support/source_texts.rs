@@ -10,10 +10,10 @@ pub struct Text {
     pub line: usize,
     /// The words of the text, without comment marks and quotes, separated by single spaces.
     pub words: String,
-    /// The text as it stands in the source.
+    /// The text exactly as it is in the source.
     pub source: String,
-    /// For a literal, the code that stands before it in its statement. For a comment, its mark (`//`,
-    /// `///` or `//!`).
+    /// For a literal, the code before it in the same statement. For a comment, its mark (`//`, `///` or
+    /// `//!`).
     pub before: String,
 }
 

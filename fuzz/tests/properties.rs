@@ -1,5 +1,5 @@
-//! Checks that model, oracle, interpreter and JIT agree about random types, in one call and in parts,
-//! and that gaps stay untouched.
+//! Checks that model, oracle, interpreter and JIT agree on random types, in one call and in parts, and
+//! that gaps stay untouched.
 //!
 //! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number of types
 //! (in percent of the default number), and `FUZZ_SEED` selects another stream. `FUZZ_TRACE=1` prints

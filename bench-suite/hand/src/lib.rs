@@ -74,7 +74,8 @@ pub struct Nest {
 }
 
 impl Nest {
-    /// Returns the lists behind `offsets` and `lengths`. A list that the kind does not use is empty.
+    /// Returns the lists to which `offsets` and `lengths` point. A list that the kind does not use is
+    /// empty.
     ///
     /// # Safety
     ///

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
     })
 }
 
-/// Measures this build and the build of the program `base` in turns, and prints their comparison.
+/// Measures this build and the build of the program `base` alternately, and prints their comparison.
 fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let same = [

@@ -114,9 +114,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// Measures the C libraries of this build and of the build `base` in turns, and prints their comparison.
-/// Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the reference layouts
-/// at the sizes of a quick run, and the storm (a new type every ten uses).
+/// Measures the C libraries of this build and of the build `base` alternately, and prints their
+/// comparison. Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the
+/// reference layouts at the sizes of a quick run, and the storm (a new type every ten uses).
 fn compare(
     arguments: &PackArguments,
     base: &Path,

@@ -188,7 +188,7 @@ pub struct Loops {
 pub struct Face {
     /// Number of cells along each edge of the cube, without the halo.
     pub edge: u64,
-    /// Number of layers of the halo on each side. The face has as many layers.
+    /// Number of layers of the halo on each side. The face has the same number of layers.
     pub halo: u64,
     /// The axis to which the face is perpendicular.
     pub normal: Axis,

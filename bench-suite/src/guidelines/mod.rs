@@ -7,7 +7,7 @@
 //!
 //! Each [`Guideline`] turns a type of `generate.rs` into two competitors that pack the same bytes: a type
 //! (the description) and what it is compared with (the reference). The oracle verifies both competitors,
-//! and `../measure.rs` times them in turns. `report.rs` prints the [`Check`]s.
+//! and `../measure.rs` times them alternately. `report.rs` prints the [`Check`]s.
 //!
 //! A check is a violation if, in each of [`TRIES`] steady measurements, the description takes more than
 //! [`MOST`] times as long as the reference, and the difference is more than a few nanoseconds.
@@ -52,8 +52,7 @@ pub enum Guideline {
     Resized,
     /// Compares a vector of blocks with an `hvector` of contiguous types.
     Vector,
-    /// Compares a struct whose members are equal and follow each other without gaps with a contiguous
-    /// type.
+    /// Compares a struct of equal, adjacent members with a contiguous type.
     Struct,
     /// Compares a subarray with nested `hvector`s.
     Subarray,

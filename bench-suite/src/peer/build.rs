@@ -48,8 +48,8 @@ impl Maker {
         Ok(Self { mpi, whole: old(&recipe.whole)?, old: all, recipe })
     }
 
-    /// Makes the type with the calls of the recipe and commits it. Frees the types that only served as old
-    /// types.
+    /// Makes the type with the calls of the recipe and commits it. Frees the types that served only as
+    /// old types.
     ///
     /// # Errors
     ///

@@ -108,8 +108,8 @@ impl Kernel<'_, '_, '_> {
         let after = self.loop_block();
         let turn = self.loop_block();
         if unroll == 1 {
-            // The loop tests its condition only after its body. This is right here, because `build`
-            // has tested that the count is not 0.
+            // The loop tests its condition only after its body. This is correct, because `build` has
+            // tested that the count is not 0.
             self.b.ins().jump(turn, &args(starts, count));
         } else {
             let groups = self.b.ins().band_imm_s(count, -(unroll as i64));
