@@ -41,7 +41,7 @@ pub(crate) struct Arena {
     /// Bytes per page.
     page: usize,
     /// Free stretches of pages as (first page, number of pages), in ascending order. No two of them
-    /// touch.
+    /// are adjacent.
     free: Mutex<Vec<(usize, usize)>>,
 }
 

@@ -63,7 +63,7 @@ pub struct Nest {
     pub packed: usize,
     /// The number of iterations of each loop, at least 1.
     pub counts: [usize; 3],
-    /// The distance in memory between two iterations of each loop, in bytes.
+    /// The distance in memory between consecutive iterations of each loop, in bytes.
     pub strides: [usize; 3],
     /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,

@@ -1,4 +1,4 @@
-//! Measures the costs of a layout other than packing: creation, first use, positions, pieces, conversion.
+//! Measures what a layout costs apart from packing: creation, first use, positions, pieces, conversion.
 //!
 //! The command `typepack-bench commit` runs this folder. Each of the following files measures one thing
 //! and verifies the answers before it times them: `create.rs` (create, commit and free), `tables.rs`

@@ -1,9 +1,9 @@
 //! Turns the hand-written loops into competitors.
 //!
 //! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
-//! loops themselves are the crate `typepack-hand` (`../../hand/`). They have a C interface, so that the
-//! code of this file can call three builds: the Rust loops built for this machine and loaded at run time;
-//! if that library is missing, the Rust loops that are part of this command; and the C loops
+//! loops themselves are in the crate `typepack-hand` (`../../hand/`). They have a C interface, so this
+//! file can call them in any build: as a Rust library that is built for this machine and loaded at run
+//! time; if that library is missing, as the Rust loops that are part of this command; and as the C loops
 //! (`hand_c.rs`).
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.

@@ -172,7 +172,7 @@ pub struct Loops {
     /// Bytes per block.
     pub block: u64,
     /// One to three loops, outermost first. Each loop states the number of iterations and the distance
-    /// between two iterations in bytes. Empty if there is a `list`.
+    /// between consecutive iterations, in bytes. Empty if there is a `list`.
     #[serde(default)]
     pub loops: Vec<(Number, u64)>,
     /// The name of a list. If present, there is one block for each value of the list, and no loops.

@@ -18,8 +18,8 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The rows and bars of a definitions file.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// The rows in the order of the file. If one entry of the file has several sizes, its rows follow each
-    /// other in the order of these sizes.
+    /// The rows in the order of the file. If one entry of the file has several sizes, its rows are
+    /// consecutive, in the order of these sizes.
     pub rows: Vec<Row>,
     /// The bars.
     pub bars: Vec<Bar>,

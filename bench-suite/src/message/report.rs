@@ -69,7 +69,7 @@ pub struct Run {
     pub libraries: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
-    /// The versions that the libraries state, and remarks about the run, one line each.
+    /// The versions that the libraries report, and remarks about the run, one line each.
     pub versions: Vec<String>,
     /// The rows of messages and halos, or of collectives.
     pub rows: Vec<Measured>,

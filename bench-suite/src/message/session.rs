@@ -82,7 +82,7 @@ struct Running {
     child: Child,
     ranks: Vec<Rank>,
     output: PathBuf,
-    /// The page that all ranks map (`message/shared.c`). This field keeps the page as long as the ranks
+    /// The page that all ranks map (`message/shared.c`). This field keeps the page mapped while the ranks
     /// run.
     _page: Buffer,
 }
@@ -145,7 +145,7 @@ impl Session {
         &self.library
     }
 
-    /// Returns the version that the library states.
+    /// Returns the version that the library reports.
     pub fn version(&self) -> &str {
         &self.version
     }

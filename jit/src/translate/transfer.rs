@@ -154,7 +154,7 @@ impl Kernel<'_, '_, '_> {
                             })
                         })
                         .collect();
-                    // Joins stores of successive runs that touch in the destination.
+                    // Joins stores of consecutive runs that are adjacent in the destination.
                     join::pack(self.b, self.machine, &placed, to);
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),
