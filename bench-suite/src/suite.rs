@@ -105,7 +105,7 @@ pub struct Suite {
 }
 
 /// Measures `work` in `directions`. Each entry of `work` is a requested size and the layout at this size.
-/// Calls `progress` with the number of the layout and the number of layouts.
+/// Calls `progress` with the number of the current layout and the total number of layouts.
 pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],

@@ -68,7 +68,7 @@ impl Executors {
     }
 }
 
-/// Selects how many packed byte ranges are tried per executor and direction. Cases that span much
+/// Selects how many ranges of packed bytes are tried per executor and direction. Cases that span much
 /// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
@@ -134,8 +134,8 @@ impl Checker {
         Self { jit, ..Self::with(settings) }
     }
 
-    /// Makes a checker that commits each type with each of `settings`. The text beside each entry of
-    /// `settings` is its name in error messages.
+    /// Makes a checker that commits each type with each of `settings`. Each entry of `settings` is
+    /// paired with its name in error messages.
     ///
     /// # Panics
     ///
@@ -448,7 +448,7 @@ pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Ra
     }
 }
 
-/// Returns the packed byte ranges to try. The first one covers all packed bytes. Trying one range
+/// Returns the ranges of packed bytes to try. The first one covers all packed bytes. Trying one range
 /// compares `memory` bytes of memory, which limits the number of ranges.
 pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();

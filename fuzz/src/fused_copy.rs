@@ -3,8 +3,8 @@
 //!
 //! The pair of layouts comes from `pair.rs`. The memory of the source and the memory of the destination
 //! have exactly the needed length, and each touches a forbidden page; guard bytes lie next to the
-//! destination's other end. For every packed byte range, the destination, gaps included, must equal the
-//! result of packing the source and unpacking into the destination, and the source must not change.
+//! destination's other end. For every range of packed bytes, the destination, gaps included, must equal
+//! the result of packing the source and unpacking into the destination, and the source must not change.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
 use crate::generate::MAX_TOUCHED;

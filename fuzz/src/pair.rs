@@ -166,7 +166,7 @@ fn copies(
         return Ok(None);
     };
     let old = Box::new(old);
-    // A block has `length` copies if `length` divides the number of all copies; otherwise it has one
+    // A block has `length` copies if `length` divides the total number of copies; otherwise it has one
     // copy.
     let length = u.int_in_range(1..=copies.min(8))?;
     let length = if copies.is_multiple_of(length) { length } else { 1 };

@@ -1,7 +1,7 @@
 //! Measures the largest amount of memory that is allocated at one moment during a call.
 //!
-//! The allocator counts for the whole process. So a test that includes this file is a test binary of
-//! its own, in which nothing else runs during a measurement.
+//! The allocator counts for the whole process. So a test that includes this file must have a test
+//! binary of its own, in which nothing else runs during a measurement.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -66,7 +66,7 @@ use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
-/// The JIT compiler of a process. The settings of each commit contain it. Clones share kernels and
+/// The JIT compiler of a process. Each commit gets it through its settings. Clones share kernels and
 /// counters.
 #[derive(Clone)]
 pub struct Jit {

@@ -82,7 +82,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Returns the number of bytes in pages that drafts and published code use.
+    /// Returns the total size, in bytes, of the pages that drafts and published code use.
     #[cfg(test)]
     fn used(&self) -> usize {
         let free: usize = self.lock().iter().map(|&(_, length)| length).sum();

@@ -150,7 +150,7 @@ impl Default for Number {
 }
 
 impl Number {
-    /// Returns the constant, or `n` for the word `n`.
+    /// Returns the constant, or the argument `n` if this number is the word `n`.
     pub fn at(&self, n: u64) -> u64 {
         match self {
             Self::Fixed(number) => *number,
