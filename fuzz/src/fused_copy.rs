@@ -121,9 +121,10 @@ impl Run<'_> {
                 let (plan, count) = (self.plans.1, self.pair.to.count);
                 let written = typepack_engine::Side { plan, count, memory, origin: 0 };
                 // SAFETY:
-                // - both sides have the same number of packed bytes, and `range` lies within them;
-                // - each memory holds every byte that its side's elements touch according to the model,
-                //   and its first byte has the displacement `low` from the origin;
+                // - source and destination have the same number of packed bytes, and `range` lies
+                //   within them;
+                // - each memory holds every byte that the elements of its layout touch according to the
+                //   model, and its first byte has the displacement `low` from the origin;
                 // - the two memories are two allocations, so they do not overlap.
                 unsafe { copy_raw(read, written, range.start as u64..range.end as u64) };
                 for k in range.clone() {

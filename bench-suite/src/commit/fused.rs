@@ -10,8 +10,8 @@ use crate::buffer::Buffer;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
-/// The bar if source and destination have blocks of the same length: the least ratio of the time of pack
-/// and unpack to the time of the copy.
+/// The bar if source and destination have blocks of the same length: the least allowed ratio of the time
+/// for pack and unpack to the time for the copy.
 const EQUAL: Limit = Limit::AtLeast(1.2);
 /// The bar if source and destination have blocks of different lengths: the copy must not be slower than
 /// pack and unpack, except for ties within 3 %.

@@ -227,8 +227,8 @@ impl Competitor for Hand {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point.
-        // `packed` can be read and `memory`, which is borrowed mutably, can be written for the lengths
-        // that are passed. `check` has found that the loops touch no byte outside of these slices.
+        // `packed` is readable, and `memory` is writable (it is borrowed mutably), for the lengths that
+        // are passed. `check` has found that the loops touch no byte outside of these slices.
         unsafe {
             (self.loops.unpack)(
                 self.nests.as_ptr(),

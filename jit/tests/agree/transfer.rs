@@ -176,7 +176,7 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 /// Tests every length, with counts around the number of leaves in the unrolled body, for loops and
-/// tables on either side.
+/// tables in source and destination.
 #[test]
 fn every_length_and_count() {
     let jit = super::jit();
