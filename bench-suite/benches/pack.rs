@@ -1,8 +1,9 @@
 //! Measures the layouts, sizes and competitors of `typepack-bench pack` with Criterion.
 //!
-//! `cargo bench -p typepack-bench --bench pack -- d1s2/16384` runs only the benchmarks of this layout and
-//! size; `-- --test` runs every benchmark once. For ratios between competitors, prefer `typepack-bench
-//! pack`: it lets the competitors take turns, while Criterion measures one competitor after the other.
+//! `cargo bench -p typepack-bench --bench pack -- d1s2/16384` runs only the benchmarks of the layout
+//! `d1s2` at 16384 bytes; `-- --test` runs every benchmark once. For ratios between competitors, prefer
+//! `typepack-bench pack`: it lets the competitors take turns, while Criterion measures one competitor
+//! after the other.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;

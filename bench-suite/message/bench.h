@@ -1,5 +1,5 @@
-/* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc
- * and run as ranks.
+/* The program that `typepack-bench pingpong` and `collectives` compile with each library's mpicc and
+ * run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
  * outside of MPI, so that waiting jobs use no CPU time. The ranks start a turn, probe a cache line

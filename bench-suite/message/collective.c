@@ -17,8 +17,8 @@ static const char *const names[OPERATIONS] = {"barrier", "bcast",     "reduce", 
                                               "scan",    "gather",    "allgather", "alltoall"};
 
 /* If a block has at most this many bytes, a sample has several calls. The larger limit is for jobs
- * with more ranks than CPUs. In such jobs the first rank begins long before the last one, so that
- * the time of a single call would be mostly this delay. */
+ * with more ranks than CPUs. In such jobs the first rank begins long before the last one, so the
+ * time of a single call would consist mostly of this delay. */
 enum { SHORT = 16384, CROWDED_SHORT = 262144 };
 /* The intended durations of a sample of short calls, in nanoseconds. The longer one is for jobs with
  * more ranks than CPUs: there, a call waits for the time slices of other ranks, and the meeting
@@ -31,7 +31,7 @@ struct collective {
   int rank, size;
   int count; /* number of doubles of a block */
   struct buffer out, in;
-  uint64_t written; /* how often the rank has written its data; also the stamp of the data */
+  uint64_t written; /* how many times the rank has written its data; also the stamp of the data */
   long calls;
 };
 

@@ -1,11 +1,11 @@
-/* Modes for the rows about whole jobs. typepack-bench times most of these modes from outside of the
+/* Modes for the rows about whole jobs. typepack-bench times most of these modes from outside the
  * processes.
  *
  *   bench singleton      MPI_Init alone, without mpiexec: prints its duration in ns
  *   bench empty          init and finalize
  *   bench ring           init, barrier, a token once around, finalize
  *   bench idle SECONDS   rank 0 sleeps and then sends; the last rank waits in MPI_Recv and prints
- *                        how many per cent of a CPU the wait took
+ *                        the share of a CPU that the wait took, in percent
  *   bench victim         every rank prints its process id and waits for a message that never comes
  */
 #define _GNU_SOURCE

@@ -2,7 +2,7 @@
  * bytes, and the datatypes.
  *
  * Each layout describes its bytes twice: by positions and by a datatype. The checks compare every
- * received byte with the positions, so that they find a difference between the two descriptions. */
+ * received byte with the positions, so they find any difference between the two descriptions. */
 #include "bench.h"
 
 #include <errno.h>
@@ -60,8 +60,9 @@ static uint64_t next_value(uint64_t *state)
   return *state += 0x9e3779b97f4a7c15u;
 }
 
-/* Returns the value of the eight bytes from a position on. The value depends only on the salt, the
- * stamp and the position, so that layouts with the same stamp agree about a piece that they share. */
+/* Returns the value of the eight bytes that begin at a position. The value depends only on the salt,
+ * the stamp and the position, so that layouts with the same stamp have the same bytes in a piece
+ * that they share. */
 static inline uint64_t value_at(uint64_t stamp, long position)
 {
   return (stamp ^ salt) * 0xd1342543de82ef95u + (uint64_t)position * 0x9e3779b97f4a7c15u;

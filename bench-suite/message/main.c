@@ -1,4 +1,4 @@
-/* Entry of the program: measures rows on demand, or runs one of the modes of job.c.
+/* Entry point of the program: measures rows on demand, or runs one of the modes of job.c.
  *
  * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects
  * and then carries out the lines that it receives. All ranks get the same lines and answer each with

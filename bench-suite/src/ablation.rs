@@ -11,12 +11,12 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// In a row where the bandwidth of "typepack" is less than this fraction of the better one of "leaf" and
-/// "jit", the default policy has made a wrong choice.
+/// The default policy has made a wrong choice in a row if the bandwidth of "typepack" is less than this
+/// fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 
-/// Writes the list of wrong choices and then a table with one line per layout. The line states, for each
-/// setting, its bandwidth divided by the interpreter's bandwidth: the geometric mean over the sizes.
+/// Writes the list of wrong choices and then a table with one line per layout. For each setting, the line
+/// states the ratio of its bandwidth to the interpreter's bandwidth, as a geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

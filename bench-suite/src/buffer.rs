@@ -4,14 +4,14 @@
 //! competitors are therefore page-aligned, in every run. Page alignment is the hardest case for strides
 //! that are powers of two.
 //!
-//! For walks that touch one line per page, it also matters which physical pages a buffer has: the times of
-//! two processes differed by a factor of 1.5. Peers (`peer/`) therefore work on the same physical pages as
-//! this process.
+//! For walks that touch one cache line per page, it also matters which physical pages a buffer has: the
+//! times of two processes differed by a factor of 1.5. The child processes of peers (`peer/`) therefore
+//! work on the same physical pages as the main process.
 //!
 //! `prepare.rs` makes the buffers of a layout.
 //!
 //! Invariant: only one process at a time uses a shared buffer. `peer/session.rs` waits for the answer of
-//! `peer/child.rs` before this process uses the buffer again.
+//! `peer/child.rs` before the main process uses the buffer again.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -45,8 +45,8 @@ impl Buffer {
         Self::mapped(file, length)
     }
 
-    /// Opens the buffer whose [`Buffer::path`] in another process is `path`, and maps its first `length`
-    /// bytes.
+    /// Opens a buffer of another process and maps its first `length` bytes. `path` is the result of
+    /// [`Buffer::path`] in that process.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Buffer {
     }
 
     /// Returns a path at which other processes of the same user can open the buffer. The path is valid as
-    /// long as this process has the buffer.
+    /// long as this process keeps the buffer.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -71,8 +71,8 @@ impl Buffer {
     fn mapped(file: OwnedFd, length: usize) -> Result<Self, String> {
         let mapped = length.max(1).next_multiple_of(PAGE);
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the address is null, so that the system chooses an unused range and the mapping replaces
-        // no other one. The length `mapped` is greater than 0, as `mmap` requires.
+        // SAFETY: the address is null, so the system chooses an unused range, and the mapping replaces no
+        // other mapping. The length `mapped` is greater than 0, as `mmap` requires.
         let start = unsafe {
             mmap(std::ptr::null_mut(), mapped, access, MapFlags::SHARED, file.as_fd(), 0)
         };
@@ -84,8 +84,9 @@ impl Buffer {
     /// Returns the bytes of the buffer.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` begins a mapping of at least `length` readable bytes, which lives as long as
-        // `self`. Any byte is a valid `u8`. While `self` is borrowed, no code of this process writes, and
-        // no other process does (the invariant of this file).
+        // `self`. Any byte is a valid `u8`. While `self` is borrowed, no code of this process writes to
+        // the buffer (`bytes_mut` needs a mutable borrow), and no other process uses it (the invariant of
+        // this file).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 

@@ -3,8 +3,8 @@
 //! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
 //! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
 //! cache. From these three times, the command computes the time of a call, of a row and of a run. The
-//! command forces the engine to use the executor, and checks the name of the kernel that ran: a table with
-//! the times of a wrong executor would be worse than no table.
+//! command forces the engine to use the executor, and checks the name of the kernel that ran, because a
+//! table with the times of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -25,8 +25,8 @@ const FEW: i64 = 16;
 const MOVES: f64 = 2.0;
 /// The number of rows in the layout of several rows.
 const ROWS: i64 = 8;
-/// The number of bytes of memory that the long row spans at most. Its memory and its packed bytes together
-/// fit into a first-level cache of 32 KiB.
+/// The largest number of bytes of memory that the long row may span. Its memory and its packed bytes
+/// together fit into a first-level cache of 32 KiB.
 const SPAN: i64 = 20 << 10;
 /// The number of rounds. The fastest round is the result, because every disturbance makes a round slower.
 const ROUNDS: usize = 30;
@@ -56,7 +56,7 @@ impl Cost {
 /// # Errors
 ///
 /// Returns a one-line message if the machine lacks an instruction set, if the engine refuses a layout, or
-/// if another executor than the forced one ran.
+/// if an executor other than the forced one ran.
 pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
     let jit = Jit::new(typepack_jit::Settings { mode: Mode::Eager, ..Default::default() });
@@ -79,8 +79,8 @@ pub fn table() -> std::result::Result<String, String> {
             writeln!(text, "    Leaves {{").expect("a String should take all text");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
-            // Windows are moved by permutes, which only AVX-512 has, or run by run with code that is the
-            // same in all instruction sets. So the kernels for these two measurements do not depend on
+            // Leaf kernels move windows either with permutes, which only AVX-512 has, or run by run, with
+            // code that is the same in all instruction sets. So these two measurements do not depend on
             // `isa`.
             let (lines, runs) = (leaf(Isa::Avx512, "window"), leaf(Isa::Portable, "runs"));
             let one = windowed(&lines, direction, &record(16), 16.0 / 64.0)?;
@@ -148,8 +148,8 @@ fn blocks(
     let _ = writeln!(text, "        {name}: [");
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
-        // In `SPAN` bytes there is only room for a few of the longest blocks. So their short row is even
-        // shorter.
+        // Only a few of the longest blocks fit in `SPAN` bytes, so the short row of these blocks has
+        // fewer leaves than `FEW`.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -164,7 +164,7 @@ fn forced(strategy: Strategy) -> Settings {
     Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
-/// Returns a stride so large that leaf kernels move each block by itself.
+/// Returns a stride so large that leaf kernels move each block separately.
 fn stride(block: i64) -> i64 {
     (2 * block).max(24)
 }
@@ -229,8 +229,8 @@ fn cost(
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows. The nests of the layouts here have only one
-/// level, the loop over elements. So there are no rows, and the cost of a row is 0.
+/// Computes the costs of an executor that moves windows. In the layouts measured here, each nest has only
+/// one level, the loop over elements. So there are no rows, and the cost of a row is 0.
 fn windowed(
     executor: &Executor,
     direction: Direction,

@@ -1,5 +1,5 @@
-//! Measures how much longer a call of the C functions takes than the Rust call. The two sides pack small
-//! layouts in turns.
+//! Measures how much longer a call of the C functions takes than the Rust call. Both sides, C and Rust,
+//! take turns packing small layouts.
 //!
 //! `typepack-bench pack` prints this table. Both sides commit the type with the policy that an application
 //! gets, and have compiled their kernels before they are timed (`measure.rs`). The Rust side calls the
@@ -56,14 +56,14 @@ pub fn rows(
     Ok(rows)
 }
 
-/// Returns by how many nanoseconds the C call takes longer than the Rust call, and whether both figures
-/// are steady.
+/// Returns how many nanoseconds longer the C call takes than the Rust call, and whether both figures are
+/// steady.
 fn over(row: &Row) -> Option<(f64, bool)> {
     let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
     Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
 }
 
-/// Returns the rows as a table for people, followed by the verdict.
+/// Returns the rows as a human-readable table, followed by the verdict.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -357,8 +357,7 @@ impl TextShape {
             counts[first + i] = count.at(n) as usize;
             strides[first + i] = *stride as usize;
         }
-        // If the blocks of the innermost loop follow each other without gaps, a programmer copies them as
-        // one block.
+        // If the blocks of the innermost loop are adjacent, a programmer copies them as one block.
         if strides[2] == block {
             (block, counts[2]) = (block.saturating_mul(counts[2]), 1);
         }
@@ -412,8 +411,8 @@ fn expression(text: &TextShape, size: u64) -> Made {
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
     if !nests.is_empty() {
-        // This check only finds loops that would leave the buffers. Loops that pack other bytes than the
-        // type are found when their answer is verified.
+        // This check finds only loops that would leave the buffers. Loops that pack bytes other than
+        // those of the type are found when their answer is verified.
         let end = i128::from(ty.extent()) * i128::from(count.saturating_sub(1));
         let memory = (end.max(0) + i128::from(ty.true_ub())).max(i128::from(payload)) as u128;
         let reach = nests.iter().map(|nest| nest.reach()[0]).max().unwrap_or(0);
@@ -482,8 +481,8 @@ mod tests {
         assert!(reason("struct", 12).contains("13 bytes"));
     }
 
-    /// Checks that loops which leave the memory of the type give an error. Such loops used to end the run
-    /// with a panic.
+    /// Checks that hand-written loops that leave the memory of the type are rejected with an error. Such
+    /// loops used to end the run with a panic.
     #[test]
     fn loops_beyond_the_memory_are_a_line() {
         let line = |ty: &str, hand: &str| {

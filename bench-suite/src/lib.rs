@@ -1,5 +1,5 @@
 //! Measures packing, messages and collectives: layouts are data, competitors share one trait, and every
-//! answer is verified before it is timed.
+//! answer is verified before the calls are timed.
 //!
 //! Terms: a *competitor* packs and unpacks a layout, for example memcpy, the engine, or a hand-written
 //! loop; a *peer* is another MPI. A *row* is one layout at one size in one direction, with a *figure* for
@@ -15,9 +15,9 @@
 //!
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
-//! kernels. `message/` measures messages, collectives and jobs. `commit/` measures the costs of a layout
-//! other than packing. `guidelines/` compares different descriptions of the same layout. `record.rs` reads
-//! a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
+//! kernels. `message/` measures messages, collectives and jobs. `commit/` measures what a layout costs
+//! apart from packing. `guidelines/` compares different descriptions of the same layout. `record.rs`
+//! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
 
 pub mod ablation;
 pub mod bars;

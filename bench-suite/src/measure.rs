@@ -42,8 +42,8 @@ pub struct Figure {
     pub spread: f64,
 }
 
-/// A competitor in another process, which times the calls. A guest takes turns with the competitors of a
-/// [`Bench`].
+/// A competitor in another process. That process times the calls. A guest takes turns with the
+/// competitors of a [`Bench`].
 pub trait Guest {
     /// Returns the short name of the guest, which is the same in every row.
     fn name(&self) -> &str;
@@ -172,7 +172,7 @@ fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usi
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
 }
 
-/// Makes so many calls that the engine's policy has decided whether to compile a kernel. Then finds and
+/// Makes enough calls for the engine's policy to decide whether to compile a kernel. Then finds and
 /// returns the number of calls for one sample.
 pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
     let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;

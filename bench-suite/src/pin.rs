@@ -4,8 +4,8 @@
 //! reason is an observation on a busy virtual machine. In one run, all bandwidths of the engine for one
 //! layout were lower by a factor of 1.7 than in the runs before and after it, although the rounds of this
 //! run agreed and the bandwidths of the peers were as usual. The likely cause, which is not proven, is
-//! that the processes ran on different CPUs. Another disadvantage of different CPUs is that the lines that
-//! were used last may be in the cache of the other CPU.
+//! that the processes ran on different CPUs. Another disadvantage of different CPUs is that the most
+//! recently used cache lines may be in the other CPU's cache.
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 

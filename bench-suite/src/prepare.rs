@@ -12,7 +12,8 @@ use typepack_jit::Jit;
 
 /// If the memory of a layout has at most this many bytes, every byte is compared after unpacking,
 /// including the gaps. In larger memory, only the data is compared, because comparing 500 MiB for each
-/// competitor would take longer than the measurement. The smaller sizes of the same layout check the gaps.
+/// competitor would take longer than the measurement. The gaps of such a layout are checked at its
+/// smaller sizes.
 const COMPARED_IN_FULL: usize = 64 << 20;
 
 /// A layout with its buffers and its verified competitors.
@@ -186,7 +187,7 @@ fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     Some(common.unwrap_or(found.len().min(expected.len())))
 }
 
-/// Returns `length` pseudorandom bytes (xorshift). The verification only needs bytes that vary.
+/// Returns `length` pseudorandom bytes (xorshift). The verification needs only bytes that vary.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -4,8 +4,8 @@
 //! A program that makes the same type repeatedly keeps the arrays that it passes to the constructors; a
 //! recipe holds these arrays. From a recipe, `storm.rs` makes the type with the engine, and
 //! `peer/build.rs` with another MPI. To make a recipe, [`Recipe::of`] decodes the type as MPI programs do
-//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13). Its stack is on the
-//! heap, because constructor calls can be nested to any depth.
+//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13). [`Recipe::of`]
+//! keeps its stack on the heap, because constructor calls can be nested to any depth.
 
 use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
 

@@ -2,9 +2,9 @@
 //!
 //! `suite_report.rs` and `message/report.rs` print the tables of which a record consists; `plot/` draws a
 //! record, and `results/` writes `RESULTS.md` from all records. A record has comment lines about the
-//! machine and then tables. A comment line `# typepack-bench NAME` names the table that follows; a first
-//! table without such a line is that of `peers`. The code finds columns by their names, so that it can
-//! also read older records, which have fewer columns.
+//! machine and then tables. A comment line `# typepack-bench NAME` names the table that follows; if the
+//! first table has no such line, it is the table of `peers`. The code finds columns by their names, so
+//! that it can also read older records, which have fewer columns.
 
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::measure::STEADY;
@@ -31,7 +31,7 @@ pub struct Record {
 /// One table of a record.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The command that has printed the table, without `typepack-bench`: `pingpong`.
+    /// The subcommand that has printed the table, such as `pingpong`.
     pub name: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -135,7 +135,7 @@ impl Table {
 }
 
 impl<'a> Line<'a> {
-    /// Returns the field in `column`; an empty text if the table has no such column.
+    /// Returns the field in `column`; an empty string if the table has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         let place = self.header.iter().position(|name| name == column);
         place.map_or("", |place| self.fields[place].as_str())

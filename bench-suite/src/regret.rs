@@ -1,8 +1,8 @@
 //! Measures the regret of the compilation policy: how much more time a program takes with the default
-//! policy than with the better choice between compiling never and compiling at commit.
+//! policy than with the better of two fixed choices, never compiling and compiling at commit.
 //!
 //! `suite.rs` calls this module. For each layout and number of uses, the measurement times a whole
-//! sequence: one commit, and then as many packs as there are uses. The code generator is new and has
+//! sequence: one commit, followed by one pack per use. The code generator of each sequence is new and has
 //! compiled nothing yet. The regret is the time with the default policy, divided by the shorter of the
 //! times with "compile never" and "compile at commit".
 
@@ -107,9 +107,9 @@ fn story(
     packed: &mut [u8],
 ) -> Result<f64, String> {
     // Each sequence needs a new code generator, because a generator keeps the kernels that it has
-    // compiled. A generator that compiles maps code memory, which leaves the caches and TLBs cold. So in
-    // every mode the measurement also makes a spare generator that maps code memory, so that all modes pay
-    // the same price.
+    // compiled. A generator that compiles maps code memory, which leaves the caches and TLBs cold. The
+    // measurement therefore makes a spare generator that maps code memory in every mode, so that all
+    // modes pay the same price.
     let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     let (jit, spare) = (new(mode), new(Mode::Eager));
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };

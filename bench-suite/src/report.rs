@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The mark of an unsteady row in the table.
 const UNSTEADY: &str = "~";
 
-/// Returns the text of a size for people, such as `16 KiB`. `bytes` is the size in bytes.
+/// Formats a size in a human-readable form such as `16 KiB`. `bytes` is the size in bytes.
 pub fn size_text(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
@@ -19,7 +19,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// Returns the rows as a table for people.
+/// Returns the rows as a human-readable table.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -26,8 +26,8 @@ pub const LAYOUTS: [(&str, &str); 4] = [
     ("10000 offsets", ""),
 ];
 
-/// Makes the layout with the index `index` in [`LAYOUTS`]. If the name is a number of offsets, the type is
-/// a list of as many single doubles in random order.
+/// Makes the layout with the index `index` in [`LAYOUTS`]. If the name has the form `N offsets`, the type
+/// is a list of N single doubles in random order.
 ///
 /// # Errors
 ///

@@ -24,12 +24,12 @@ use typepack_jit::{Jit, Mode, Settings};
 pub struct Effort {
     /// Number of rounds. In each round, the competitors take turns.
     pub rounds: usize,
-    /// How many times at most an unsteady row is measured again.
+    /// The maximum number of times that an unsteady row is measured again.
     pub repeats: usize,
     /// The largest number of bytes of memory that a layout may span. The run leaves out larger layouts.
     /// The verification of a layout temporarily needs up to three times as much memory as the layout.
     pub memory: u64,
-    /// The instruction set of leaf kernels. `None` stands for the best one of this machine.
+    /// The instruction set of leaf kernels. `None` stands for the best set that this machine supports.
     pub isa: Option<Isa>,
 }
 
@@ -41,7 +41,8 @@ pub struct SuiteRow {
     pub row: Row,
     /// The class of the layout.
     pub class: Class,
-    /// Number of bytes of all cache lines of memory that a call touches, plus the number of packed bytes.
+    /// Total size, in bytes, of the cache lines of memory that a call touches, plus the number of packed
+    /// bytes.
     pub touched: u64,
 }
 
@@ -104,7 +105,7 @@ pub struct Suite {
 }
 
 /// Measures `work` in `directions`. Each entry of `work` is a requested size and the layout at this size.
-/// Calls `progress` with the number of the layout and the number of layouts.
+/// Calls `progress` with the number of the current layout and the total number of layouts.
 pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],
@@ -181,7 +182,7 @@ pub fn run(
     suite
 }
 
-/// Measures the storm, only for packing, and adds its rows to `suite`.
+/// Measures the storm in one direction, packing, and adds its rows to `suite`.
 pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Turns the results of `suite.rs` into a table, into CSV, and into JSON.
 //!
-//! `summary.rs` compares the rows with the bars. It also chooses the word behind each ratio: win, tie or
+//! `summary.rs` compares the rows with the bars. It also chooses the word after each ratio: win, tie or
 //! loss.
 
 use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
@@ -29,7 +29,7 @@ fn ratio(value: Option<(f64, bool)>) -> String {
     value.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}"))
 }
 
-/// Returns the rows as a table for people.
+/// Returns the rows as a human-readable table.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -23,7 +23,7 @@ pub const IN_CACHE: u64 = 8 << 20;
 /// text lists all rows that fall short.
 const LISTED: usize = 12;
 
-/// How the rows of a bar become one value.
+/// How the values of a bar's rows are combined into one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The geometric mean of the ratios; the bar is a lower limit.
@@ -51,9 +51,9 @@ struct Bar {
 /// The verdict on one bar, and the values that the rows of a run reach.
 #[derive(Clone, Debug)]
 pub struct Verdict<'a> {
-    /// A description of the bar for people.
+    /// A human-readable description of the bar.
     pub text: &'static str,
-    /// How the rows become one value.
+    /// How the values of the rows are combined into one value.
     pub value: Value,
     /// The limit that the project requires.
     pub bar: f64,
@@ -77,7 +77,7 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Returns by how many nanoseconds a call of at most 128 bytes takes longer than the hand loop. The row
+/// Returns how many nanoseconds longer a call of at most 128 bytes takes than the hand loop. The row
 /// counts as steady if both figures are steady.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
@@ -177,8 +177,8 @@ impl Value {
     }
 }
 
-/// Returns the text for people: the bars with their verdicts, the rows that fall short of missed bars, the
-/// storm, the regret, and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, the rows that fall short of missed
+/// bars, the storm, the regret, and the faults.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(
@@ -326,7 +326,7 @@ pub fn storm_ratio(row: &Row, peers: &[String]) -> Option<(Option<f64>, bool)> {
 }
 
 /// The bar of the regret: the greatest allowed ratio of the time with the default policy to the time with
-/// the better choice (compile never, or compile at commit).
+/// the better choice (never compile, or compile at commit).
 pub const REGRET: f64 = 1.15;
 
 /// Adds the regret of the compilation policy to `out`. The bar: no steady row may be above [`REGRET`].

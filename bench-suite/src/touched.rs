@@ -9,8 +9,8 @@ use typepack_engine::iov::Iov;
 /// Number of bytes per cache line.
 const LINE: u64 = 64;
 
-/// Returns the number of bytes of all cache lines that contain data of the layout, plus the number of
-/// packed bytes.
+/// Returns the total size, in bytes, of the cache lines that contain data of the layout, plus the number
+/// of packed bytes.
 ///
 /// # Errors
 ///

@@ -116,7 +116,7 @@ fn a_peer_that_does_not_start_is_named() {
 #[test]
 fn a_peer_that_hangs_is_a_line() {
     let command = || PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"));
-    // This time is long enough to start a process even on a machine with much load.
+    // This time is long enough to start a process even on a heavily loaded machine.
     let patience = Duration::from_secs(5);
     let start = |library: PathBuf| {
         Session::start_with(Peer { name: "bad".to_owned(), library }, command(), patience)

@@ -22,8 +22,8 @@ fn run(arguments: &[&str]) -> Output {
 
 fn command(name: &str, arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_typepack-bench");
-    // On a busy machine, two spinning ranks may make the test slow. The time limit is only meant to end a
-    // test that hangs.
+    // On a busy machine, two spinning ranks may make the test slow. The only purpose of the time limit is
+    // to end a test that hangs.
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "240", binary, name]).args(arguments);
     command.output().expect("the command runs")
@@ -204,7 +204,7 @@ fn jobs_are_measured() {
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
     assert!(!table.contains("Faults"), "{table}");
-    // Whether a job passes depends on the speed of the machine. The test only checks that every job has a
+    // Whether a job passes depends on the speed of the machine. The test checks only that every job has a
     // verdict.
     let verdicts = |word: &str| table.lines().filter(|l| l.starts_with(word)).count();
     assert_eq!(verdicts("pass ") + verdicts("MISS "), 5, "{table}");
@@ -216,7 +216,7 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // This mpiexec starts the program once and not as a rank of a job. The program finds itself alone in
+    // This mpiexec starts a single process, and not as a rank of a job. The program finds itself alone in
     // its job and reports that.
     fake(
         &peers,

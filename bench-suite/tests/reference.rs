@@ -1,5 +1,5 @@
-//! Checks the reference layouts and those of DDTBench: every competitor of the engine gives the bytes of
-//! the oracle.
+//! Checks the reference layouts and those of DDTBench: every competitor that uses the engine must give
+//! the same bytes as the oracle.
 
 use std::path::Path;
 use typepack_bench::competitor::hand::Hands;
@@ -83,7 +83,7 @@ fn ddtbench_has_its_runs_and_bytes() {
         let iov = Iov::new(&plan);
         let runs = iov.runs(layout.count, 0).expect("runs").count();
         // The index lists are random. If two consecutive indices happen to be neighbours in memory, they
-        // form one run, so that there may be a few runs fewer than in the CSV file.
+        // form one run, so there may be a few fewer runs than in the CSV file.
         let wanted: usize = row[3].parse().expect("a number");
         let close = runs <= wanted && runs * 100 >= wanted * 95;
         assert!(close, "{}: {runs} runs, not {wanted}", definition.name);

@@ -1,5 +1,5 @@
 //! The program that `scripts/soak` runs. It checks random types on all processors: the model
-//! (`fuzz/src/model.rs`), the engine's oracle, the interpreter and the JIT must agree about each type.
+//! (`fuzz/src/model.rs`), the engine's oracle, the interpreter and the JIT must agree on each type.
 //!
 //! Usage: `soak [TYPES [SEED]]`. The defaults are 1,000,000 types and seed 0. The program prints its
 //! progress, and at the end one line with the totals. If it finds a difference, it makes the type as

@@ -1,6 +1,6 @@
 //! cargo-fuzz target: compares the engine's signatures with lists of basic types.
 //!
-//! A failure prints the two cases of the pair on a line each, then an unrelated case and the seed.
+//! A failure prints the two cases of the pair, one per line, and then an unrelated case and the seed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

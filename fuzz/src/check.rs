@@ -68,7 +68,7 @@ impl Executors {
     }
 }
 
-/// Selects how many packed byte ranges are tried per executor and direction. Cases that span much
+/// Selects how many ranges of packed bytes are tried per executor and direction. Cases that span much
 /// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
@@ -105,7 +105,7 @@ pub struct Report {
     pub plans: u64,
     /// True if compiled code took part in packing.
     pub kernel: bool,
-    /// True if the type is contiguous, so that it needs no kernel.
+    /// True if the type is contiguous and therefore needs no kernel.
     pub contiguous: bool,
 }
 
@@ -134,8 +134,8 @@ impl Checker {
         Self { jit, ..Self::with(settings) }
     }
 
-    /// Makes a checker that commits each type with each of `settings`. The text beside each entry of
-    /// `settings` is its name in error messages.
+    /// Makes a checker that commits each type with each of `settings`. Each entry of `settings` is
+    /// paired with its name in error messages.
     ///
     /// # Panics
     ///
@@ -226,8 +226,8 @@ pub(crate) struct Scene {
     pub(crate) source: Vec<u8>,
     /// The expected result of packing.
     pub(crate) packed: Vec<u8>,
-    /// The data that is unpacked. It is not the result of packing: where the type covers a byte of
-    /// memory twice, that result has equal bytes, and would hide a wrong order of writing.
+    /// The data to unpack. It is not the result of packing: where the type covers a byte of memory
+    /// twice, that result contains the same value twice, and would hide a wrong order of writes.
     pub(crate) data: Vec<u8>,
     /// Contents of the touched memory before unpacking.
     pub(crate) canary: Vec<u8>,
@@ -248,8 +248,8 @@ impl Scene {
     }
 
     /// Returns memory that contains `touched`, and the position of the origin in that memory, for calls
-    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes
-    /// stand between the origin and the touched bytes.
+    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes lie
+    /// between the origin and the touched bytes.
     pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;
@@ -439,7 +439,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns the positions of the guard bytes next to `buffer`, on the side without a forbidden page.
+/// Returns the positions of the guard bytes next to `buffer`, at the end that touches no forbidden
+/// page.
 pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),
@@ -447,8 +448,8 @@ pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Ra
     }
 }
 
-/// Returns the packed byte ranges to try. The first one is the whole; trying a range compares `memory`
-/// bytes.
+/// Returns the ranges of packed bytes to try. The first one covers all packed bytes. Trying one range
+/// compares `memory` bytes of memory, which limits the number of ranges.
 pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();
     let mut list = Vec::new();

@@ -1,10 +1,10 @@
 //! Compares fused copies with the model. A fused copy moves data from one layout directly into another
 //! layout.
 //!
-//! The pair of layouts comes from `pair.rs`. The memory of each side has exactly the length that the
-//! side needs, and touches a forbidden page; guard bytes lie next to the destination's other end. For
-//! every packed byte range, the destination, gaps included, must equal the result of packing the source
-//! and unpacking into the destination, and the source must not change.
+//! The pair of layouts comes from `pair.rs`. The memory of the source and the memory of the destination
+//! have exactly the needed length, and each touches a forbidden page; guard bytes lie next to the
+//! destination's other end. For every range of packed bytes, the destination, gaps included, must equal
+//! the result of packing the source and unpacking into the destination, and the source must not change.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
 use crate::generate::MAX_TOUCHED;
@@ -27,7 +27,8 @@ pub struct CopyChecker {
 pub struct Pairs {
     /// Pairs that a compiled fused kernel copied, at least in part.
     pub kernel: u64,
-    /// Pairs that no compiled fused kernel copied, although both sides have data and a gap.
+    /// Pairs that no compiled fused kernel copied, although source and destination both have data and a
+    /// gap.
     pub other: u64,
 }
 
@@ -120,9 +121,10 @@ impl Run<'_> {
                 let (plan, count) = (self.plans.1, self.pair.to.count);
                 let written = typepack_engine::Side { plan, count, memory, origin: 0 };
                 // SAFETY:
-                // - both sides have the same number of packed bytes, and `range` lies within them;
-                // - each memory holds every byte that its side's elements touch according to the model,
-                //   and its first byte has the displacement `low` from the origin;
+                // - source and destination have the same number of packed bytes, and `range` lies
+                //   within them;
+                // - each memory holds every byte that the elements of its layout touch according to the
+                //   model, and its first byte has the displacement `low` from the origin;
                 // - the two memories are two allocations, so they do not overlap.
                 unsafe { copy_raw(read, written, range.start as u64..range.end as u64) };
                 for k in range.clone() {

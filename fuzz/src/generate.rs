@@ -335,8 +335,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a count or a block length. A constructor call multiplies several such numbers with each
-    /// other, so the largest possible result is divided by the square of `shorter`.
+    /// Makes a count or a block length. A constructor call multiplies several such numbers together, so
+    /// this function divides the upper limit of the result by the square of `shorter`.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {

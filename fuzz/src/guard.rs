@@ -1,4 +1,4 @@
-//! Allocates memory with a forbidden page on either side.
+//! Allocates memory with a forbidden page at each end.
 //!
 //! `check.rs` places each buffer, which has exactly the needed length, directly at the front or the
 //! back page. So a kernel that reads or writes one byte beyond that end faults at once. Sanitizers do

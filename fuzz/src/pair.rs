@@ -122,8 +122,8 @@ fn members(
     let (mut low, mut high) = (0i64, 0i64);
     for ends in cuts.windows(2).filter(|ends| ends[0] < ends[1]) {
         let part = &list[ends[0]..ends[1]];
-        // The random cuts may all be at one end, so that one part is the whole list. Such a part is cut
-        // in half, so that the recursion ends.
+        // The random cuts may all be at the same end, which leaves the whole list as one part. Such a
+        // part is cut in half, so that the recursion ends.
         let made = if part.len() == list.len() {
             let half = list.len() / 2;
             let halves =
@@ -166,7 +166,7 @@ fn copies(
         return Ok(None);
     };
     let old = Box::new(old);
-    // A block has `length` copies if `length` divides the number of all copies; otherwise it has one
+    // A block has `length` copies if `length` divides the total number of copies; otherwise it has one
     // copy.
     let length = u.int_in_range(1..=copies.min(8))?;
     let length = if copies.is_multiple_of(length) { length } else { 1 };

@@ -4,7 +4,7 @@
 //! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes what the
 //! standard says about them, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one
 //! line, for example `resized(-8, 64, vector(2, 1, -2, double))`. `parse.rs` reads such a line, so the
-//! line from a failure message can become a regression file. Arguments stand in the order of the
+//! line from a failure message can become a regression file. Arguments are in the order of the
 //! standard. A block is written `blocklength@displacement`, a dimension of a subarray
 //! `size:subsize@start`, and a dimension of a distributed array `size:distribution/argument/processes`.
 //! A named type is written as its MPI name in lower case, without the prefix.
@@ -230,8 +230,8 @@ impl Recipe {
                 let types = [Datatype::named(*value), Datatype::named(*index)];
                 match Datatype::get_value_index(&types[0], &types[1])? {
                     Some(pair) => Ok(pair),
-                    // `get_value_index` reports a pair that does not exist without an error.
-                    // `from_contents` makes the same call and returns an error.
+                    // If the pair does not exist, `get_value_index` returns `None` instead of an error.
+                    // `from_contents` makes the same call and returns the error.
                     None => Datatype::from_contents(Combiner::VALUE_INDEX, &[], &[], &[], &types),
                 }
             }

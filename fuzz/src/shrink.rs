@@ -22,7 +22,7 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
                 return best;
             }
             // Skips a candidate beyond the checker's bounds: the checker would refuse the candidate,
-            // and `fails` would take the refusal for a failure.
+            // and `fails` would mistake the refusal for a failure.
             if candidate.model().is_some() && fails(&candidate) {
                 best = candidate;
                 continue 'again;

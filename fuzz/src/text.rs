@@ -26,7 +26,7 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
     Ok(types)
 }
 
-/// Checks any text. Returns true if the text parses as a type.
+/// Checks that the parser handles arbitrary text. Returns true if the text parses as a type.
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {
@@ -55,8 +55,8 @@ pub fn check_text(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns true if a walk over the typemap surely ends soon. The size of a type is not enough to know
-/// this, because an empty type may be repeated very often.
+/// Returns true if a walk over the typemap is sure to end soon. The size of the type does not show
+/// this, because the type may repeat an empty type very often.
 fn few(ty: &Datatype) -> bool {
     let text = print(ty);
     !text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 2)

@@ -238,8 +238,8 @@ impl Game<'_> {
         Stream::new(5, len as u64).fill(&mut whole[place.clone()]);
         let before = whole[place.clone()].to_vec();
         let mut start = whole[place.clone()].as_mut_ptr();
-        // The rank's heap holds the memory of this operation. `end` does not check memory in the heap,
-        // because the other rank may write there.
+        // If `shared` is true, the memory of this operation is in the rank's heap. `end` does not check
+        // memory in the heap, because the other rank may write there.
         if shared {
             let Some(room) = self.pair.shared(rank, len) else { return Ok(()) };
             // SAFETY: `before` has `len` bytes, and `shared` has just allocated `room` with `len` bytes
@@ -350,8 +350,8 @@ impl Game<'_> {
             Focus::All => u.int_in_range(0..=9_u8)?,
         };
         let at = match chosen {
-            // Changes a word of an envelope that has been written and perhaps read, most often of the
-            // newest envelope.
+            // Changes a word of an envelope that has been written and perhaps already read. Most often,
+            // this is the newest envelope.
             0..=2 => {
                 let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
                 let slot = (last + slots - back) % slots;
@@ -416,7 +416,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Writes an envelope that no rank sent into slot `slot`.
+    /// Writes a forged envelope, which no rank has sent, into slot `slot`.
     fn forge(
         &mut self,
         u: &mut Unstructured<'_>,

@@ -84,8 +84,8 @@ impl WireChecker {
         Ok(fates)
     }
 
-    /// Checks any bytes, such as a fuzzer's. If the bytes decode to a plan, the check executes the
-    /// plan.
+    /// Checks that the decoder handles arbitrary bytes, such as a fuzzer's. If the bytes decode to a
+    /// plan, the check executes the plan.
     pub fn check_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
         if let Ok(plan) = wire::decode(bytes) {
             self.execute(&plan)?;
@@ -93,8 +93,8 @@ impl WireChecker {
         Ok(())
     }
 
-    /// Packs and unpacks 1 and 3 elements in memory as large as their footprint. Returns false if both
-    /// are too large to execute here.
+    /// Packs and unpacks 1 element and then 3 elements, in memory as large as their footprint. Skips a
+    /// count that needs too much memory. Returns false if it skips both counts.
     fn execute(&mut self, plan: &Plan) -> Result<bool, String> {
         let place = plan.footprint();
         let mut executed = false;

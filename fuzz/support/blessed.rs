@@ -1,9 +1,9 @@
 //! Compares a file in the repository with the text that a test makes (golden files, generated pages),
 //! and rewrites the file on demand. All crates of the workspace use this file.
 //!
-//! `TYPEPACK_BLESS=1 cargo test …` writes the text into the file; read the difference before you commit
-//! it. A snapshot library would not fit, for two reasons. A golden file here has inputs and comments
-//! beside the outputs. And such a library calls cargo, but some tests run without cargo (under an
+//! `TYPEPACK_BLESS=1 cargo test …` writes the text into the file; read the diff before you commit it. A
+//! snapshot library is unsuitable for two reasons. A golden file here contains inputs and comments as
+//! well as outputs. And a snapshot library calls cargo, but some tests run without cargo (under an
 //! emulator).
 
 use std::path::Path;

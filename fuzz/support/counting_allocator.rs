@@ -1,7 +1,7 @@
 //! Measures the largest amount of memory that is allocated at one moment during a call.
 //!
-//! The allocator counts for the whole process. So a test that includes this file is a test binary of
-//! its own, in which nothing else runs during a measurement.
+//! The allocator counts for the whole process. So a test that includes this file must have a test
+//! binary of its own, in which nothing else runs during a measurement.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ struct Counting;
 // allocation. The counters are atomics, so counting neither unwinds nor allocates.
 unsafe impl GlobalAlloc for Counting {
     // The default `realloc` calls `alloc` for the new block before it frees the old one. So a block
-    // that grows counts with both its lengths.
+    // that grows counts with its old length and its new length together.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(now, Ordering::Relaxed);

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 /// Writes an executable script with the text `lines`. A shell writes the file, not this process. If
 /// this process had the file open for writing, a child that another test forks at that moment would
-/// have the file open, too, until the child executes its own program. The kernel refuses to execute a
-/// file that is open for writing ("text file busy").
+/// have the file open, too, until the child calls `exec`. The kernel refuses to execute a file that is
+/// open for writing ("text file busy").
 pub fn executable(path: &Path, lines: &str) {
     let mut writer = Command::new("sh");
     writer.args(["-c", r#"cat > "$0" && chmod 755 "$0""#]).arg(path).stdin(Stdio::piped());

@@ -10,7 +10,7 @@ pub fn skipped(reason: impl std::fmt::Display) {
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // Takes the name of the program, without the hash that Cargo adds after the last dash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
-    // The name of the thread is the name of its test, because the test harness names each thread so.
+    // The test harness names each thread after its test.
     let thread = std::thread::current();
     let reason = reason.to_string().replace('\n', " ");
     let line = format!("SKIPPED {program}: {}: {}\n", thread.name().unwrap_or("?"), reason.trim());

@@ -8,12 +8,12 @@
 pub struct Text {
     /// The first line of the text, counted from 1.
     pub line: usize,
-    /// The words of the text, without comment marks and quotes, separated by single blanks.
+    /// The words of the text, without comment marks and quotes, separated by single spaces.
     pub words: String,
-    /// The text as it stands in the source.
+    /// The text exactly as it is in the source.
     pub source: String,
-    /// For a literal, the code that stands before it in its statement. For a comment, its mark (`//`,
-    /// `///` or `//!`).
+    /// For a literal, the code before it in the same statement. For a comment, its mark (`//`, `///` or
+    /// `//!`).
     pub before: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Texts {
     pub literals: Vec<Text>,
 }
 
-/// Returns `text` with each run of white space replaced by one blank.
+/// Returns `text` with each run of white space replaced by one space.
 pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -38,7 +38,8 @@ pub fn read(source: &str) -> Texts {
     let mut line = 1;
     // The code since the last `;`, `{` or `}`.
     let mut statement = String::new();
-    // The last line of the last comment, as long as only white space has followed that comment.
+    // The last line of the last comment, or `None` if that comment has been followed by anything but
+    // white space.
     let mut joined: Option<usize> = None;
     while let Some(first) = rest.chars().next() {
         let taken = if rest.starts_with("//") {

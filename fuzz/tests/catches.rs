@@ -76,7 +76,8 @@ unsafe impl Compiler for Mistaken {
 ///
 /// - The arguments meet the conditions of [`Entry`] for the shape `copy loop-loop b8`.
 unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8, dst: *mut u8) {
-    // SAFETY: `params` has at least four words, because the shape has one level with a stride per side.
+    // SAFETY: `params` has at least four words, because the shape has one level: a count, and then two
+    // words for the source and two for the destination.
     let (count, from, to) = unsafe { (*params, *params.add(1) as isize, *params.add(3) as isize) };
     for i in 0..count as isize {
         let i = if MISTAKE == 1 { count as isize - 1 - i } else { i };
@@ -171,8 +172,8 @@ fn verification_drops_a_mistaken_kernel() {
         let case: Case = case.parse().expect("a case");
         let plan = case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan");
         let before = stats::bytes().disagreements;
-        // The data is not the result of packing. That result has equal bytes where blocks overlap, and
-        // would hide a wrong order of writing.
+        // The data is not the result of packing. Where blocks overlap, that result contains the same
+        // bytes twice, and would hide a wrong order of writes.
         let data: [u8; 160] = std::array::from_fn(|i| i as u8);
         let (mut memory, mut packed) = ([7u8; 320], [0u8; 160]);
         for _ in 0..3 {

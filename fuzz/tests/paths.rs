@@ -6,7 +6,7 @@
 //!
 //! - end in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
 //! - begin with a folder at the repository's top and a slash, or
-//! - stand in a block and end with a slash.
+//! - be in a block and end with a slash.
 //!
 //! A path may leave out the folders before it. A path without a slash, or one that begins with `src/`,
 //! `tests/`, `examples/` or `benches/`, must exist in the crate of the file that names it (for the
@@ -154,7 +154,7 @@ fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
 }
 
 /// Returns the head of a source file, the comment with `//!`. Other lines become empty lines, so that
-/// the numbers of lines stay right.
+/// line numbers stay right.
 fn head(source: &str) -> String {
     let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!").unwrap_or(""));
     lines.collect::<Vec<_>>().join("\n")

@@ -1,5 +1,5 @@
-//! Checks that model, oracle, interpreter and JIT agree about random types, in one call and in parts,
-//! and that gaps stay untouched.
+//! Checks that model, oracle, interpreter and JIT agree on random types, in one call and in parts, and
+//! that gaps stay untouched.
 //!
 //! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number of types
 //! (in percent of the default number), and `FUZZ_SEED` selects another stream. `FUZZ_TRACE=1` prints
@@ -23,7 +23,7 @@ struct Tally {
     useful: u64,
     ranges: u64,
     refusals: u64,
-    /// Number of packed bytes of the types that have a kernel.
+    /// Total packed size, in bytes, of the types that have a kernel.
     bytes: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
 //! This example helps to tune `translate/`: `cargo run --release -p typepack-jit --example tune`.
-//! The bench suite makes the official measurements. The ways to copy run in turns; each figure is
-//! the median over the turns of one way.
+//! The bench suite makes the official measurements. The ways to copy take turns; each figure is the
+//! median over the turns of one way.
 
 #[path = "../tests/agree/reference.rs"]
 #[expect(dead_code, reason = "only the tests use the copies")]
@@ -151,8 +151,8 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
         .map(|run| (run.offset as usize, run.bytes as usize))
         .collect();
     let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
-    // The hand-written loops need whole strides of memory, so the memory goes on for one longest
-    // stride after the last block.
+    // The hand-written loops need whole strides of memory, so the memory extends beyond the last
+    // block by the longest stride.
     let slack = 135_200;
     let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0) + slack;
     let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();

@@ -10,7 +10,7 @@ pub struct Counters {
     pub kernels: u64,
     /// Number of requests answered with a kernel from the cache.
     pub hits: u64,
-    /// Number of requests refused, because the shape is outside the translator's limits, the code
+    /// Number of requests refused because the shape is outside the translator's limits, the code
     /// generator failed, or the system denied memory. Each repeated request for a refused shape
     /// counts again.
     pub refusals: u64,

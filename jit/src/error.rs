@@ -1,8 +1,8 @@
 //! Describes why a shape is refused.
 //!
 //! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine's interpreter
-//! executes the nest. Only the functions for people, [`emit`](crate::emit), [`clif`](crate::clif)
-//! and [`report`](crate::report()), return the reason.
+//! executes the nest. Only the functions for human readers, [`emit`](crate::emit),
+//! [`clif`](crate::clif) and [`report`](crate::report()), return the reason.
 
 use std::fmt;
 use typepack_engine::ErrorClass;

@@ -3,7 +3,8 @@
 //! The engine cuts the work of a datatype into nests. It asks for the kernel of a nest's shape
 //! through its trait [`Compiler`], which [`Jit`] implements. A request takes these steps:
 //!
-//! 1. `policy.rs`: states the number of bytes after which compiling pays; the engine asks then;
+//! 1. `policy.rs`: states the number of bytes after which compiling pays; the engine waits until
+//!    then to ask;
 //! 2. `cache.rs`: looks for a kernel, or a refusal, of the shape;
 //! 3. `translate/`: translates the shape to CLIF, Cranelift's intermediate code;
 //! 4. `compiler.rs`: compiles the CLIF to machine code, for the machine that `target.rs` describes;
@@ -65,7 +66,7 @@ use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
-/// The JIT compiler of a process. The settings of each commit contain it. Clones share kernels and
+/// The JIT compiler of a process. Each commit gets it through its settings. Clones share kernels and
 /// counters.
 #[derive(Clone)]
 pub struct Jit {

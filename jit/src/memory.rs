@@ -17,11 +17,11 @@
 //! - Kernels that are published together share pages and are freed together. Kernels that are
 //!   published separately never share a page, because the page of a running kernel cannot be made
 //!   writable for the next kernel.
-//! - If the system refuses a call, the refusal is returned as an error. Only giving pages back
-//!   cannot report an error: if the access to pages cannot be removed, these pages are never used
-//!   again.
+//! - If the system refuses a call, the refusal is returned as an error. The only exception is giving
+//!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
+//!   are never used again.
 //!
-//! The memory providers of cranelift-jit do not fit: one frees a module only as a whole, and the
+//! The memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
 //! other panics if the system refuses to change the protection.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
@@ -41,7 +41,7 @@ pub(crate) struct Arena {
     /// Bytes per page.
     page: usize,
     /// Free stretches of pages as (first page, number of pages), in ascending order. No two of them
-    /// touch.
+    /// are adjacent.
     free: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -82,7 +82,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Returns the number of bytes in pages that drafts and published code use.
+    /// Returns the total size, in bytes, of the pages that drafts and published code use.
     #[cfg(test)]
     fn used(&self) -> usize {
         let free: usize = self.lock().iter().map(|&(_, length)| length).sum();
@@ -167,8 +167,9 @@ impl Span {
 
     fn protect(&self, flags: MprotectFlags) -> io::Result<()> {
         // SAFETY: the pages belong to this span alone, so only the span's owner has pointers into
-        // them. The owner either gives itself up to change the state of the pages (from `Draft` to
-        // `Code`), or is being dropped, so nobody relies on the old access.
+        // them. Either the span has just been taken, and no pointer into it exists yet, or its owner
+        // is being consumed (a `Draft` that becomes `Code`) or dropped. So no code relies on the old
+        // access.
         unsafe { rustix::mm::mprotect(self.address().cast::<c_void>(), self.bytes(), flags)? };
         Ok(())
     }
@@ -240,8 +241,8 @@ struct Batch {
     published: Vec<Code>,
 }
 
-/// Gives a cranelift-jit module access to the arena. The compiler keeps a clone and takes the
-/// published code out of the clone, so dropping the module frees no code that is in use.
+/// Gives a cranelift-jit module access to the arena. `compiler.rs` keeps a clone and takes the
+/// published code out of it, so dropping the module frees no code that is in use.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeMemory {
     arena: Arc<Arena>,

@@ -78,8 +78,8 @@ impl Settings {
     /// The default [`threshold`](Self::threshold), in bytes.
     ///
     /// This is the break-even point: after this many bytes a nest has lost about as much time as
-    /// compiling its kernel takes. So waiting costs at most about twice as much as the better of
-    /// two choices, compiling at once and never compiling.
+    /// compiling its kernel takes. So waiting costs at most about twice as much as the better of two
+    /// fixed choices: compiling at once, and never compiling.
     ///
     /// Measurements on Sapphire Rapids (`cargo run --release -p typepack-jit --example tune`):
     /// compiling takes 190 to 250 us per kernel. One memcpy per block reaches 2.5 GB/s, and kernels

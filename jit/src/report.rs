@@ -1,4 +1,4 @@
-//! Reports on one kernel, for people: its code in two forms, its size, its compile time, its
+//! Reports on one kernel for human readers: its code in two forms, its size, its compile time, its
 //! parameters.
 //!
 //! The report is not part of a request: `compiler.rs` compiles the kernel again, and nothing is

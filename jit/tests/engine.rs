@@ -9,7 +9,7 @@ use typepack_jit::{Jit, Mode, Settings};
 
 fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    // Forces kernels, because leaf kernels would execute some of the layouts otherwise.
+    // Forces compiled kernels, because otherwise leaf kernels would execute some of the layouts.
     let strategy = Some(Strategy::Kernel);
     ty.commit_with(&EngineSettings { compiler, strategy, ..EngineSettings::default() })
         .expect("committed")

@@ -71,8 +71,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
             "lists in a nest",
             nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
         ),
-        // Blocks of this layout overlap. In a destination, the last byte written to a place must
-        // stay.
+        // Blocks of this layout overlap. In a destination, the last write to a byte must win.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
     ]
 }
@@ -151,8 +150,7 @@ fn eager(memory_max: u64) -> Jit {
 fn pairs_of_layouts() {
     let jit = eager(Settings::MEMORY_MAX);
     let (kernels, pairs) = all_pairs(&jit, false);
-    // The other pairs have short rows that do not end at the same places, so they do not run on a
-    // kernel.
+    // Some pairs have short rows that do not end at the same places. No kernel runs for these pairs.
     assert!(kernels * 2 > pairs, "{kernels} of {pairs}");
     let (forced, _) = all_pairs(&jit, true);
     println!("of {pairs} pairs {kernels} ran on a kernel of their own, {forced} where forced");
@@ -189,9 +187,9 @@ fn pairs_of_layouts() {
     a_kernel_asked_for_takes_crossed_pairs(&jit);
 }
 
-/// Copies twice between each of 48 pairs of plans. A thread remembers fewer pairs, so the thread
-/// forgets pairs that it has not used for long. The copies must still be right when these pairs
-/// return.
+/// Copies twice between each of 48 pairs of plans. A thread remembers fewer pairs than that, so it
+/// forgets the pairs that it has not used for the longest time. Copies between forgotten pairs must
+/// still be right when they are used again.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let plan =

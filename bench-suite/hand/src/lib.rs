@@ -5,10 +5,11 @@
 //! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
 //! Nothing is unrolled or vectorised by hand.
 //!
-//! There are three builds of the loops. `scripts/bench` builds this crate alone as a shared object for the
-//! machine (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/competitor/hand.rs`). If
-//! that object is missing, `typepack-bench` uses the loops that are compiled into it twice: for any
-//! machine, and for AVX-512. `../hand.c` has the same loops in C.
+//! There are three builds of the loops. `scripts/bench` builds this crate separately as a shared object
+//! for this machine (`-C target-cpu=native`), and `typepack-bench` loads that object
+//! (`../../src/competitor/hand.rs`). If the object is missing, `typepack-bench` uses its own copy of the
+//! loops, which is compiled twice: once for any machine and once for AVX-512. `../hand.c` has the same
+//! loops in C.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -62,7 +63,7 @@ pub struct Nest {
     pub packed: usize,
     /// The number of iterations of each loop, at least 1.
     pub counts: [usize; 3],
-    /// The distance in memory between two iterations of each loop, in bytes.
+    /// The distance in memory between consecutive iterations of each loop, in bytes.
     pub strides: [usize; 3],
     /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,
@@ -73,17 +74,19 @@ pub struct Nest {
 }
 
 impl Nest {
-    /// Returns the lists behind `offsets` and `lengths`. A list that the kind does not use is empty.
+    /// Returns the lists to which `offsets` and `lengths` point. A list that the kind does not use is
+    /// empty.
     ///
     /// # Safety
     ///
-    /// * If the kind is `OFFSETS` or `RUNS`, `offsets` points to `entries` numbers. If the kind is `RUNS`,
-    ///   `lengths` points to `entries` numbers, too. The numbers live and do not change for `'a`.
+    /// * If the kind is `OFFSETS` or `RUNS`, `offsets` points to `entries` numbers. If the kind is
+    ///   `RUNS`, `lengths` points to `entries` numbers, too. The numbers stay valid and unchanged for
+    ///   `'a`.
     unsafe fn lists<'a>(&self) -> [&'a [usize]; 2] {
         let has = [matches!(self.kind, kind::OFFSETS | kind::RUNS), self.kind == kind::RUNS];
         let list = |has: bool, from: *const usize| match has {
             // SAFETY: `has` is true, so `from` is a list that the kind uses. The caller guarantees that
-            // such a list has `entries` numbers, which live and do not change for `'a` (`# Safety`).
+            // such a list has `entries` numbers, which stay valid and unchanged for `'a` (`# Safety`).
             true => unsafe { from_raw_parts(from, self.entries) },
             false => &[],
         };
@@ -97,8 +100,8 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
 /// Defines an exported function that copies `nests` from `$from` to `$to`. On a CPU with AVX-512, `$wide`
-/// copies each nest; on any other CPU, `$any` does. `$sides` is a pair of subslices: of `$from` and `$to`,
-/// each from the position where `$nest` begins.
+/// copies each nest; on any other CPU, `$any` does. `$sides` is a pair of subslices: the part of `$from`
+/// and the part of `$to` that begin where the data of `$nest` begins.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
@@ -152,8 +155,8 @@ macro_rules! exported {
 
 exported! {
     /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
-    /// bytes). Panics, which ends the process, if a nest does not fit into one of them, or if structs are
-    /// not aligned.
+    /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, or if
+    /// structs are not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
     memory, memory_bytes => packed, packed_bytes;
     |nest| (&memory[nest.start..], &mut packed[nest.packed..])
@@ -161,8 +164,8 @@ exported! {
 
 exported! {
     /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
-    /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into one of them, or
-    /// if structs are not aligned.
+    /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into `memory` or
+    /// `packed`, or if structs are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
     packed, packed_bytes => memory, memory_bytes;
     |nest| (&packed[nest.packed..], &mut memory[nest.start..])
@@ -180,8 +183,8 @@ fn has_avx512() -> bool {
 }
 
 /// Does the same as `pack_any`, but is compiled for AVX-512; all loops are inlined into this function. In
-/// the crate that is part of `typepack-bench`, this function is nearly as fast as a build for the machine.
-/// In a build for the machine, it does not differ from `pack_any`.
+/// the copy of the loops inside `typepack-bench`, this function is nearly as fast as the loops in a build
+/// for this machine (`-C target-cpu=native`). In such a build, it is no different from `pack_any`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
@@ -265,8 +268,8 @@ fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8
     }
 }
 
-/// Returns the number of bytes from the start of the first block to the end of the last block of three
-/// nested loops.
+/// Returns the span of three nested loops: the number of bytes from the start of the first block to the
+/// end of the last block.
 fn reach(block: usize, counts: [usize; 3], strides: [usize; 3]) -> usize {
     let last: usize = counts.iter().zip(strides).map(|(count, stride)| (count - 1) * stride).sum();
     last + block
@@ -285,7 +288,8 @@ fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packe
     let (memory, packed) = (memory.as_ptr(), packed.as_mut_ptr());
     for i in 0..count {
         // SAFETY: `check` has found that the last of the `count` blocks lies within `memory` and within
-        // `packed`. No block lies behind the last one, so every block does. The two slices do not overlap.
+        // `packed`. No block extends beyond the last one, so all blocks lie within both slices. The two
+        // slices do not overlap.
         unsafe { memory.add(i * stride).copy_to_nonoverlapping(packed.add(i * B), B) };
     }
 }
@@ -316,8 +320,8 @@ fn pack_box<const B: usize>(
             for row in 0..counts[2] {
                 // SAFETY: `check` has found that the last block, and therefore every block, lies within
                 // `memory`, and that `packed` has room for all blocks. The two slices do not overlap. The
-                // pointer `packed` moves by one block per iteration, so that it stays within the slice or
-                // at its end.
+                // pointer `packed` moves by one block per iteration, so it always points into the slice
+                // or to its end.
                 unsafe {
                     memory.add(start + row * strides[2]).copy_to_nonoverlapping(packed, B);
                     packed = packed.add(B);
@@ -342,7 +346,7 @@ fn unpack_box<const B: usize>(
             for row in 0..counts[2] {
                 // SAFETY: `check` has found that every block of the three loops lies within `memory` and
                 // that `packed` is long enough for all of them. The pointer `packed` moves by one block
-                // per iteration, so that it stays within the slice or at its end. `memory` is borrowed
+                // per iteration, so it always points into the slice or to its end. `memory` is borrowed
                 // mutably and does not overlap `packed`.
                 unsafe {
                     packed.copy_to_nonoverlapping(memory.add(start + row * strides[2]), B);

@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 /// The number of times that each program runs a part.
 const TURNS: usize = 3;
 
-/// Runs the parts with both programs. `programs[0]` is the new build. Each program gets the additional
-/// `arguments`. If a row is slower in the new build, its part is measured up to [`RUNS`] times. Returns
-/// the rows that both builds have, and the names of the rows that only one build has.
+/// Runs the parts with both programs. `programs[0]` is the new build. Both programs get `arguments` as
+/// additional arguments. If a row is slower in the new build, its part is measured up to [`RUNS`] times.
+/// Returns the rows that both builds have, and the names of the rows that only one build has.
 ///
 /// # Errors
 ///

@@ -5,8 +5,8 @@
 //! alternately.
 //!
 //! The ratio of a row is the old build's time divided by the new build's time. If the ratio is below
-//! [`SLOWER`], the row is measured [`RUNS`] times in all, and the median of its ratios counts. The text
-//! lists the row if the ratio is below [`SLOWER`] every time.
+//! [`SLOWER`], the row is measured [`RUNS`] times in all, and the median of its ratios counts. The report
+//! lists the row as slower if the ratio is below [`SLOWER`] every time.
 
 pub mod commit;
 pub mod pack;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 
 /// If the ratio of a row is below this value, the row is measured again.
 pub const SLOWER: f64 = 0.9;
-/// How often a row with a ratio below [`SLOWER`] is measured, including the first time.
+/// How many times a row with a ratio below [`SLOWER`] is measured, including the first time.
 pub const RUNS: usize = 3;
 /// The bar: the least allowed geometric mean of the ratios of a class.
 pub const BAR: f64 = 0.97;
@@ -27,7 +27,7 @@ pub const BAR: f64 = 0.97;
 pub struct Compared {
     /// The name of the row.
     pub name: String,
-    /// The class of the row. The text states the mean ratio of each class.
+    /// The class of the row. The report states the mean ratio of each class.
     pub class: String,
     /// For each run, the ratio and whether both of its figures are steady. There is at least one run.
     pub runs: Vec<(f64, bool)>,
@@ -61,8 +61,8 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// Returns the text about all rows: for each class, the mean ratio of the steady rows and of all rows;
-/// then the rows that are slower in every run.
+/// Returns the report as text: for each class, the mean ratio of the steady rows and of all rows; then
+/// the rows that are slower in every run.
 pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
     let mut out = format!(
         "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \

@@ -2,7 +2,7 @@
 //! types.
 //!
 //! Each library runs in its own process (`../peer/`). Both processes use the same pages and the same CPU,
-//! and take their turns in every round. All answers are verified before they are timed.
+//! and each takes one turn per round. All answers are verified before the calls are timed.
 
 use super::{Compared, RUNS};
 use crate::definition::LayoutDefinition;
@@ -23,8 +23,8 @@ const MOST_MEMORY: usize = 300 << 20;
 pub enum Work<'a> {
     /// A layout at a size in packed bytes.
     Layout(&'a LayoutDefinition, u64),
-    /// A type that is made, used [`storm::USES`] times and freed. The number is the type's index in
-    /// [`storm::LAYOUTS`].
+    /// A storm (`../storm.rs`): a type that is made, used [`storm::USES`] times and freed. The number is
+    /// the type's index in [`storm::LAYOUTS`].
     Storm(usize),
 }
 
@@ -87,7 +87,8 @@ pub fn run(
                 continue;
             }
         }
-        // Measures a storm only for packing, because making the type costs the same in both directions.
+        // Measures a storm in one direction only, packing, because making the type costs the same in both
+        // directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {
             match measure(one, direction, &mut sessions, rounds) {
@@ -103,8 +104,8 @@ pub fn run(
     }
     let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
     for _ in 1..RUNS {
-        // New processes start for every run. Where the memory of a process lies changes its times, but is
-        // no property of the build.
+        // Starts new processes for every run, because the placement of a process's memory affects its
+        // times but is not a property of the build.
         sessions.iter_mut().for_each(Session::end);
         for &row in &slower {
             let (one, direction) = places[row];

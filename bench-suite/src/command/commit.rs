@@ -25,8 +25,8 @@ pub(crate) struct CommitArguments {
     /// Measure one part only: create, tables, seek, segments, external32 or fused.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
-    /// The program typepack-bench of another build. Both builds measure in turns; the table shows the
-    /// speed of this build divided by the speed of the other build.
+    /// The typepack-bench program of another build. The two builds take turns; the table shows the speed
+    /// of this build divided by the speed of the other build.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["format", "child"])]
     against: Option<PathBuf>,
     /// Measure one index list in this process. The command starts itself with this option for each
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
     })
 }
 
-/// Measures this build and the build of the program `base` in turns, and prints their comparison.
+/// Measures this build and the build of the program `base` alternately, and prints their comparison.
 fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let same = [

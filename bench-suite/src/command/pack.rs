@@ -23,7 +23,7 @@ pub(crate) struct PackArguments {
     /// Names of the layouts to measure, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
-    /// Packed bytes per call, such as 1000, 16K or 4MiB, separated by commas; by default those of the
+    /// Packed bytes per call, such as 1000, 16K or 4MiB, separated by commas; by default the sizes in the
     /// definitions.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
@@ -37,12 +37,13 @@ pub(crate) struct PackArguments {
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// The C library of typepack (libmpi_abi.so.1). A second table compares its calls with the Rust calls.
-    /// By default the library of target/prefix, if it exists.
+    /// The C library of typepack (libmpi_abi.so.1). A second table compares its calls with the Rust
+    /// calls. By default the library in target/prefix, if it exists.
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
-    /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of --face with those of
-    /// this library, on the layouts of `pack` and the reference layouts. It measures nothing else.
+    /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of the --face library
+    /// with those of this library, on the layouts of `pack` and on the reference layouts. It measures
+    /// nothing else.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
@@ -113,9 +114,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// Measures the C libraries of this build and of the build `base` in turns, and prints their comparison.
-/// Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the reference layouts
-/// at the sizes of a quick run, and the storm (a new type every ten uses).
+/// Measures the C libraries of this build and of the build `base` alternately, and prints their
+/// comparison. Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the
+/// reference layouts at the sizes of a quick run, and the storm (a new type every ten uses).
 fn compare(
     arguments: &PackArguments,
     base: &Path,
@@ -148,8 +149,9 @@ fn compare(
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
-/// Opens the C library of `--face`, or the library at [`USUAL`] if it exists. Opens none for the formats
-/// other than `table`, because their rows compare bandwidths, and the rows of the C library compare times.
+/// Opens the C library of `--face`, or the library at [`USUAL`] if it exists. Opens no library if the
+/// format is not `table`, because the rows of the other formats compare bandwidths, whereas the rows of
+/// the C library compare times.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {

@@ -20,8 +20,8 @@ pub(crate) struct PeersArguments {
     /// Names of the layouts to measure, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
-    /// Packed bytes per call, separated by commas; by default those of the definitions. A layout whose
-    /// definition states its sizes is measured at those.
+    /// Packed bytes per call, separated by commas; by default the sizes in the definitions. A layout
+    /// whose definition states its own sizes is measured only at those sizes.
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
     size: Vec<u64>,
     /// The direction to measure.
@@ -47,9 +47,9 @@ pub(crate) struct PeersArguments {
     /// the hand loops of this command take part.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
-    /// The instruction set of leaf kernels: portable, avx2 or avx512. By default the instruction set that
-    /// TYPEPACK_ISA names, or else the best one of the machine. With this option, the run measures neither
-    /// the storm nor the regret.
+    /// The instruction set of leaf kernels: portable, avx2 or avx512. By default the set that
+    /// TYPEPACK_ISA names, or else the best set that this machine supports. With this option, the run
+    /// measures neither the storm nor the regret.
     #[arg(long, value_name = "NAME")]
     isa: Option<Isa>,
     /// Write the summary and the ablation table to this file. By default they go to standard output with
@@ -91,8 +91,8 @@ enum Only {
     Rows,
     /// The storm: a new type every ten uses.
     Storm,
-    /// The regret: how much more time the compilation policy takes than the better choice between
-    /// compiling never and compiling at commit.
+    /// The regret: how much more time a program takes with the compilation policy than with the better of
+    /// two fixed choices, never compiling and compiling at commit.
     Regret,
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
 }
 
-/// Returns the instruction set that `option` names, or else the one that the environment variable
+/// Returns the instruction set that `option` names, or else the set that the environment variable
 /// `TYPEPACK_ISA` names. Returns `None` if both are absent.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {

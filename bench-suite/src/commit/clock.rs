@@ -1,8 +1,8 @@
 //! Measures calls in interleaved rounds. In every round, each competitor takes its turn; the result of a
 //! competitor is the median over the rounds.
 //!
-//! The files of this folder that measure something use this file. The median and the limit of steadiness
-//! come from `../measure.rs`.
+//! The files of this folder that measure something use this file. The median, and the limit up to which a
+//! spread counts as steady, come from `../measure.rs`.
 
 use crate::measure::{STEADY, median};
 use std::time::Instant;

@@ -2,7 +2,7 @@
 //! every few uses of the type.
 //!
 //! The types are committed with a compiler that compiles a kernel only after many uses. The measurement
-//! uses no type, so it compiles no kernel.
+//! never packs with a type, so no kernel is compiled.
 
 use super::clock::take_turns;
 use super::{Limit, Row, Scale, line, settings};

@@ -1,5 +1,5 @@
-//! Compares external32 with the native representation of the same layout, in both directions: the ratio
-//! shows the cost of the byte order. The native kernels are compiled.
+//! Compares external32 with the native representation of the same layout, in both directions. The ratio
+//! shows the cost of converting the byte order. The native kernels are compiled.
 //!
 //! A row stands for a layout of `definitions/reference.toml` and a direction. Its value is the ratio at
 //! the worst size, and its details list the ratios at all sizes. Every byte of the answers is compared
@@ -18,7 +18,8 @@ use typepack_jit::Mode;
 /// The least allowed ratio of the external32 speed to the native speed.
 const BAR: Limit = Limit::AtLeast(0.7);
 
-/// The names of the layouts. A layout that does not exist at any of [`SIZES`] is measured at its own size.
+/// The names of the layouts. A layout that does not exist at any of [`SIZES`] is measured at one size of
+/// its own.
 const LAYOUTS: [&str; 15] = [
     "contig",
     "d1s2",
@@ -51,8 +52,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         let mut layouts: Vec<Layout> =
             SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
         if layouts.is_empty() {
-            // The layout exists at none of `SIZES`. The smallest power of two at which it exists is its
-            // own size: the size of its type or of its faces.
+            // The layout exists at none of `SIZES`, so it is measured at the smallest power of two at
+            // which it exists: the size of its type or of its faces.
             let sizes = (7..=23).map(|log| 1 << log);
             layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
@@ -78,8 +79,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Verifies and measures `layout`. Returns the times of packing and then of unpacking, each as the pair of
-/// native and external32.
+/// Verifies and measures `layout`. Returns the times of packing and then of unpacking. Each is a pair:
+/// the native time and the external32 time.
 fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2], String> {
     let (ty, count) = (&layout.datatype, layout.count);
     let plan = ty.commit_with(&settings(Mode::Eager)).map_err(line)?;

@@ -1,8 +1,8 @@
 //! Compares a fused copy (from layout to layout in one pass) with a pack and an unpack. The plans of both
 //! use compiled kernels.
 //!
-//! All buffers are page-aligned (`../buffer.rs`), because whether a block of 64 bytes lies in one cache
-//! line or in two changes the time as much as the way of copying does.
+//! All buffers are page-aligned (`../buffer.rs`), because a block of 64 bytes that crosses a cache line
+//! boundary changes the time as much as a different way of copying does.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
@@ -10,8 +10,8 @@ use crate::buffer::Buffer;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
-/// The bar if source and destination have blocks of the same length: the least ratio of the time of pack
-/// and unpack to the time of the copy.
+/// The bar if source and destination have blocks of the same length: the least allowed ratio of the time
+/// for pack and unpack to the time for the copy.
 const EQUAL: Limit = Limit::AtLeast(1.2);
 /// The bar if source and destination have blocks of different lengths: the copy must not be slower than
 /// pack and unpack, except for ties within 3 %.

@@ -32,7 +32,7 @@ pub struct Row {
     pub pass: bool,
     /// True if the rounds are steady. If not, the row neither passes nor misses its bar.
     pub steady: bool,
-    /// The values from which a ratio was computed, as text for people.
+    /// The values from which a ratio was computed, as human-readable text.
     pub detail: String,
 }
 
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// Returns the rows as a table for people.
+/// Returns the rows as a human-readable table.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -13,7 +13,7 @@ use typepack_engine::{Cursor, Datatype, Named, Plan};
 const POSITIONS: usize = 1 << 14;
 
 /// The count and the stride in bytes of each of five nested levels, outermost first. The strides are such
-/// that the engine can merge no two levels.
+/// that the engine cannot merge any two levels.
 const NEST: [(i64, i64); 5] = [(7, 400_000), (5, 70_000), (6, 10_000), (4, 2_000), (9, 100)];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {

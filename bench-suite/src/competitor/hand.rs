@@ -1,9 +1,9 @@
 //! Turns the hand-written loops into competitors.
 //!
 //! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
-//! loops themselves are the crate `typepack-hand` (`../../hand/`). They have a C interface, so that the
-//! code of this file can call three builds: the Rust loops built for this machine and loaded at run time;
-//! if that library is missing, the Rust loops that are part of this command; and the C loops
+//! loops themselves are in the crate `typepack-hand` (`../../hand/`). They have a C interface, so this
+//! file can call them in any build: as a Rust library that is built for this machine and loaded at run
+//! time; if that library is missing, as the Rust loops that are part of this command; and as the C loops
 //! (`hand_c.rs`).
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
@@ -41,8 +41,8 @@ impl Hands {
         Self { loops: vec![Loops::built_in()], notes: vec![note] }
     }
 
-    /// Returns the Rust loops in the shared object `library`, or those of this command if it cannot be
-    /// loaded. If there is a C compiler, also returns the C loops.
+    /// Returns the Rust loops in the shared object `library`, or those of this command if `library`
+    /// cannot be loaded. If there is a C compiler, also returns the C loops.
     pub fn found(library: &Path) -> Self {
         let mut hands = Self::built_in();
         match Loops::open(library, HAND, "Rust loop") {
@@ -210,8 +210,8 @@ impl Competitor for Hand {
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point. The
-        // pointers and lengths are those of two slices that do not overlap, of which `packed` is borrowed
-        // mutably. `check` has found that all bytes that the loops touch lie within them.
+        // pointers and lengths are those of `memory` and `packed`, which do not overlap because `packed`
+        // is borrowed mutably. `check` has found that all bytes that the loops touch lie within them.
         unsafe {
             (self.loops.pack)(
                 self.nests.as_ptr(),
@@ -227,8 +227,8 @@ impl Competitor for Hand {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point.
-        // `packed` can be read and `memory`, which is borrowed mutably, can be written for the lengths
-        // that are passed. `check` has found that the loops touch no byte outside of these slices.
+        // `packed` is readable, and `memory` is writable (it is borrowed mutably), for the lengths that
+        // are passed. `check` has found that the loops touch no byte outside of these slices.
         unsafe {
             (self.loops.unpack)(
                 self.nests.as_ptr(),
@@ -256,8 +256,8 @@ mod tests {
         let runs = HandNest::Runs([(1, 1), (30, 2)].into());
         let nest = HandNest::Sequence([column, list, runs].into());
         let memory: Vec<u64> = (0..4).map(|word| 0x0101_0101_0101_0101 * (word + 1)).collect();
-        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The vector is
-        // shadowed, so it lives until the end of the test, and nothing changes it.
+        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The slice below
+        // only shadows the vector, so the vector lives until the end of the test, and nothing changes it.
         let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 32) };
         let wanted = [0, 1, 4, 5, 8, 9, 20, 21, 22, 12, 13, 14, 1, 30, 31].map(|at| memory[at]);
         for loops in Hands::found(Path::new("/nonexistent")).loops {

@@ -1,9 +1,10 @@
 //! The trait that all competitors implement, and the competitors memcpy, the engine in several settings,
 //! and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
-//! A competitor is made for one layout of `layout.rs`. A competitor that does not move the data of the
-//! layout itself states the datatype that describes its data, so that `prepare.rs` can verify all
-//! competitors in the same way. `measure.rs` and `benches/pack.rs` call all competitors through the trait.
+//! A competitor is made for one layout of `layout.rs`. Memcpy moves consecutive bytes instead of the
+//! layout's data. A competitor of this kind states the datatype of the data that it moves, so that
+//! `prepare.rs` can verify all competitors in the same way. `measure.rs` and `benches/pack.rs` call all
+//! competitors through the trait.
 
 pub mod hand;
 mod hand_c;
@@ -67,11 +68,11 @@ pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
     Ok(list)
 }
 
-/// Returns the competitors of `typepack-bench peers` except the peers. "interpreter", "leaf" and "jit" may
-/// each use only one kind of kernels, so that the kinds can be compared; "typepack" has the policy that an
-/// application gets. `eager` compiles kernels at commit, and `lazy` when its policy decides to. `hands`
-/// are the builds of the hand-written loops. `isa` is the instruction set of leaf kernels; `None` stands
-/// for the best one of the machine.
+/// Returns the competitors of `typepack-bench peers` except the peers. "interpreter", "leaf" and "jit"
+/// may each use only one kind of kernel, so that the kinds can be compared; "typepack" has the policy
+/// that an application gets. `eager` compiles kernels at commit, and `lazy` when its policy decides to.
+/// `hands` are the builds of the hand-written loops. `isa` is the instruction set of leaf kernels; `None`
+/// stands for the best set that this machine supports.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ pub struct Definitions {
 pub struct LayoutDefinition {
     /// A short name, unique in the file.
     pub name: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
     /// The class of the layout. Some bars judge only the layouts of one class.
     #[serde(default)]
@@ -68,17 +68,17 @@ pub enum Class {
     Plain,
     /// Structs with gaps.
     Gapped,
-    /// Blocks of 1 or 2 bytes.
+    /// Layouts with blocks of 1 or 2 bytes.
     Bytes,
     /// Transposes: layouts whose order walks across the rows of an array in memory.
     Transpose,
 }
 
-/// A bar: the ratio that the JIT's bandwidth to another competitor's bandwidth must reach.
+/// A bar: the least allowed ratio of the JIT's bandwidth to another competitor's bandwidth.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// A description of the bar for people.
+    /// A human-readable description of the bar.
     pub text: String,
     /// The names of the layouts that the bar judges.
     pub layouts: Vec<String>,
@@ -208,8 +208,8 @@ struct Places {
 }
 
 impl Places {
-    /// Finds the places in `text`. The caller has already parsed `text` as [`Definitions`] without an
-    /// error.
+    /// Finds the line numbers in `text`. The caller has already parsed `text` as [`Definitions`] without
+    /// an error.
     fn of(text: &str) -> Self {
         /// The parts of the file whose positions are needed. The contents of the parts are ignored.
         #[derive(Deserialize)]

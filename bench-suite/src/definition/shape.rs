@@ -104,8 +104,8 @@ pub struct TextShape {
     /// The count: how many elements of the type the layout has.
     #[serde(default)]
     pub count: Number,
-    /// The number of packed bytes for which each unit of `n` stands. Without `unit`, the layout exists at
-    /// only one size: that of the type.
+    /// The number of packed bytes per unit of `n`. Without `unit`, the layout exists at only one size:
+    /// that of the type.
     pub unit: Option<u64>,
     /// Lists of indices. In the expression, `{name}` stands for the indices of the list `name`, separated
     /// by commas.
@@ -150,7 +150,7 @@ impl Default for Number {
 }
 
 impl Number {
-    /// Returns the constant, or `n` for the word `n`.
+    /// Returns the constant, or the argument `n` if this number is the word `n`.
     pub fn at(&self, n: u64) -> u64 {
         match self {
             Self::Fixed(number) => *number,
@@ -172,23 +172,23 @@ pub struct Loops {
     /// Bytes per block.
     pub block: u64,
     /// One to three loops, outermost first. Each loop states the number of iterations and the distance
-    /// between two iterations in bytes. Empty if there is a `list`.
+    /// between consecutive iterations, in bytes. Empty if there is a `list`.
     #[serde(default)]
     pub loops: Vec<(Number, u64)>,
     /// The name of a list. If present, there is one block for each value of the list, and no loops.
     pub list: Option<String>,
-    /// The number of bytes for which a value of 1 in the list stands.
+    /// The factor that turns a value of the list into an offset in bytes.
     #[serde(default = "one")]
     pub unit: u64,
 }
 
-/// A face of a cube of doubles, `array[z][y][x]`, that has a halo on each side.
+/// A face of a cube of doubles, `array[z][y][x]`. The cube has a halo on each side.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Face {
     /// Number of cells along each edge of the cube, without the halo.
     pub edge: u64,
-    /// Number of layers of the halo on each side. The face has as many layers.
+    /// Number of layers of the halo on each side. The face has the same number of layers.
     pub halo: u64,
     /// The axis to which the face is perpendicular.
     pub normal: Axis,
@@ -204,7 +204,7 @@ pub enum Axis {
     Z,
 }
 
-/// The C struct of which the layout has an array. There is a hand-written loop for each.
+/// The type of the C structs in the layout's array. There is a hand-written loop for each type.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub enum Record {
     /// `struct { char c; int i; double d; }`: 13 bytes of data in 16 bytes of memory.

@@ -7,7 +7,8 @@
 use crate::layout::Numbers;
 use typepack_engine::{Datatype, Named, Order, Result};
 
-/// The approximate numbers of packed bytes of all elements together. A random one is chosen for each type.
+/// Approximate total packed sizes of all elements, in bytes. For each type, one of these sizes is chosen
+/// at random.
 const TOTALS: [u64; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
 /// The largest number of packed bytes of one element.
 const MOST_SIZE: i64 = 8 << 10;

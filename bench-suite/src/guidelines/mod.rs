@@ -7,7 +7,7 @@
 //!
 //! Each [`Guideline`] turns a type of `generate.rs` into two competitors that pack the same bytes: a type
 //! (the description) and what it is compared with (the reference). The oracle verifies both competitors,
-//! and `../measure.rs` times them in turns. `report.rs` prints the [`Check`]s.
+//! and `../measure.rs` times them alternately. `report.rs` prints the [`Check`]s.
 //!
 //! A check is a violation if, in each of [`TRIES`] steady measurements, the description takes more than
 //! [`MOST`] times as long as the reference, and the difference is more than a few nanoseconds.
@@ -32,8 +32,8 @@ pub use report::{csv, summary};
 pub const MOST: f64 = 1.25;
 /// A check is a violation only if this many measurements agree.
 pub const TRIES: usize = 3;
-/// If the description takes longer by at most this many nanoseconds, the check is no violation, because a
-/// few branches cost as much.
+/// If the description takes longer by at most this many nanoseconds, the check is not a violation,
+/// because a few branches cost as much.
 const SLACK_NS: f64 = 3.0;
 /// The names of the two competitors in rows.
 const OWN: &str = "description";
@@ -52,8 +52,7 @@ pub enum Guideline {
     Resized,
     /// Compares a vector of blocks with an `hvector` of contiguous types.
     Vector,
-    /// Compares a struct whose members are equal and follow each other without gaps with a contiguous
-    /// type.
+    /// Compares a struct of equal, adjacent members with a contiguous type.
     Struct,
     /// Compares a subarray with nested `hvector`s.
     Subarray,
@@ -314,7 +313,7 @@ fn check(
             executors: [own.executor.clone(), other.executor.clone()],
             violated: false,
         };
-        // An unsteady measurement cannot show a violation. Then the loop ends without one.
+        // An unsteady measurement cannot show a violation, so it ends the loop with `violated` false.
         let steady = own.spread <= STEADY && other.spread <= STEADY;
         violated = steady && check.ratio() > MOST && own.ns - other.ns > SLACK_NS;
         if least.as_ref().is_none_or(|least| check.ratio() < least.ratio()) {

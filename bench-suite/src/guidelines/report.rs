@@ -1,4 +1,4 @@
-//! Turns the results of the guideline checks into a summary for people and into CSV.
+//! Turns the results of the guideline checks into a human-readable summary and into CSV.
 //!
 //! `mod.rs` makes the checks and finds the violations among them.
 

@@ -1,11 +1,12 @@
-//! Starts the jobs of several typepack prefixes in such a way that each job can reserve the same cores.
+//! Starts the jobs of several typepack installations in such a way that each job can reserve the same
+//! cores.
 //!
 //! `library.rs` calls this file. `mpiexec` binds ranks to cores and reserves these cores: for each core,
 //! it binds a socket to an abstract name. All jobs of one network namespace see these names, so two jobs
 //! that run at the same time use different cores. In a benchmark, the jobs take turns and must use the
-//! same cores. This file therefore starts each job in a network namespace of its own. This changes nothing
-//! else for a job: the launcher talks to its ranks through a name in the file system, which all namespaces
-//! share.
+//! same cores. This file therefore starts each job in a network namespace of its own. The separate
+//! namespace changes nothing else for a job: the launcher talks to its ranks through a name in the file
+//! system, which all namespaces share.
 //!
 //! # Safety
 //!
@@ -23,7 +24,7 @@ use std::process::{Command, Stdio};
 /// Makes `command` start its process in a network namespace of its own.
 pub fn reserve_apart(command: &mut Command) {
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    // These texts are made before the fork, because the code after the fork must not allocate.
+    // Formats these strings before the fork, because the code after the fork must not allocate.
     let maps = [format!("{user} {user} 1"), format!("{group} {group} 1")];
     let own_network = move || leave(&maps).map_err(io::Error::from);
     // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave` makes
@@ -51,8 +52,8 @@ pub fn check() -> Result<(), String> {
 }
 
 /// Moves this process into a new network namespace. If the process does not have the right to do so, it
-/// first moves into a new user namespace, in which it keeps its user id and group id. `users` and `groups`
-/// are the texts that map these ids into the user namespace.
+/// first moves into a new user namespace, in which it keeps its user id and group id. `users` and
+/// `groups` are the lines that map these ids into the user namespace.
 fn leave([users, groups]: &[String; 2]) -> Result<(), Errno> {
     // SAFETY: `unshare` with `NEWNET` affects neither descriptors nor memory. The process has only one
     // thread, because it has just been forked, and no code after the fork relies on the old network

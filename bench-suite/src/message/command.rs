@@ -25,13 +25,13 @@ pub struct MessageArguments {
     /// Separated by commas; by default all rows.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// The kind of memory of the buffers. By default both kinds; for collectives user memory.
+    /// The kind of memory of the buffers. By default both kinds; for collectives, only user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR. May be
     /// repeated. The tables show the ratios of the first one. The run also compares the first one with
-    /// each of the others and prints a summary of each comparison; rows below 0.9 are measured three
-    /// times.
+    /// each of the others and prints a summary of each comparison; rows with a ratio below 0.9 are
+    /// measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
     /// The folder into which `scripts/bench peers` has put the peers.
@@ -46,7 +46,7 @@ pub struct MessageArguments {
     /// Number of rounds. In each round, the libraries take turns. By default 7, with --quick 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// Approximate time that each turn measures, in milliseconds.
+    /// Approximate measuring time per turn, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
@@ -180,8 +180,8 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares the rows of `work`, which are the rows of the run from `first` on, with the same rows of the
-/// other builds. If this build is slower in a row, new jobs measure the row again until it has
+/// Compares the rows of `work` with the same rows of the other builds. In the run, the rows of `work`
+/// begin at index `first`. If this build is slower in a row, new jobs measure the row again until it has
 /// [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,

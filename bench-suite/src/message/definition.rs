@@ -1,9 +1,9 @@
 //! Reads the definitions of the rows and bars of messages and collectives: `definitions/message.toml`,
 //! `definitions/collective.toml`, or a file of the same form.
 //!
-//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. The words of a row,
-//! such as `blocks 8 64 100`, are checked only by the C program (`message/layout.c`, `message/halo.c`,
-//! `message/collective.c`).
+//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
+//! (`message/layout.c`, `message/halo.c`, `message/collective.c`) checks the words of a row, such as
+//! `blocks 8 64 100`.
 
 use crate::definition::line_of;
 use serde::Deserialize;
@@ -18,8 +18,8 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The rows and bars of a definitions file.
 #[derive(Clone, Debug)]
 pub struct Definitions {
-    /// The rows in the order of the file. If one entry of the file has several sizes, its rows follow each
-    /// other in the order of these sizes.
+    /// The rows in the order of the file. If one entry of the file has several sizes, its rows are
+    /// consecutive, in the order of these sizes.
     pub rows: Vec<Row>,
     /// The bars.
     pub bars: Vec<Bar>,
@@ -32,7 +32,7 @@ pub struct Row {
     pub name: String,
     /// The class of the row. The bars of this class judge the row. May be empty.
     pub class: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
     /// True if the row is part of a quick run.
     pub quick: bool,
@@ -67,7 +67,7 @@ impl Memory {
     }
 }
 
-/// How the rows of a class become one value.
+/// How the values of a class's rows are combined into one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Value {
@@ -85,9 +85,9 @@ pub enum Value {
 pub struct Bar {
     /// The class of the rows that the bar judges.
     pub class: String,
-    /// A description for people.
+    /// A human-readable description.
     pub text: String,
-    /// How the rows become one value.
+    /// How the values of the rows are combined into one value.
     pub value: Value,
     /// The limits that the project requires: for user memory and for `MPI_Alloc_mem`.
     pub bar: [f64; 2],
@@ -361,8 +361,8 @@ mod tests {
         assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
         assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
         assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
-        // A quick run judges every bar except that of the class `cells`: every other class has a row in a
-        // quick run.
+        // A quick run judges every bar except the bar of the class `cells`, which is the only class
+        // without a row in a quick run.
         for bar in &all.bars {
             let quick = all.rows.iter().any(|r| r.class == bar.class && r.quick);
             assert!(quick || bar.class == "cells", "{}", bar.text);

@@ -9,7 +9,7 @@ use super::apart;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The names and texts of the files of the C program.
+/// The names and contents of the C program's source files.
 const SOURCES: [(&str, &str); 9] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
@@ -247,8 +247,8 @@ mod tests {
         assert!(at("e", &["lib/libmpi_abi.so.1"]).expect_err("no mpiexec").contains("mpiexec"));
         let found = Library::peers(scratch.path());
         assert_eq!(found.len(), 4);
-        // The library in folder `c` has no mpicc and no library of the standard ABI, so that not even the
-        // mpicc of `own` can compile for it.
+        // The folder `c` has neither an mpicc nor a library with the standard ABI, so not even the mpicc
+        // of `own` can compile for it.
         let own = &found[3];
         assert!(found[2].compiler(Some(own)).is_err() && found[2].compiler(None).is_err());
         assert!(own.compiler(None).expect("its own").ends_with("d/bin/mpicc"));

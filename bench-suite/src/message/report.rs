@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns words for what the bars of this subject judge.
+    /// Returns a phrase that names what the bars of this subject judge.
     pub fn bars(self) -> &'static str {
         match self {
             Self::Messages => "messages, halos and jobs",
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Returns words for what the times of the rows mean.
+    /// Returns a phrase that says what the times of the rows mean.
     pub(crate) fn times(self) -> &'static str {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",
@@ -69,7 +69,7 @@ pub struct Run {
     pub libraries: Vec<String>,
     /// Names of the peers.
     pub peers: Vec<String>,
-    /// The versions that the libraries state, and remarks about the run, one line each.
+    /// The versions that the libraries report, and remarks about the run, one line each.
     pub versions: Vec<String>,
     /// The rows of messages and halos, or of collectives.
     pub rows: Vec<Measured>,
@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// Returns the text of a time in microseconds. `ns` is the time in nanoseconds.
+/// Formats a time in microseconds. `ns` is the time in nanoseconds.
 pub(crate) fn us(ns: f64) -> String {
     match ns / 1000.0 {
         us if us < 10.0 => format!("{us:.3}"),
@@ -98,7 +98,7 @@ pub(crate) fn us(ns: f64) -> String {
     }
 }
 
-/// Returns the tables for people.
+/// Returns the human-readable tables.
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {

@@ -60,7 +60,7 @@ impl UserMemory {
 pub struct Extent {
     /// Number of packed bytes of one message, of all faces of one rank, or of one block of a collective.
     pub payload: u64,
-    /// Number of bytes of all cache lines that one rank sends from and receives into.
+    /// Total size, in bytes, of all cache lines that one rank sends from and receives into.
     pub touched: u64,
 }
 
@@ -82,7 +82,7 @@ struct Running {
     child: Child,
     ranks: Vec<Rank>,
     output: PathBuf,
-    /// The page that all ranks map (`message/shared.c`). This field keeps the page as long as the ranks
+    /// The page that all ranks map (`message/shared.c`). This field keeps the page mapped while the ranks
     /// run.
     _page: Buffer,
 }
@@ -145,7 +145,7 @@ impl Session {
         &self.library
     }
 
-    /// Returns the version that the library states.
+    /// Returns the version that the library reports.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -185,8 +185,8 @@ impl Session {
         let child = child.map_err(|e| format!("mpiexec: {e}"))?;
         self.running = Some(Running { child, ranks: Vec::new(), output, _page: page });
         let met = self.meet(&listener);
-        // The socket's name is no longer needed, whether the ranks have connected or not. If its removal
-        // fails, it is removed together with the folder.
+        // The socket's file is no longer needed, whether or not the ranks have connected. If removing it
+        // fails, it is removed later together with the folder.
         let _ = std::fs::remove_file(&socket);
         match met {
             Ok(version) => {
@@ -236,8 +236,8 @@ impl Session {
         Ok(version)
     }
 
-    /// Ends the job and counts its death. Returns a one-line message that states the fault, with an error
-    /// line from the job's output if there is one.
+    /// Ends the job and counts it as crashed. Returns a one-line message that states the fault, with an
+    /// error line from the job's output if there is one.
     fn dead(&mut self, fault: Fault) -> String {
         self.deaths += 1;
         let Some(mut running) = self.running.take() else { return "is not running".to_owned() };
@@ -263,8 +263,8 @@ impl Session {
         }
     }
 
-    /// Sends a line to all ranks and returns their answers. Before that, counts how often the ranks have
-    /// woken up since their last answers.
+    /// Sends a line to all ranks and returns their answers. Before that, counts how many times the ranks
+    /// have woken up since their last answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
@@ -412,7 +412,8 @@ pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::Ex
 /// nothing if the launcher has already ended.
 pub(super) fn finish(child: &mut Child) {
     if !child.try_wait().is_ok_and(|status| status.is_none()) {
-        // A signal could reach another process: the system may have reused the process id of the launcher.
+        // The launcher has ended. The system may have reused its process id, so a signal could reach
+        // another process.
         return;
     }
     if let Some(launcher) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
@@ -456,7 +457,7 @@ fn naps(process: Pid) -> Option<u64> {
     Some(threads.flatten().filter_map(|thread| of_thread(thread.path())).sum())
 }
 
-/// Makes `command` start the launcher on the CPUs `cpus` only. The ranks inherit this.
+/// Makes `command` restrict the launcher to the CPUs `cpus`. The ranks inherit the restriction.
 fn stay_on(command: &mut Command, cpus: &[usize]) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu));
@@ -474,7 +475,7 @@ fn cpu_list(text: &str) -> Vec<usize> {
 }
 
 /// Returns a list of the CPUs for two ranks: the first two CPUs that this process may use. If there is
-/// only one, the list has it twice.
+/// only one, it appears in the list twice.
 pub fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
     let list: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)

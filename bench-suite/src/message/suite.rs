@@ -2,7 +2,7 @@
 //!
 //! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over
 //! the rounds. Every turn measures, before and after its row, how long a cache line takes from one CPU to
-//! the other. From these times, the row states how far apart its CPUs were.
+//! the other. These times show how far apart the CPUs of the row were.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
@@ -74,7 +74,7 @@ pub struct Measured {
     pub memory: &'static str,
     /// Number of packed bytes of one message, of all faces of one rank, or of one block of a collective.
     pub bytes: u64,
-    /// Number of bytes of all cache lines that a rank sends from and receives into.
+    /// Total size, in bytes, of all cache lines that a rank sends from and receives into.
     pub touched: u64,
     /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes.
     pub probe: f64,
@@ -143,12 +143,12 @@ impl Measured {
 pub struct Effort {
     /// Number of rounds. In each round, the libraries take turns.
     pub rounds: usize,
-    /// The approximate time that each turn measures, in milliseconds.
+    /// The approximate measuring time per turn, in milliseconds.
     pub milliseconds: f64,
 }
 
 /// Measures `row` with buffers in the kind of memory `memory`. For each library that fails, adds a line
-/// with the names of row and library to `faults`.
+/// with the names of the row and the library to `faults`.
 pub fn measure(
     row: &Row,
     memory: Memory,

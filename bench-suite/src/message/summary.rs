@@ -1,8 +1,8 @@
 //! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
 //! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes. If a bar is
-//! for near CPUs, only steady rows with near CPUs decide. The text also states how many rows do not
-//! decide, and the value of all rows.
+//! for near CPUs, only steady rows with near CPUs decide. The printed text also states the number of rows
+//! that do not decide, and the value over all rows.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
@@ -92,8 +92,8 @@ fn word(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns the text for people: the bars with their verdicts, every row that falls short of a missed bar,
-/// and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, every row that falls short of a
+/// missed bar, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
     let mut out = format!(
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \

@@ -2,8 +2,8 @@
 //! and how long a job takes to end after one of its ranks has been killed.
 //!
 //! `command.rs` calls this file. `message/job.c` is the program of the jobs. Every library takes its turn
-//! in every round. Each job has a time limit. If a job fails, the faults of the run get a line, and the
-//! library has no value in the row.
+//! in every round. Each job has a time limit. If a job fails, the run adds a line to its list of faults,
+//! and the library has no value in the row.
 
 use super::library::Library;
 use super::session::{finish, wait};
@@ -28,7 +28,7 @@ const LIFE: Duration = Duration::from_millis(20);
 pub struct What {
     /// The short name of the row.
     pub name: &'static str,
-    /// A description for people.
+    /// A human-readable description.
     pub text: &'static str,
     /// The unit of the value, the bar and the goal.
     pub unit: &'static str,
@@ -37,7 +37,7 @@ pub struct What {
     /// The value that the project would like to reach.
     pub goal: f64,
     how: How,
-    /// How often the row is measured: for typepack, for a peer, and for any library in a quick run.
+    /// How many times the row is measured: for typepack, for a peer, and for any library in a quick run.
     times: [usize; 3],
 }
 
@@ -45,10 +45,10 @@ pub struct What {
 enum How {
     /// The time of `MPI_Init` in a process without a launcher. The process prints the time in nanoseconds.
     Singleton,
-    /// The time from the start to the end of the launcher, for a job with this number of ranks in this
-    /// mode of the program.
+    /// The time from the start to the end of the launcher, for a job with the given number of ranks, in
+    /// the given mode of the program.
     Wall(usize, &'static str),
-    /// How many per cent of a CPU a waiting rank uses. The rank prints the number.
+    /// The share of a CPU that a waiting rank uses, in percent. The rank prints the number.
     Idle,
     /// The time from the SIGKILL of a rank to the end of the launcher.
     Kill,
@@ -123,7 +123,7 @@ impl Whole {
 pub type Program<'a> = (&'a Library, &'a PathBuf);
 
 /// Measures the row `what` for all libraries. For each library that fails, adds a line with the names of
-/// row and library to `faults`.
+/// the row and the library to `faults`.
 pub fn measure(
     what: What,
     programs: &[Program<'_>],
@@ -163,8 +163,8 @@ pub fn measure(
     Whole { what, values: values.collect() }
 }
 
-/// Sorts `values`. Returns the least of them that at least the share `part` of the values does not exceed.
-/// With a `part` of 0.99, this is the 99th percentile.
+/// Sorts `values` and returns a quantile: the least value that at least the share `part` of all values
+/// does not exceed. With a `part` of 0.99, this is the 99th percentile.
 fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (part * values.len() as f64).ceil() as usize;

@@ -48,8 +48,8 @@ impl Maker {
         Ok(Self { mpi, whole: old(&recipe.whole)?, old: all, recipe })
     }
 
-    /// Makes the type with the calls of the recipe and commits it. Frees the types that only served as old
-    /// types.
+    /// Makes the type with the calls of the recipe and commits it. Frees the types that served only as
+    /// old types.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ fn is_derived(combiner: Combiner) -> bool {
     )
 }
 
-/// Returns the function `name`. Looks it up only at the first call and keeps it in `cell`. This is
-/// possible because a process has only one MPI.
+/// Returns the function `name`. The first call looks the function up and stores it in `cell`, which works
+/// because a process has only one MPI.
 fn resolved<F: Copy>(mpi: &Mpi, cell: &OnceLock<F>, name: &str) -> Result<F, String> {
     match cell.get() {
         Some(function) => Ok(*function),
@@ -133,8 +133,8 @@ struct Call<'a> {
     old: &'a [Handle],
 }
 
-/// Calls the constructor `$name` with the arguments `$argument`, whose types `$type` are those of the
-/// standard, and with the address at which the constructor stores the new type. Returns the new type.
+/// Calls the constructor `$name` with the arguments `$argument` (their types, `$type`, are those of the
+/// standard) and with the address at which the constructor stores the new type. Returns the new type.
 macro_rules! construct {
     ($call:expr, $name:literal, ($($type:ty),*), ($($argument:expr),*)) => {{
         type F = unsafe extern "C" fn($($type,)* *mut Handle) -> c_int;

@@ -3,7 +3,7 @@
 //! | line read | answer |
 //! |---|---|
 //! | (start) | `@ready VERSION`; or `@error LINE`, and the process ends |
-//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` if all bytes of the MPI are right, or `@error LINE` |
+//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` if the MPI's answers are right, or `@error LINE` |
 //! | `storm` with the arguments of `layout` | the same; a call is then one call of a storm (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!

@@ -1,7 +1,7 @@
-//! Makes a peer a competitor, which `prepare.rs` verifies and `measure.rs` times like all others.
+//! Turns a peer into a competitor, which `prepare.rs` verifies and `measure.rs` times like all others.
 //!
-//! The code runs in the child process of the peer, and for typepack's own C library in this process
-//! (`face.rs`). `build.rs` makes the datatype.
+//! For a peer, the code runs in the peer's child process; for typepack's own C library, it runs in the
+//! main process (`face.rs`). `build.rs` makes the datatype.
 
 use super::build::Maker;
 use super::library::{Handle, Mpi};
@@ -19,7 +19,7 @@ pub(super) struct Packer {
     handle: Handle,
     count: c_int,
     /// The number of packed bytes of the layout. It is also the argument `outsize` of `MPI_Pack`, because
-    /// the MPIs here pack exactly as many bytes.
+    /// the measured MPIs pack exactly this many bytes.
     payload: c_int,
 }
 

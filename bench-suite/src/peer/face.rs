@@ -1,9 +1,9 @@
-//! Makes typepack's own C functions a competitor in this process: `MPI_Pack` and `MPI_Unpack` of its
-//! library, which is loaded at run time.
+//! Turns typepack's own C functions, `MPI_Pack` and `MPI_Unpack`, into a competitor in the main process.
+//! Loads typepack's library at run time.
 //!
-//! Each peer runs in a process of its own (`child.rs`). The C functions of typepack run in this process,
-//! because their calls take only a few nanoseconds longer than the Rust calls. Such a small difference can
-//! be measured only within one process. `../face.rs` uses this file.
+//! Each peer runs in a process of its own (`child.rs`). The C functions of typepack run in the main
+//! process, because their calls take only a few nanoseconds longer than the Rust calls. Such a small
+//! difference can be measured only within one process. `../face.rs` uses this file.
 
 use super::competitor::Packer;
 use super::library::Mpi;

@@ -69,7 +69,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Returns the version that the library states.
+    /// Returns the version that the library reports.
     pub fn version(&self) -> &str {
         &self.version
     }

@@ -61,7 +61,7 @@ impl Log {
     }
 }
 
-/// The part of a text that lies at its position: the left end, the middle or the right end.
+/// The alignment of a text: whether its left end, its middle or its right end is at the given position.
 #[derive(Clone, Copy)]
 pub(super) enum Stand {
     Left,

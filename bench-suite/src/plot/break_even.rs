@@ -1,13 +1,13 @@
-//! Draws after how many uses a type has repaid the cost of its creation.
+//! Draws the number of uses after which a type has repaid the cost of its creation.
 //!
 //! Reads the table `regret`. This table has the total times of a commit followed by 1 to 1000 packs: with
 //! kernels that are never compiled, and with kernels that are compiled at commit. The cost of a
-//! compilation is the difference of these two totals for one use; its saving is the difference of the
-//! times per use.
+//! compilation is the difference between these two totals for one use; its saving is the difference
+//! between the times per use.
 //!
 //! In the comparison with the best peer, the cost is typepack's commit with or without the compilation,
-//! while the peer's commit counts as free. The saving is the difference of the times per use. The peer's
-//! time per use comes from the table of `peers`.
+//! while the peer's commit counts as free. The saving is the difference between typepack's and the peer's
+//! time per use. The peer's time comes from the table of `peers`.
 
 use super::axis::{Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, origin, picture, write};
 use crate::record::{PEERS, Record, Table};

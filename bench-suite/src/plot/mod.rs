@@ -2,8 +2,8 @@
 //!
 //! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `speedup.rs` draws the
 //! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
-//! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same record
-//! always gives pictures with the same bytes. The pictures have a white background, so that they are
+//! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same
+//! record always gives byte-identical pictures. The pictures have a white background, so that they are
 //! readable on dark pages, too.
 
 mod axis;

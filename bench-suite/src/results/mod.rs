@@ -127,12 +127,12 @@ fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(|line| format!("| {line} |\n")).collect()
 }
 
-/// Returns a number with its noun in the singular or plural: `1 row`, `2 rows`.
+/// Formats a number with its noun in the singular or plural: `1 row`, `2 rows`.
 fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Returns the text of a ratio to a peer. A loss is in bold.
+/// Formats a ratio to a peer. A loss is in bold.
 fn ratio(value: f64) -> String {
     if value < crate::summary::TIE { format!("**{value:.2}**") } else { format!("{value:.2}") }
 }

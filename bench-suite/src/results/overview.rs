@@ -231,8 +231,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     lines
 }
 
-/// Returns the text of a number of faults out of `rows`. The number is bold if it is not 0 and `decides`
-/// is true: then it decides whether a bar passes.
+/// Returns a text such as `2 of 30`: the number of faults among `rows` rows. The number is bold if it is
+/// not 0 and `decides` is true, that is, if it decides whether a bar passes.
 fn number(faults: usize, rows: usize, decides: bool) -> String {
     if rows == 0 {
         "no steady row".to_owned()

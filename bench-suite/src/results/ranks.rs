@@ -64,7 +64,7 @@ fn jobs(record: &Record) -> Vec<Whole> {
     jobs.filter(|job| !job.values.is_empty()).collect()
 }
 
-/// Returns the built-in definitions of `subject`, which have its bars.
+/// Returns the built-in definitions of `subject`, which contain its bars.
 pub(super) fn definitions(subject: Subject) -> Definitions {
     match subject {
         Subject::Messages => Definitions::messages(),

@@ -104,7 +104,7 @@ fn notes(source: &Source, out: &mut String) {
     known.iter().for_each(|line| out.push_str(&format!("- {line}\n")));
 }
 
-/// Returns the text of a bandwidth. `value` is in 10^9 bytes per second.
+/// Formats a bandwidth. `value` is in 10^9 bytes per second.
 fn speed(value: f64) -> String {
     match value {
         small if small < 1.0 => format!("{small:.2}"),
@@ -158,7 +158,7 @@ fn counts(ratios: impl Iterator<Item = (f64, bool)> + Clone) -> String {
     format!("Against the best peer: steady rows {}, all rows {}.", of(true), of(false))
 }
 
-/// Returns the text of the limit of a bar.
+/// Formats the limit of a bar.
 pub(super) fn limit(bar: f64, at_most: bool) -> String {
     format!("{} {bar}", if at_most { "at most" } else { "at least" })
 }
@@ -171,8 +171,8 @@ fn verdict(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns the text of the value of some rows, with the number of these rows. The value is bold if it
-/// misses its bar.
+/// Formats the value of some rows, together with the number of these rows. The value is bold if it misses
+/// its bar.
 pub(super) fn value(value: Option<f64>, rows: usize, misses: bool) -> String {
     match value {
         Some(value) if misses => format!("**{value:.2}** of {rows}"),
@@ -367,7 +367,7 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
     jobs(&run, out);
 }
 
-/// Returns the words for a kind of memory that the page uses.
+/// Returns the words that the page uses for a kind of memory.
 pub(super) fn from(memory: Memory) -> &'static str {
     match memory {
         Memory::User => "user",

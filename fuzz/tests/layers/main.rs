@@ -1,12 +1,12 @@
-//! Checks that folders do not import from each other in circles. The folders of a crate form layers: a
-//! file may import only from its own folder or from folders before it in the order. `order.toml` beside
-//! this file defines the order; every source file has a place in the order. The test reads the imports
-//! from the sources themselves (`imports.rs`).
+//! Checks that no folders import from each other in a cycle. The folders of a crate form layers: a file
+//! may import only from its own folder or from folders before it in the order. `order.toml` beside this
+//! file defines the order; every source file has a place in the order. The test reads the imports from
+//! the sources themselves (`imports.rs`).
 //!
 //! Read the files in this order: `source.rs` parses a crate, `resolve.rs` looks names up, `imports.rs`
 //! collects the imports of each file, `order.rs` compares the imports with the order, `manifests.rs`
 //! compares the dependencies between crates with the order, and `planted.rs` shows that the check finds
-//! each kind of circle.
+//! each kind of cycle.
 //!
 //! Code of tests may import from anywhere: `#[cfg(test)]` modules, `tests/`, examples and benchmarks.
 //! The test writes the layers directly to standard output, because the test runner would hide what

@@ -85,12 +85,12 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
             }
         }
     }
-    // Checks that the list itself allows no circle, because Cargo refuses most circles but not all.
+    // Checks that the list itself allows no cycle, because Cargo refuses most cycles, but not all.
     faults.extend(circle(list, &names));
     faults
 }
 
-/// Returns a message about a circle that the list allows, if there is one.
+/// Returns a message about a dependency cycle that the list allows, if there is one.
 fn circle(list: &List, names: &BTreeMap<String, String>) -> Option<String> {
     let mut left: Vec<_> = list.crates.iter().collect();
     loop {

@@ -1,6 +1,6 @@
-//! Checks that the check finds circles. Each small tree of sources here has one import against the
-//! order of layers, and each import is written in a different way. The check must report every one of
-//! them.
+//! Checks that the check finds import cycles. Each small tree of sources here has one import against
+//! the order of layers, and each import is written in a different way. The check must report every one
+//! of them.
 
 use crate::order::check;
 use crate::source::Sources;

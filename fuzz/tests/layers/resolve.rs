@@ -118,7 +118,7 @@ impl Tree {
                     }
                 }
                 // A declaration such as `use serde;` leads back to its own name. Then `seen` ends the
-                // search, and the name means nothing in the crate.
+                // search, and no place in the crate defines the name.
                 Meaning::Import(path) => {
                     homes.extend(
                         self.follow(module, path, wanted, seen).into_iter().map(|(home, _)| home),
@@ -136,7 +136,7 @@ impl Tree {
                 }
             }
         }
-        // Removes the mark, because the search for another path may need the same name.
+        // Removes the mark of this name, because the search for another path may need the same name.
         seen.remove(&(module, name.to_owned()));
         homes
     }

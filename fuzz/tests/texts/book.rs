@@ -2,8 +2,8 @@
 //! the guide without dead links.
 //!
 //! `scripts/clients` builds a pinned mdBook, because the build needs a network, and runs the second
-//! test with it. Without this mdBook the second test is skipped. If `TEST_MDBOOK=required` is set, as
-//! in `scripts/clients`, the test fails without it.
+//! test with it. Without this mdBook, the second test is skipped, or, if `TEST_MDBOOK=required` is set
+//! (as in `scripts/clients`), it fails.
 
 use super::programs::mdbook;
 use super::skipped::skipped;

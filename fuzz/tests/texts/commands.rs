@@ -25,14 +25,14 @@ const CI: &str = ".ci/run";
 
 /// Command lines that a script runs instead of this test.
 struct Elsewhere {
-    /// The beginning of these lines.
+    /// The text with which these lines begin.
     begin: &'static str,
     /// The reason why this test does not run them.
     why: &'static str,
     /// The script.
     script: &'static str,
-    /// The text in the script that has the same effect. `None`: the script contains each line word by
-    /// word.
+    /// The text in the script that has the same effect. `None` if the script contains each line
+    /// verbatim.
     equivalent: Option<&'static str>,
 }
 
@@ -117,7 +117,7 @@ const ELSEWHERE: &[Elsewhere] = &[
     },
 ];
 
-/// The beginning of a command line, and the text that takes its place because this build is finished.
+/// The beginning of a command line, and the text that replaces it, because this build already exists.
 const INSTEAD: (&str, &str) = (
     "scripts/install --prefix ~/typepack",
     "scripts/install --prefix ~/typepack --from target/release",
@@ -244,7 +244,7 @@ fn run(page: &str, needed: &mut BTreeSet<usize>, faults: &mut Vec<String>) {
     }
 }
 
-/// Puts the files of a clone that commands use into `folder`.
+/// Puts those files of the repository that commands use into `folder`.
 fn prepare(folder: &Path) {
     let link = |target: &Path, name: &str| {
         std::os::unix::fs::symlink(target, folder.join(name)).expect("a link");
@@ -260,7 +260,7 @@ fn prepare(folder: &Path) {
     }
 }
 
-/// Writes the C program that a page shows to the file name that the command `line` compiles.
+/// Writes the C program that a page shows to the file that the command `line` compiles.
 fn own_program(folder: &Path, line: &str, blocks: &[markdown::Block]) {
     let program = blocks.iter().find(|b| b.language == "c" && b.text.contains("int main("));
     let source = line.split_whitespace().find(|word| word.ends_with(".c") && !word.contains('/'));

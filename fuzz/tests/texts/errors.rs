@@ -10,10 +10,11 @@ use super::{GUIDE, files, none, source_texts, text};
 const FOLDERS: &[&str] =
     &["engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
 
-/// The minimum number of letters of a quoted line that are equal in all jobs. With fewer, almost any line matches.
+/// The minimum number of letters that a quoted line must have outside angle brackets. With fewer,
+/// almost any line would match.
 const FIXED: usize = 12;
 
-/// Returns the parts of a quoted line that are equal in all jobs.
+/// Returns the parts of a quoted line that are the same in all jobs.
 fn parts(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for piece in line.split('<') {

@@ -13,14 +13,14 @@ const EXAMPLES: &[(&str, &[usize])] =
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
 const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4])];
 
-/// Two more programs in Rust: tools for measuring, with command lines of their own.
+/// Two more Rust programs: measuring tools with their own command-line arguments.
 const TOOLS: [&str; 2] = ["pingpong", "ring"];
 
 fn stem(file: &str) -> &str {
     Path::new(file).file_stem().and_then(|stem| stem.to_str()).expect("a name")
 }
 
-/// Runs one example, of which every rank must print a line.
+/// Runs one example, in which every rank must print a line.
 fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     let done = shell(folder, &format!("mpiexec -n {ranks} {program}"));
     let lines = done.text.lines().count();

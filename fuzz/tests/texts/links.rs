@@ -37,7 +37,7 @@ fn fault(page: &str, link: &str) -> Option<String> {
     if !path.exists() {
         return Some(format!("{} does not exist", target.display()));
     }
-    // mdBook turns a link to `x.md` into a link to `x.html`, which only exists for pages of the guide.
+    // mdBook turns a link to `x.md` into a link to `x.html`, which exists only for pages of the guide.
     let is_page = target.extension().is_some_and(|ending| ending == "md");
     if page.starts_with(GUIDE) && is_page && !target.starts_with(GUIDE) {
         return Some("is no page of the book; link to the folder".into());

@@ -1,12 +1,14 @@
-//! Tests the statements in the project's texts: no link is dead, the commands of the README, of
-//! CONTRIBUTING and of the guide run, the code in the guide is the code of the examples, and the guide renders.
+//! Tests the statements in the project's documentation: no link is dead, the commands of the README, of
+//! CONTRIBUTING and of the guide run, the code in the guide is the code of the examples, and the guide
+//! renders.
 //!
 //! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs`
 //! compare pages with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs`
 //! finds; `book.rs` renders the guide; `sources.rs` checks the comments of the sources; `top.rs`
 //! checks the top level of the tree.
 //!
-//! A check that this machine cannot make calls `skipped`, and `scripts/test` lists the reason at its end.
+//! A check that cannot run on this machine calls `skipped`, and `scripts/test` lists the reason at its
+//! end.
 
 mod book;
 mod commands;

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Returns the folder of the profile of this test: `target/debug` or `target/release`.
+/// Returns the folder of the Cargo profile with which this test was built: `target/debug` or
+/// `target/release`.
 fn profile() -> PathBuf {
     let exe = std::env::current_exe().expect("the path of the test");
     // target/PROFILE/deps/TEST
@@ -27,8 +28,8 @@ pub fn built() -> &'static Path {
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            // Build the whole workspace: for fewer packages Cargo chooses other features and builds
-            // crates again.
+            // Builds the whole workspace, because for fewer packages Cargo would choose other features
+            // and build crates again.
             build.args([
                 "build",
                 "--quiet",
@@ -93,8 +94,9 @@ pub struct Done {
     pub text: String,
 }
 
-/// Runs a shell command in `folder` for at most a minute. `folder` is the command's home. An installation
-/// that a command before made in `~/typepack` comes first in `PATH`, then the installation of the tests.
+/// Runs a shell command in `folder` for at most a minute. `folder` is the command's home. An
+/// installation that an earlier command made in `~/typepack` comes first in `PATH`, and the tests' own
+/// installation comes next.
 pub fn shell(folder: &Path, line: &str) -> Done {
     let path = std::env::var("PATH").unwrap_or_default();
     let own = folder.join("typepack");

@@ -14,7 +14,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns whether the lines of `piece` follow each other in `whole`.
+/// Returns whether the lines of `piece` occur as consecutive lines in `whole`.
 fn contains(whole: &[&str], piece: &[&str]) -> bool {
     let gap = |line: &&str| {
         line.trim_start_matches(['/', '*', '#', ' ']).trim_end_matches([' ', '*', '/']) == "…"
@@ -64,8 +64,9 @@ fn the_manifests_of_the_guide_resolve() {
         let blocks = markdown::read(&text(&page)).blocks;
         for block in blocks.iter().filter(|block| block.language == "toml") {
             found += 1;
-            // The program's folder stands beside the clone, as in the guide. `[workspace]`: the folder
-            // of the test lies within this repository, and the program is no member of its workspace.
+            // The program's folder is next to the clone, as in the guide. The manifest begins with
+            // `[workspace]`, because the folder of the test lies within this repository, but the
+            // program is not a member of its workspace.
             let scratch = Scratch::new();
             let program = scratch.0.join("program");
             std::fs::create_dir_all(program.join("src")).expect("a folder");

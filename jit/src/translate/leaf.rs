@@ -172,7 +172,8 @@ pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: 
     chunk(b, from, to, last);
 }
 
-/// Emits the copy of 64 bytes at displacement `at` of both sides.
+/// Emits the copy of 64 bytes, from displacement `at` of the source to the same displacement of the
+/// destination.
 fn chunk(b: &mut FunctionBuilder, from: Value, to: Value, at: Value) {
     let from = b.ins().iadd(from, at);
     let to = b.ins().iadd(to, at);

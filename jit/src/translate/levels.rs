@@ -173,7 +173,7 @@ impl Kernel<'_, '_, '_> {
         let mut at = packed;
         let after = self.join_block();
         if unroll == 1 {
-            // The loop tests its condition only after its body. This is right here, because
+            // The loop tests its condition only after its body. This is correct, because
             // `load_levels` has tested that the count is not 0.
             let end = self.b.ins().iadd(at, self.inner.groups);
             self.groups(mem, cursor, at, end, after);

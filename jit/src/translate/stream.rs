@@ -1,5 +1,5 @@
-//! Computes the addresses of one level on one side: the step from iteration to iteration, and the
-//! addresses of several iterations at once.
+//! Computes the addresses of one level in one area of memory, called a side: the step from iteration
+//! to iteration, and the addresses of several iterations at once.
 //!
 //! `levels.rs` uses one stream for the described memory. `transfer.rs` uses one stream for the
 //! source and one for the destination.
@@ -137,7 +137,8 @@ impl Stream {
             .collect()
     }
 
-    /// Returns the address of iteration `i` after the one at `cursor`. For a Loop, `i` must be 0.
+    /// Returns the address of the iteration that comes `i` iterations after the one at `cursor`. For
+    /// a Loop, `i` must be 0.
     pub(super) fn address(
         self,
         b: &mut FunctionBuilder,

@@ -1,4 +1,5 @@
-//! Emits the kernel of a fused copy: the loops and the body, with an address stream on either side.
+//! Emits the kernel of a fused copy: the loops and the body, with one address stream for the source
+//! and one for the destination.
 //!
 //! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`. A
 //! kernel from this file has the same structure as a kernel from those files (outer levels, groups
@@ -107,8 +108,8 @@ impl Kernel<'_, '_, '_> {
         let after = self.loop_block();
         let turn = self.loop_block();
         if unroll == 1 {
-            // The loop tests its condition only after its body. This is right here, because `build`
-            // has tested that the count is not 0.
+            // The loop tests its condition only after its body. This is correct, because `build` has
+            // tested that the count is not 0.
             self.b.ins().jump(turn, &args(starts, count));
         } else {
             let groups = self.b.ins().band_imm_s(count, -(unroll as i64));
@@ -153,7 +154,7 @@ impl Kernel<'_, '_, '_> {
                             })
                         })
                         .collect();
-                    // Joins stores of successive runs that touch in the destination.
+                    // Joins stores of consecutive runs that are adjacent in the destination.
                     join::pack(self.b, self.machine, &placed, to);
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),

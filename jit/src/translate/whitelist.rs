@@ -1,9 +1,9 @@
 //! Lists the operations that a kernel may contain.
 //!
-//! Cranelift panics when it lowers some operations of some types. `tests/agree` and `tests/aarch64`
-//! have compiled and run every operation of this list on both instruction sets. `compiler.rs`
-//! refuses a function with any other operation. So if an extension of the translator uses an
-//! untested operation, the engine falls back to the interpreter.
+//! Cranelift panics when it lowers certain operations on certain types. `tests/agree` and
+//! `tests/aarch64` have compiled and run every operation of this list on both instruction sets.
+//! `compiler.rs` refuses a function with any other operation. So if an extension of the translator
+//! uses an untested operation, the engine falls back to the interpreter.
 
 use cranelift_codegen::ir::{Function, Opcode};
 

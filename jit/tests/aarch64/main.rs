@@ -52,7 +52,7 @@ fn kernels_run_as_aarch64_code() {
         .expect("the compiler runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 
-    // `timeout` ends a run that takes too long, because a wrong branch may loop for ever.
+    // `timeout` ends a run that takes too long, because a wrong branch may loop forever.
     let run = Command::new("timeout")
         .args(["120", EMULATOR])
         .arg(&program)

@@ -1,6 +1,6 @@
 //! Tests every class of kernels at every alignment, against guard pages, and with counts of 0.
 //!
-//! A class is a set of shapes for which the translator writes the same code. A class is given by
+//! A class is a set of shapes for which the translator writes the same code. A class is defined by
 //! direction, kind of the innermost level, depth, and leaf. The lists below come from matches
 //! without a wildcard, so a new kind of level or leaf does not compile until it has a class.
 //! [`Sweep::complete`] fails if a class was not tested.
@@ -195,8 +195,9 @@ fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<
     levels
 }
 
-/// Returns the inset of the second side. The function is a permutation of 0..64 without a fixed
-/// point, so the alignments of the two sides differ.
+/// Returns the inset of the second buffer (the packed bytes, or the destination of a fused copy) for
+/// the inset of the first one. The function is a permutation of 0..64 without a fixed point, so the
+/// alignments of the two buffers differ.
 fn other(inset: usize) -> usize {
     (inset * 29 + 7) % 64
 }
@@ -245,7 +246,7 @@ fn every_class_at_every_alignment() {
     assert_eq!(jit.counters().refusals, 0);
 }
 
-/// Checks, for each level in turn, that the kernel accesses neither side if the count of the level
+/// Checks, for each level in turn, that the kernel accesses neither buffer if the count of the level
 /// is 0. Both addresses are null.
 fn moves_nothing(jit: &Jit, nest: &Nest, shape: &Shape) {
     let kernel = jit.kernel(shape).unwrap_or_else(|| panic!("{shape} refused"));

@@ -17,8 +17,8 @@ const CALLS: usize = 300;
 /// The value of all bytes that are unpacked.
 const VALUE: u8 = 0xa5;
 
-/// Number of runs per case. There are enough runs that the other thread works while the kernel
-/// does.
+/// Number of runs per case. A kernel call over so many runs takes long enough for the other thread
+/// to work at the same time.
 const COUNT: u64 = 451;
 
 /// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`,
@@ -77,8 +77,9 @@ fn gaps_are_kept(
     kept.into_inner()
 }
 
-/// Checks that these tests would notice a wrong kernel: the closure below stores bytes in gaps with
-/// their old values. How soon the check notices this depends on the timing of the threads.
+/// Checks that these tests would notice a wrong kernel: the closure below writes the old values of
+/// gap bytes back into the gaps. How soon the check notices this depends on the timing of the
+/// threads.
 #[test]
 fn values_put_back_are_noticed() {
     const BYTES: usize = 2000;

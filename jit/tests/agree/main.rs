@@ -2,7 +2,8 @@
 //!
 //! Every case packs and unpacks through memory that touches a guard page at one end. So a kernel
 //! that reads or writes a byte beyond that end of the described memory or of the packed bytes
-//! crashes. Afterwards the test compares all bytes of both sides, gaps included.
+//! crashes. Afterwards the test compares all bytes of the described memory and of the packed bytes,
+//! gaps included.
 //!
 //! The message of a failing case names its seed. Run the case alone with `JIT_TEST_SEED=<seed>
 //! cargo test -p typepack-jit --test agree random`.
@@ -90,8 +91,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // Unpacks other bytes than the ones just packed, because the memory already has the
-                // values of those.
+                // Unpacks bytes other than those just packed, because the memory already holds the
+                // values of the latter.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);

@@ -1,6 +1,6 @@
 //! Compares kernels of fused copies with a run-by-run copy. The cases are random nests over two
-//! layouts, every length, overlapping destinations, and counts of 0. Memory lies next to guard
-//! pages on both sides.
+//! layouts, every length, overlapping destinations, and counts of 0. The memory of the source and
+//! the memory of the destination each touch a guard page.
 
 use super::{Edge, Guarded, Random, random};
 use typepack_engine::kernel::{
@@ -176,7 +176,7 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 /// Tests every length, with counts around the number of leaves in the unrolled body, for loops and
-/// tables on either side.
+/// tables in source and destination.
 #[test]
 fn every_length_and_count() {
     let jit = super::jit();
