@@ -83,7 +83,7 @@ impl MessageEngine {
             let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
             let area = rx.area;
             let mut payload = 0;
-            match Envelope::decode(&words).map_err(|v| broken(from, v))? {
+            match Envelope::decode(&words).map_err(|v| broken(from, v.of(words)))? {
                 Envelope::Inline(label, data) => {
                     // SAFETY: `data` is a local array of `INLINE_MAX` bytes, `decode` has checked that the
                     // message is not longer, and no user layout overlaps a local array.

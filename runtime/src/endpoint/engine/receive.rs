@@ -86,7 +86,7 @@ impl MessageEngine {
         let Posting { layout, capacity, context, tag, .. } = *posting;
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
-        let envelope = Envelope::decode(&words).map_err(|v| broken(from, v))?;
+        let envelope = Envelope::decode(&words).map_err(|v| broken(from, v.of(words)))?;
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
