@@ -41,7 +41,7 @@ impl Buffer {
         let file = memfd_create("typepack-bench", MemfdFlags::CLOEXEC)
             .map_err(|e| format!("memory: {e}"))?;
         ftruncate(&file, length.max(1).next_multiple_of(PAGE) as u64)
-            .map_err(|e| format!("{length} bytes of memory: {e}"))?;
+            .map_err(|e| format!("cannot map {length} bytes of memory: {e}"))?;
         Self::mapped(file, length)
     }
 
@@ -57,7 +57,7 @@ impl Buffer {
         let file = file.map_err(|e| format!("{path}: {e}"))?;
         let most = file.metadata().map_err(|e| format!("{path}: {e}"))?.len();
         if (length as u64) > most {
-            return Err(format!("{path}: the buffer has {most} bytes, {length} are needed"));
+            return Err(format!("{path}: the buffer has {most} bytes, but {length} are needed"));
         }
         Self::mapped(file.into(), length)
     }
@@ -76,7 +76,7 @@ impl Buffer {
         let start = unsafe {
             mmap(std::ptr::null_mut(), mapped, access, MapFlags::SHARED, file.as_fd(), 0)
         };
-        let start = start.map_err(|e| format!("{length} bytes of memory: {e}"))?;
+        let start = start.map_err(|e| format!("cannot map {length} bytes of memory: {e}"))?;
         let start = NonNull::new(start.cast::<u8>()).ok_or("memory at address 0")?;
         Ok(Self { start, length, mapped, file })
     }

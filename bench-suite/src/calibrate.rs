@@ -71,12 +71,12 @@ pub fn table() -> std::result::Result<String, String> {
     for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
         if !isa.is_available() {
             return Err(format!(
-                "this machine has no {isa}: its part of the table would be missing"
+                "this machine has no {isa}, so its part of the table cannot be measured"
             ));
         }
         section(&mut text, isa.name(), "[Leaves; 2] = [", |text, direction| {
             let row = leaf(isa, "row");
-            writeln!(text, "    Leaves {{").expect("a String should take all text");
+            writeln!(text, "    Leaves {{").expect("writing to a String cannot fail");
             blocks(text, "strided", &row, direction, strided)?;
             blocks(text, "listed", &row, direction, listed)?;
             // Leaf kernels move windows either with permutes, which only AVX-512 has, or run by run, with
@@ -92,7 +92,7 @@ pub fn table() -> std::result::Result<String, String> {
         })?;
     }
     section(&mut text, "KERNELS", "[Kernels; 2] = [", |text, direction| {
-        writeln!(text, "    Kernels {{").expect("a String should take all text");
+        writeln!(text, "    Kernels {{").expect("writing to a String cannot fail");
         blocks(text, "strided", &compiled, direction, strided)?;
         blocks(text, "listed", &compiled, direction, listed)?;
         let window = cost(&compiled, direction, MOVES, FEW, |rows, n| {
@@ -261,7 +261,7 @@ fn time(
     let plan: Plan = ty.commit_with(&executor.settings).map_err(|e| e.to_string())?;
     let name = plan.kernel_name(direction);
     if !name.contains(&executor.name) {
-        return Err(format!("{ty:?}: {name} ran instead of {}", executor.name));
+        return Err(format!("{ty:?}: the kernel is {name}; its name must contain \"{}\"", executor.name));
     }
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();

@@ -130,7 +130,7 @@ impl Layout {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());
         if datatype.true_lb() < 0 || last < 0 || end > i128::from(i64::MAX) {
-            return Err(format!("layout {name}: memory from the origin to byte {end}"));
+            return Err(format!("layout {name}: the elements end at byte {end}; they must lie between byte 0 and byte 2^63 - 1"));
         }
         let payload = datatype.size() as u64 * count;
         let (name, class) = (name.to_owned(), Class::Plain);
@@ -192,7 +192,7 @@ fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
         _ if units.is_multiple_of(edge) => (edge, units / edge),
         _ => {
             return Err(format!(
-                "the size is not a whole number of faces of {} bytes",
+                "the size must be a whole number of faces of {} bytes",
                 unit * edge
             ));
         }
@@ -396,12 +396,12 @@ fn expression(text: &TextShape, size: u64) -> Made {
     let count = text.count.at(n);
     let payload = (ty.size() as u64).saturating_mul(count);
     if text.unit.is_none() && payload != size {
-        return Err(format!("the type has {payload} packed bytes, which is its only size"));
+        return Err(format!("the type has no unit, so the size must be exactly {payload} bytes"));
     }
     // The two checks below reject types for which the `i64` arithmetic of the caller would be wrong or
     // would overflow. The size limits of definitions do not exclude such types.
     if ty.true_lb() < 0 {
-        return Err(format!("the type begins at byte {}, before the origin", ty.true_lb()));
+        return Err(format!("the type begins at byte {}; it must not begin before byte 0", ty.true_lb()));
     }
     let (span, most) = (i128::from(ty.extent()) * i128::from(count), 1 << 50);
     if span > most {
@@ -419,8 +419,8 @@ fn expression(text: &TextShape, size: u64) -> Made {
         let bytes = nests.iter().fold(0_u128, |sum, nest| sum.saturating_add(nest.reach()[1]));
         if reach > memory || bytes > u128::from(payload) {
             return Err(format!(
-                "the hand-written loops touch {reach} bytes of {memory} bytes of memory and pack \
-                 {bytes} bytes of {payload}"
+                "the hand-written loops touch {reach} bytes of memory and pack {bytes} bytes; the \
+                 layout has {memory} bytes of memory and {payload} packed bytes"
             ));
         }
     }

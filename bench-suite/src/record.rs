@@ -96,7 +96,7 @@ impl Record {
         let record = Self::parse(text)?;
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
-            _ => Err(RecordError("the record has no rows of typepack-bench peers".to_owned())),
+            _ => Err(RecordError("the record has no bandwidth of typepack from typepack-bench peers".to_owned())),
         }
     }
 
@@ -216,6 +216,6 @@ mod tests {
         assert_eq!(error("no record at all"), "the record has no rows");
         let messages = "# typepack-bench pingpong\nrow,ns\na,1\n";
         let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
-        assert_eq!(error, "the record has no rows of typepack-bench peers");
+        assert_eq!(error, "the record has no bandwidth of typepack from typepack-bench peers");
     }
 }

@@ -71,7 +71,7 @@ impl Call {
                 blocklengths: integers[1..].to_vec(),
                 displacements: step.contents.addresses.clone(),
             }),
-            other => Err(format!("no storm of {other}")),
+            other => Err(format!("a storm cannot make a type of combiner {other}")),
         }
     }
 

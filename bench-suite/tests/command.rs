@@ -50,7 +50,7 @@ fn the_check_prints_verdicts() {
 #[test]
 fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 10] = [
-        (&["pack", "--layout", "ring"], "--layout ring: no such layout; allowed are d1s2, "),
+        (&["pack", "--layout", "ring"], "--layout ring: no such layout; it must be one of d1s2, "),
         (&["pack", "--size", "0"], "--size"),
         (&["pack", "--size", "12Q"], "a size is a number"),
         (&["pack", "--size", "99999999999999999999"], "--size"),

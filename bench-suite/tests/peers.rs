@@ -125,7 +125,7 @@ fn a_peer_that_crashes_is_a_line_and_comes_back() {
         assert!(line.starts_with("crashed: signal: 11"), "{line}");
         assert!(session.turn(Direction::Pack).is_err());
     }
-    assert_eq!(session.layout(&bench), Err("was given up after 5 crashes".to_owned()));
+    assert_eq!(session.layout(&bench), Err("not tried again after 5 crashes".to_owned()));
     let line = scripted("crash-at-once", "exit 3").err().expect("a crash");
     assert_eq!(line, "crashed: exit status: 3");
 }

@@ -233,7 +233,7 @@ fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usi
                 let at = origin as i64 + i as i64 * extent + entry.offset;
                 (
                     usize::try_from(at)
-                        .unwrap_or_else(|_| panic!("an entry begins at byte {at} of the memory")),
+                        .unwrap_or_else(|_| panic!("an entry begins at byte {at}, which is before the memory or beyond the address space")),
                     entry.named.size() as usize,
                 )
             })

@@ -190,7 +190,7 @@ fn values_that_do_not_fit_are_refused() {
         let error = pack_external(&long, 1, &values, &mut packed, &mut position).unwrap_err();
         assert_eq!((error.kind(), error.class()), (ErrorKind::Conversion, ErrorClass::CONVERSION));
         let text = format!(
-            "src: the MPI_LONG at displacement 32 is {wrong}, which does not fit its 4 bytes in external32"
+            "src: the MPI_LONG at displacement 32 is {wrong}, which does not fit in its 4 bytes in external32"
         );
         assert_eq!((error.to_string(), position), (text, 0));
     }

@@ -167,11 +167,11 @@ fn overflow_names_argument_and_value() {
         (Datatype::subarray(&[MAX], &[1], &[0], Order::C, &t), format!("sizes: [{MAX}]: ")),
         (
             Datatype::subarray(&[MAX, 2], &[1, 1], &[0, 0], Order::C, &t),
-            format!("sizes: the product of [{MAX}, 2] does not fit 64 bits"),
+            format!("sizes: the product of [{MAX}, 2] does not fit in 64 bits"),
         ),
         (
             Datatype::resized(MAX, 1, &t),
-            format!("extent: lb {MAX} plus extent 1 does not fit 64 bits"),
+            format!("extent: lb {MAX} plus extent 1 does not fit in 64 bits"),
         ),
         (Datatype::type_hvector(1 << 30, 1, MAX, &t, Binding::C), format!("stride_bytes: {MAX}: ")),
     ] {
@@ -179,7 +179,7 @@ fn overflow_names_argument_and_value() {
         assert_eq!(error.kind(), OVERFLOW);
         let found = error.to_string();
         assert!(
-            found.starts_with(&text) && found.ends_with("does not fit 64 bits"),
+            found.starts_with(&text) && found.ends_with("does not fit in 64 bits"),
             "{found} {text}"
         );
     }
@@ -192,7 +192,7 @@ fn subarrays() {
         let ty = Datatype::subarray(sizes, subsizes, starts, Order::C, &t);
         refused(ty, ARGUMENT, text);
     };
-    refuse(&[], &[], &[], "sizes: no dimensions given, at least 1 is needed");
+    refuse(&[], &[], &[], "sizes: no dimensions are given; at least 1 is needed");
     refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entry, but sizes has 2 dimensions");
     refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entry, but sizes has 2 dimensions");
     refuse(&[4, 0], &[1, 1], &[0, 0], "sizes: dimension 1: 0 is less than 1");
@@ -259,7 +259,7 @@ fn distributed_arrays() {
     let old = int();
     assert!(make(good(), &old).is_ok());
     let refuse = |call, text: &str| refused(make(call, &old), ARGUMENT, text);
-    refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions given, at least 1 is needed");
+    refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions are given; at least 1 is needed");
     let text = "distributions: 1 entry, but sizes has 2 dimensions";
     refuse(Call { distributions: &[Block], ..good() }, text);
     refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entry, but sizes has 2 dimensions");
@@ -314,7 +314,7 @@ fn distributed_arrays() {
         assert_eq!(Distribution::from_abi_value(value), None, "distribution {value}");
     }
     let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
-    let text = "sizes: an array of [2147483648, 2147483648] elements does not fit 64 bits";
+    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements does not fit in 64 bits";
     refused(make(huge, &old), OVERFLOW, text);
     let huge = Call { sizes: &[i64::MAX, 3], distributions: &[Cyclic, Cyclic], ..good() };
     assert_eq!(make(huge, &old).unwrap_err().kind(), OVERFLOW);
@@ -322,7 +322,7 @@ fn distributed_arrays() {
 
 #[test]
 fn fortran_kinds_classes_and_pairs() {
-    let text = "precision: neither precision nor range is given, at least one is needed";
+    let text = "precision: neither precision nor range is given; at least one is needed";
     refused(Datatype::f90_real(None, None), ARGUMENT, text);
     refused(Datatype::f90_complex(None, None), ARGUMENT, text);
     refused(Datatype::f90_real(Some(-1), None), ARGUMENT, "precision: -1 is negative");
@@ -332,22 +332,22 @@ fn fortran_kinds_classes_and_pairs() {
         "precision: -32766 is negative",
     );
     refused(Datatype::f90_real(None, Some(-2)), ARGUMENT, "range: -2 is negative");
-    let text = "precision: no kind has 34 decimal digits, at most 33 are possible";
+    let text = "precision: no kind has 34 decimal digits; at most 33 are possible";
     refused(Datatype::f90_real(Some(34), Some(1)), ARGUMENT, text);
-    let text = "range: no kind has a decimal exponent range of 4932, at most 4931 is possible";
+    let text = "range: no kind has a decimal exponent range of 4932; it must be at most 4931";
     refused(Datatype::f90_complex(Some(3), Some(4932)), ARGUMENT, text);
     refused(Datatype::f90_complex(Some(-7), None), ARGUMENT, "precision: -7 is negative");
     refused(Datatype::f90_complex(None, Some(-8)), ARGUMENT, "range: -8 is negative");
     refused(Datatype::f90_real(Some(3), Some(UNDEFINED)), ARGUMENT, "range: -32766 is negative");
-    let text = "precision: no kind has 2147483647 decimal digits, at most 33 are possible";
+    let text = "precision: no kind has 2147483647 decimal digits; at most 33 are possible";
     refused(Datatype::f90_complex(Some(i32::MAX), None), ARGUMENT, text);
     let text =
-        "range: no kind has a decimal exponent range of 2147483647, at most 4931 is possible";
+        "range: no kind has a decimal exponent range of 2147483647; it must be at most 4931";
     refused(Datatype::f90_real(None, Some(i32::MAX)), ARGUMENT, text);
     assert!(Datatype::f90_real(Some(33), Some(4931)).is_ok());
     refused(Datatype::f90_integer(UNDEFINED), ARGUMENT, "range: -32766 is negative");
     refused(Datatype::f90_integer(-1), ARGUMENT, "range: -1 is negative");
-    let text = "range: no kind holds integers of 39 decimal digits, at most 38 are possible";
+    let text = "range: no kind holds integers of 39 decimal digits; at most 38 are possible";
     refused(Datatype::f90_integer(39), ARGUMENT, text);
 
     for class in [195, 191, 0, -1, i32::MIN] {
@@ -394,7 +394,7 @@ fn bound_markers_go_into_the_struct_of_mpi_1_only() {
 fn the_calls_of_mpi_1_have_int_counts() {
     let (t, large) = (int(), 1i64 << 31);
     let (c, fortran) = (Binding::C, Binding::Fortran);
-    let fits = "2147483648 does not fit 32 bits";
+    let fits = "2147483648 does not fit in 32 bits";
     let text = format!("count: {fits}");
     refused(Datatype::type_hvector(large, 1, 0, &t, c), OVERFLOW, &text);
     let text = format!("blocklength: {fits}");
@@ -416,7 +416,7 @@ fn the_calls_of_mpi_1_have_int_counts() {
         let text = "types: 0 entries, but blocklengths has 1 entry";
         refused(Datatype::type_struct(&[1], &[0], &[], binding), COUNT, text);
     }
-    let fits = "2147483648 does not fit a Fortran integer of 32 bits";
+    let fits = "2147483648 does not fit in a Fortran integer of 32 bits";
     let text = format!("stride_bytes: {fits}");
     refused(Datatype::type_hvector(2, 1, large, &t, fortran), OVERFLOW, &text);
     assert!(Datatype::type_hvector(2, 1, large, &t, c).is_ok());
@@ -434,7 +434,7 @@ fn forms() {
     let large = Datatype::contiguous(1 << 31, &Datatype::named(Named::BYTE)).unwrap();
     let error = large.clone().with_form(Form::Int).unwrap_err();
     assert_eq!((error.kind(), error.argument()), (OVERFLOW, "form"));
-    let text = "form: only the constructors of MPI-1 have a Fortran form";
+    let text = "form: this datatype has no Fortran form; only the constructors of MPI-1 have one";
     refused(large.with_form(Form::Fortran), ARGUMENT, text);
 }
 
@@ -483,9 +483,9 @@ fn contents() {
         &[],
         1,
         COUNT,
-        "integers: entry 0 is -1, but a count is between 0 and 2^60",
+        "integers: entry 0 is -1, but a count must be between 0 and 2^60",
     );
-    let text = format!("large_counts: entry 0 is {}, but a count is between 0 and 2^60", i64::MAX);
+    let text = format!("large_counts: entry 0 is {}, but a count must be between 0 and 2^60", i64::MAX);
     refuse(indexed, &[], &[], &[i64::MAX], 1, COUNT, &text);
     refuse(indexed, &[2, 1, 1, 0], &[], &[], 1, COUNT, &needs("integers", 4, indexed, 5));
     let block = Combiner::HINDEXED_BLOCK;
@@ -497,7 +497,7 @@ fn contents() {
     let subarray = Combiner::SUBARRAY;
     let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs an entry 0";
     refuse(subarray, &[], &[], &[], 1, COUNT, text);
-    let text = "integers: entry 0 is 0, but the number of dimensions is at least 1";
+    let text = "integers: entry 0 is 0, but the number of dimensions must be at least 1";
     refuse(subarray, &[0, 12], &[], &[], 1, ARGUMENT, text);
     let text = "integers: entry 4 is 13, which is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN";
     refuse(subarray, &[1, 4, 2, 0, 13], &[], &[], 1, ARGUMENT, text);

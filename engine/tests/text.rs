@@ -116,12 +116,12 @@ fn refused_texts_say_what_was_expected_where() {
             "9a = int; int",
             "1:1: `9a` is not a name: a name has letters, digits and `_`, and begins with a letter",
         ),
-        ("f90_integer(5000000000)", "1:13: f90_integer: range: 5000000000 does not fit 32 bits"),
+        ("f90_integer(5000000000)", "1:13: f90_integer: range: 5000000000 does not fit in 32 bits"),
         (
             "f90_real(undefined, 99999)",
-            "1:21: f90_real: range: no kind has a decimal exponent range of 99999, at most 4931 is possible",
+            "1:21: f90_real: range: no kind has a decimal exponent range of 99999; it must be at most 4931",
         ),
-        ("value_index(byte, int)", "1:13: value_index: value: there is no pair of byte and int"),
+        ("value_index(byte, int)", "1:13: value_index: value: MPI has no pair type of byte and int"),
         (
             "contiguous(2, lb)",
             "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only type_struct accepts bound markers",
@@ -147,7 +147,7 @@ fn refused_texts_say_what_was_expected_where() {
         (
             "contiguous(9223372036854775807, double)",
             "1:12: contiguous: count: 9223372036854775807: an element would lie at \
-             73786976294838206448 bytes, which does not fit 64 bits",
+             73786976294838206448 bytes, which does not fit in 64 bits",
         ),
     ] {
         let error = parse(text).unwrap_err().to_string();

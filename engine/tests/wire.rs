@@ -121,9 +121,9 @@ fn refusals_say_what_is_wrong() {
         change(&mut bytes);
         wire::decode(&bytes).unwrap_err()
     };
-    assert_eq!(refuse(&|b| b[0] = 0).to_string(), "wire: not an encoded layout");
+    assert_eq!(refuse(&|b| b[0] = 0).to_string(), "wire: not an encoded layout; the first 4 bytes must be \"tpkw\"");
     let version = refuse(&|b| b[4] = 3);
-    assert_eq!(version.to_string(), "wire: format version 3, only version 2 is supported");
+    assert_eq!(version.to_string(), "wire: format version 3 is not supported; the version must be 2");
     assert_eq!((version.kind(), version.argument()), (ErrorKind::Argument, "wire"));
     assert_eq!(refuse(&|b| b.push(0)).kind(), ErrorKind::Truncated);
     assert_eq!(refuse(&|b| b.truncate(100)).kind(), ErrorKind::Truncated);
@@ -134,14 +134,14 @@ fn refusals_say_what_is_wrong() {
     let short = wire::decode(&handmade(6, 0, 20, &[node(1, 0, &[2]), short])).unwrap_err();
     assert_eq!(
         short.to_string(),
-        "wire: the width of a table's entries is 1, allowed are 4 and 8, for lengths also 1"
+        "wire: the width of a table's entries is 1; it must be 4 or 8"
     );
     assert!(refuse(&|b| b[80] = 9).to_string().contains("tag 9"));
     let grow = |b: &mut Vec<u8>| {
         b.extend([0; 16]);
         b[8] += 16;
     };
-    assert!(refuse(&grow).to_string().contains("after the last node"));
+    assert!(refuse(&grow).to_string().contains("bytes after the last node"));
 }
 
 #[test]
@@ -226,16 +226,15 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     for _ in 0..2 {
         let Err(error) = wire::decode(&bytes) else { return Some(bytes) };
         let text = error.to_string();
-        if let Some((_, found)) = text.split_once(", the program has Footprint ") {
+        if let Some((_, found)) = text.split_once(", but the program has Footprint ") {
             let numbers = found.split(|c: char| !c.is_ascii_digit() && c != '-');
             let numbers = numbers.filter_map(|n| n.parse::<i64>().ok());
             for (i, n) in numbers.take(3).enumerate() {
                 bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&n.to_le_bytes());
             }
-        } else if let Some((_, made)) = text.strip_prefix("wire: ")?.split_once(" * ") {
-            let body: u64 = made.split(' ').next()?.parse().ok()?;
-            let factor = u64::from_le_bytes(bytes[48..56].try_into().ok()?);
-            bytes[16..24].copy_from_slice(&factor.checked_mul(body)?.to_le_bytes());
+        } else if let Some((_, made)) = text.split_once(" bytes, but the program has ") {
+            let size: u64 = made.parse().ok()?;
+            bytes[16..24].copy_from_slice(&size.to_le_bytes());
         } else {
             return None;
         }

@@ -78,7 +78,11 @@ pub fn run(
         match one.layout() {
             Ok(layout) if layout.memory > MOST_MEMORY => {
                 let mib = layout.memory >> 20;
-                faults.push(format!("{}: left out, {mib} MiB of memory", one.name()));
+                let most = MOST_MEMORY >> 20;
+                faults.push(format!(
+                    "{}: left out; it needs {mib} MiB of memory, and at most {most} are allowed",
+                    one.name()
+                ));
                 continue;
             }
             Ok(_) => {}

@@ -48,7 +48,7 @@ fn parse_pieces(text: &str) -> Result<u64, String> {
     const MOST: u64 = 64 << 20;
     match parse_size(text)? {
         bytes if (LEAST..=MOST).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("allowed are {LEAST} to {MOST} bytes")),
+        _ => Err(format!("the size must be between {LEAST} and {MOST} bytes")),
     }
 }
 

@@ -66,12 +66,12 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
-        _ => return Err("a size is a number, with K, M or G behind it or without".to_owned()),
+        _ => return Err("a size must be a number, optionally followed by K, M or G".to_owned()),
     };
     let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
     match bytes {
         Some(bytes) if (1..=MOST_BYTES).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("allowed are 1 to {MOST_BYTES} bytes")),
+        _ => Err(format!("the size must be between 1 and {MOST_BYTES} bytes")),
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn chosen<'a>(
     let find = |name: &String| {
         definitions.layouts.iter().find(|layout| layout.name == *name).ok_or_else(|| {
             let known: Vec<&str> = definitions.layouts.iter().map(|l| l.name.as_str()).collect();
-            usage(format!("--layout {name}: no such layout; allowed are {}", known.join(", ")))
+            usage(format!("--layout {name}: no such layout; it must be one of {}", known.join(", ")))
         })
     };
     names.iter().map(find).collect()

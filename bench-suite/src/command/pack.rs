@@ -155,7 +155,7 @@ fn compare(
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {
-            Some(_) => Err(usage("--face: only --format table allows it".to_owned())),
+            Some(_) => Err(usage("--face: it is allowed only with --format table".to_owned())),
             None => Ok(None),
         };
     }

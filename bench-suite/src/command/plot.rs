@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let record = Record::parse_peers(&text).map_err(|e| named(e.to_string()))?;
     let pictures = plot::pictures(&record).map_err(failed)?;
     if pictures.is_empty() {
-        return Err(named("the record has nothing to draw".to_owned()));
+        return Err(named("the record has no rows that `plot` can draw".to_owned()));
     }
     let out = &arguments.out;
     let written = |e: std::io::Error| failed(format!("--out {}: {e}", out.display()));

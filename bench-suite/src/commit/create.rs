@@ -35,7 +35,7 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
         let plan = made.and_then(|ty| ty.commit_with(&settings)).map_err(line)?;
         if plan.element_bytes() != bytes {
             return Err(format!(
-                "create: a type has {} bytes, expected {bytes}",
+                "create: a type has {} packed bytes; expected {bytes}",
                 plan.element_bytes()
             ));
         }

@@ -96,7 +96,10 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     if *canonical != *swapped(&plan, native) {
         let swapped = swapped(&plan, native);
         let at = canonical.iter().zip(&swapped).take_while(|(a, b)| a == b).count();
-        return Err(format!("external32 of {}: wrong packed byte {at}", layout.name));
+        return Err(format!(
+            "external32 of {}: packed byte {at} is {:#04x}; expected {:#04x}",
+            layout.name, canonical[at], swapped[at]
+        ));
     }
     let before = memory.bytes().to_vec();
     memory.bytes_mut().fill(0x5a);
@@ -105,7 +108,11 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     if *canonical != *swapped(&plan, native) {
         let swapped = swapped(&plan, native);
         let at = canonical.iter().zip(&swapped).take_while(|(a, b)| a == b).count();
-        return Err(format!("external32 of {}: wrong unpacked byte {at}", layout.name));
+        return Err(format!(
+            "external32 of {}: after unpacking, byte {at} in packed order is {:#04x}; expected \
+             {:#04x}",
+            layout.name, swapped[at], canonical[at]
+        ));
     }
     memory.bytes_mut().copy_from_slice(&before);
     // The functions above have succeeded with these arguments. So the timed calls succeed, too, and their

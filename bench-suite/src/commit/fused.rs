@@ -113,7 +113,10 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         unpack(&to, 1, staging, twice).map_err(line)?;
         if fused != twice {
             let at = fused.iter().zip(&*twice).take_while(|(a, b)| a == b).count();
-            return Err(format!("fused copy {name}: byte {at} is not that of pack and unpack"));
+            return Err(format!(
+                "fused copy {name}: byte {at} is {:#04x}; pack and unpack give {:#04x}",
+                fused[at], twice[at]
+            ));
         }
         // `copy`, `pack` and `unpack` have just succeeded with the same arguments, so the timed calls
         // succeed, too, and their results can be dropped.

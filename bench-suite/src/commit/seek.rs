@@ -94,7 +94,7 @@ fn positions(
         let found = cursor.run().map(|run| run.offset);
         if found != Some(place(position)) {
             return Err(format!(
-                "seek to {position}: {found:?} instead of {:?}",
+                "seek to {position}: the cursor is at offset {found:?}; expected {:?}",
                 Some(place(position))
             ));
         }

@@ -154,7 +154,11 @@ fn measure(
     pack(plan, count, &memory, &mut whole).map_err(line)?;
     in_pieces(plan, count, &memory, cut, &mut parts)?;
     if whole != parts {
-        return Err(format!("{name}: {cut} make other bytes than one call"));
+        let at = whole.iter().zip(&parts).take_while(|(a, b)| a == b).count();
+        return Err(format!(
+            "{name}: byte {at} packed in {cut} is {:#04x}; one call packs {:#04x}",
+            parts[at], whole[at]
+        ));
     }
     // The calls above have succeeded with the same arguments, so the timed calls succeed, too. Both
     // competitors pack into the same buffer. With two buffers, the difference between their pages alone

@@ -82,8 +82,12 @@ impl Child {
         for (length, at) in lengths.iter().zip(&at) {
             for i in *at..at + length {
                 let word = words.next().unwrap_or(&[]);
-                if word != memory[i as usize].to_ne_bytes() {
-                    return Err(format!("{table:?}: wrong packed double from element {i}"));
+                let expected = memory[i as usize].to_ne_bytes();
+                if word != expected {
+                    return Err(format!(
+                        "{table:?}: the packed element {i} has the bytes {word:?}; expected \
+                         {expected:?}"
+                    ));
                 }
             }
         }

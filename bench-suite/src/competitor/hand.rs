@@ -83,7 +83,7 @@ impl Loops {
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();
         if !path.exists() {
-            return Err(format!("{shown} is not there"));
+            return Err(format!("{shown} does not exist"));
         }
         // SAFETY: loading a library runs its initialisers. This library is built from `../../hand/` and
         // has none.
@@ -91,7 +91,7 @@ impl Loops {
         // The library must stay loaded for the rest of the process, because `Loops` keeps the addresses of
         // its functions.
         let library: &'static Library = Box::leak(Box::new(library));
-        let missing = |function: &str| format!("{shown}: no function {function}");
+        let missing = |function: &str| format!("{shown}: the library exports no function {function}");
         // SAFETY: every library built from `../../hand/` defines both functions with the signatures
         // `PackCall` and `UnpackCall`.
         let (pack, unpack): (Result<Symbol<'_, PackCall>, _>, Result<Symbol<'_, UnpackCall>, _>) = unsafe {
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_a_note() {
         let hands = Hands::found(Path::new("/nonexistent"));
-        assert!(hands.notes[0].contains("/nonexistent is not there"), "{:?}", hands.notes);
+        assert!(hands.notes[0].contains("/nonexistent does not exist"), "{:?}", hands.notes);
         let line = Loops::open(Path::new("/etc/hostname"), "hand", "").expect_err("no library");
         assert!(!line.contains('\n'), "{line}");
     }

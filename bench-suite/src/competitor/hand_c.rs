@@ -32,7 +32,7 @@ pub fn compile() -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();
     let version = Command::new(&compiler).arg("--version").stderr(Stdio::null()).output();
-    let version = version.map_err(|e| format!("no C compiler {shown}: {e}"))?;
+    let version = version.map_err(|e| format!("cannot run the C compiler {shown}: {e}"))?;
     let version = String::from_utf8_lossy(&version.stdout);
     let version = version.lines().next().unwrap_or(&shown).to_owned();
     // The name contains the process id and the thread id, because processes and, in tests, threads run

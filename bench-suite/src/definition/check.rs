@@ -9,8 +9,8 @@ use super::shape::{
 impl Number {
     fn check(&self, name: &str) -> Result<(), String> {
         match self {
-            Self::Fixed(0) => Err(format!("{name} = 0")),
-            Self::Word(word) if word != "n" => Err(format!("{name} = \"{word}\" is not \"n\"")),
+            Self::Fixed(0) => Err(format!("{name} is 0; it must be at least 1")),
+            Self::Word(word) if word != "n" => Err(format!("{name} is \"{word}\"; it must be a number or \"n\"")),
             Self::Fixed(_) | Self::Word(_) => Ok(()),
         }
     }
@@ -65,22 +65,22 @@ impl TextShape {
         let sized = self.expression.contains("{n}") || matches!(self.count, Number::Word(_));
         match self.unit {
             None if sized => {
-                return Err("type or count has n, but there is no unit".to_owned());
+                return Err("type or count contains n, but unit is missing".to_owned());
             }
-            Some(0) => return Err("unit = 0 is not at least 1".to_owned()),
+            Some(0) => return Err("unit is 0; it must be at least 1".to_owned()),
             Some(unit) if !sized => {
-                return Err(format!("unit = {unit}, but neither type nor count has n"));
+                return Err(format!("unit = {unit} is given, but neither type nor count contains n"));
             }
             _ => {}
         }
         for IndexList { name, count, below, times } in &self.lists {
             if name == "n" || !self.expression.contains(&format!("{{{name}}}")) {
-                return Err(format!("list {name}: the type does not have {{{name}}}"));
+                return Err(format!("list {name}: the type must contain {{{name}}}"));
             }
             if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {
                 return Err(format!(
-                    "list {name}: count = {count}, below = {below}: count must be 1 to below, \
-                     and below at most {MOST_INDICES}"
+                    "list {name}: count is {count} and below is {below}; count must be between 1 \
+                     and below, and below must be at most {MOST_INDICES}"
                 ));
             }
             if !(1..=MOST_BYTES).contains(times) {
@@ -111,7 +111,7 @@ impl TextShape {
             return match self.list(name) {
                 None => Err(format!("hand: the layout has no list {name}")),
                 Some(_) if !hand.loops.is_empty() => {
-                    Err(format!("hand: loops and list {name} are given; one of them is allowed"))
+                    Err(format!("hand: both loops and list {name} are given; only one of them is allowed"))
                 }
                 Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
                     Err(format!("hand: unit = {} is not between 1 and {MOST_BYTES}", hand.unit))
@@ -121,17 +121,17 @@ impl TextShape {
         }
         if !(1..=3).contains(&hand.loops.len()) {
             return Err(format!(
-                "hand: the number of loops is {}; allowed are 1 to 3",
+                "hand: the number of loops is {}; it must be 1 to 3",
                 hand.loops.len()
             ));
         }
         hand.loops.iter().try_for_each(|(count, stride)| {
             if *stride > MOST_BYTES {
                 return Err(format!(
-                    "hand: a loop has {stride} bytes; at most {MOST_BYTES} are allowed"
+                    "hand: a loop has a stride of {stride} bytes; it must be at most {MOST_BYTES}"
                 ));
             }
-            count.check("hand: a loop")
+            count.check("hand: the count of a loop")
         })
     }
 }

@@ -169,7 +169,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/pack.toml` has faults. A test parses the file.
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions are not valid")
+        Self::parse(BUILT_IN).expect("the built-in definitions should be valid")
     }
 
     /// Returns the definitions of the reference layouts.
@@ -268,11 +268,11 @@ mod tests {
         let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
         assert_eq!(
             text("type = \"vector({n}, 1, 2, double)\""),
-            "line 2: layout a: type or count has n, but there is no unit"
+            "line 2: layout a: type or count contains n, but unit is missing"
         );
-        assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
+        assert!(text("type = \"double\", unit = 8").contains("neither type nor count contains n"));
         assert!(text("type = \"vector(1, double)\"").starts_with("line 2: layout a: column "));
-        assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
+        assert!(text("type = \"double\", count = \"m\"").contains("count is \"m\"; it must be a number or \"n\""));
         let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
         assert_eq!(text(hand), "line 2: layout a: hand: block = 0 is not between 1 and 1073741824");
         let list = error("shape.list = { longest = 0, gap = 1 }");

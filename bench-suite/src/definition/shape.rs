@@ -197,7 +197,7 @@ pub struct Face {
 /// An axis of a cube; x varies fastest in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "axes have no other names")]
+#[expect(missing_docs, reason = "the names of the axes say all")]
 pub enum Axis {
     X,
     Y,

@@ -323,7 +323,7 @@ fn check(
             break;
         }
     }
-    let mut check = least.expect("the measured row lacks a competitor");
+    let mut check = least.expect("a check needs at least one measured row");
     check.violated = violated;
     check
 }

@@ -288,7 +288,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if name.is_empty() || !name.chars().all(sound) {
             return Err(named(format!(
-                "'{name}' is not a word of letters, digits, dots, dashes and underscores"
+                "the name is '{name}'; it must be one or more letters, digits, dots, dashes or underscores"
             )));
         }
         let library = Library::at(&name, Path::new(path)).map_err(|line| {
@@ -296,7 +296,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
             named(format!("{line}{hint}"))
         })?;
         if library.is_peer() {
-            return Err(named("this is not typepack".to_owned()));
+            return Err(named(format!("the library is {:?}; it must be typepack", library.kind)));
         }
         list.push(library);
     }
@@ -306,8 +306,14 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     }
     list.extend(Library::peers(&arguments.peers));
     for (place, library) in list.iter().enumerate() {
-        if list[..place].iter().any(|other| other.name == library.name) {
-            return Err(Fault::Usage(format!("two libraries have the name {}", library.name)));
+        if let Some(other) = list[..place].iter().find(|other| other.name == library.name) {
+            return Err(Fault::Usage(format!(
+                "--prefix: the libraries {} and {} both have the name {}; give one of them another \
+                 name with --prefix NAME=PATH",
+                other.prefix.display(),
+                library.prefix.display(),
+                library.name
+            )));
         }
     }
     for name in &arguments.library {
@@ -315,7 +321,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
             let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
             let known = known.join(", ");
             return Err(Fault::Usage(format!(
-                "--library {name}: no such library; allowed are {known}"
+                "--library {name}: no such library; it must be one of {known}"
             )));
         }
     }

@@ -151,7 +151,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/message.toml` has faults. A test reads the file.
     pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("the built-in definitions are not valid")
+        Self::parse(MESSAGES).expect("the built-in definitions should be valid")
     }
 
     /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
@@ -160,7 +160,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("the built-in definitions are not valid")
+        Self::parse(COLLECTIVES).expect("the built-in definitions should be valid")
     }
 
     /// Reads the text of a definitions file.
@@ -196,7 +196,7 @@ impl Definitions {
 fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if definition.name.is_empty() || !definition.name.chars().all(is_word) {
-        return Err("the name is not a word of letters, digits and dashes".to_owned());
+        return Err("the name must be one or more letters, digits or dashes".to_owned());
     }
     let row = |name: String, quick: bool, what: What| Row {
         name,
@@ -210,7 +210,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         return collectives_of(definition, operation);
     }
     if !definition.ranks.is_empty() {
-        return Err("only collectives have ranks".to_owned());
+        return Err("ranks is given, but only a collective may have ranks".to_owned());
     }
     let is_quick = |size: &String| definition.is_quick(size);
     let whole = matches!(definition.quick, Some(Quick::All(true)));
@@ -222,14 +222,14 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         (Some(layout), None) if definition.sizes.is_empty() => {
             let layout = words(layout)?;
             if layout.contains('{') {
-                return Err("a layout with {n} needs sizes".to_owned());
+                return Err("the layout contains {n}, so it needs sizes".to_owned());
             }
             Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
         }
         (Some(layout), None) => {
             let layout = words(layout)?;
             if !layout.contains("{n}") {
-                return Err("a layout with sizes needs an {n}".to_owned());
+                return Err("sizes is given, so the layout must contain {n}".to_owned());
             }
             let unit = definition.unit.unwrap_or(1).max(1);
             let one = |size: &String| {
@@ -243,9 +243,15 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             };
             definition.sizes.iter().map(one).collect()
         }
-        _ => {
-            Err("the row needs either a layout or a halo; a halo has neither sizes nor pack"
-                .to_owned())
+        (None, Some(_)) => {
+            let name = if definition.pack { "pack" } else { "sizes" };
+            Err(format!("a row with a halo must not have {name}"))
+        }
+        (Some(_), Some(_)) => {
+            Err("both layout and halo are given; a row must have either one".to_owned())
+        }
+        (None, None) => {
+            Err("neither layout nor halo is given; a row must have either one".to_owned())
         }
     }
 }
@@ -253,11 +259,16 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
 /// Makes a row for each combination of a size and a number of ranks. The name and the class of each row
 /// contain the number of ranks.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
-    if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
-        return Err("the collective has a layout, a halo or pack; none is allowed".to_owned());
+    let others = [
+        ("layout", definition.layout.is_some()),
+        ("halo", definition.halo.is_some()),
+        ("pack", definition.pack),
+    ];
+    if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(format!("the collective \"{operation}\" must not have {name}"));
     }
     if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
-        return Err(format!("the collective \"{operation}\" is not a word of small letters"));
+        return Err(format!("collective is \"{operation}\"; it must be one or more lowercase letters (a-z)"));
     }
     let mut rows = Vec::new();
     for &ranks in &definition.ranks {
@@ -286,7 +297,7 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         }
     }
     if rows.is_empty() {
-        return Err("a collective needs ranks".to_owned());
+        return Err(format!("the collective \"{operation}\" needs ranks"));
     }
     Ok(rows)
 }
@@ -415,7 +426,7 @@ mod tests {
         );
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
         assert!(row(odd).contains("size 9B is not a multiple of 8 bytes"));
-        assert!(row("halo = \"a\"\nranks = [2]").contains("only collectives"));
+        assert!(row("halo = \"a\"\nranks = [2]").contains("only a collective may have ranks"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }
 }

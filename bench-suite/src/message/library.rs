@@ -65,7 +65,7 @@ impl Library {
         let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;
         let has = |file: &str| prefix.join(file).exists();
         if !has("bin/mpiexec") {
-            return Err(format!("{shown}: there is no bin/mpiexec"));
+            return Err(format!("{shown}: bin/mpiexec is missing"));
         }
         let kind = match () {
             () if has("lib/libmpi.so.40") => Kind::OpenMpi,

@@ -300,7 +300,7 @@ impl Session {
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
-                return Err(format!("was given up after {LIVES} crashes"));
+                return Err(format!("not tried again after {LIVES} crashes"));
             }
             self.restart()?;
         }

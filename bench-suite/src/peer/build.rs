@@ -168,7 +168,7 @@ impl Call<'_> {
             Combiner::F90_COMPLEX => self.f90_complex(),
             Combiner::F90_INTEGER => self.f90_integer(),
             Combiner::VALUE_INDEX => self.value_index(),
-            other => Err(format!("{other} is not supported")),
+            other => Err(format!("the peer cannot make a type of combiner {other}")),
         }
     }
 

@@ -39,7 +39,7 @@ impl Peer {
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
             return Err(format!(
-                "'{text}' is not PATH or NAME=PATH with a name without comma, quote and line break"
+                "'{text}' is not PATH or NAME=PATH; NAME must not contain a comma, a quote or a line break"
             ));
         }
         Ok(Self { name, library: path })

@@ -88,7 +88,7 @@ impl Session {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = piped.spawn().map_err(|e| format!("{}: {e}", self.command.display()))?;
         let (Some(to), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("no pipes to the child".to_owned());
+            return Err("the child process has no pipes for standard input and output".to_owned());
         };
         let (sender, from) = channel();
         std::thread::spawn(move || {
@@ -167,7 +167,7 @@ impl Session {
     fn send(&mut self, word: &str, bench: &Bench) -> Result<(), String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
-                return Err(format!("was given up after {LIVES} crashes"));
+                return Err(format!("not tried again after {LIVES} crashes"));
             }
             self.restart()?;
         }

@@ -83,7 +83,7 @@ pub fn read(folder: &Path) -> Result<Records, String> {
     if sources.is_empty() {
         return Err(named(
             folder,
-            "the folder holds no record (a file that ends in .csv)".to_owned(),
+            "the folder has no record (a file whose name ends in .csv)".to_owned(),
         ));
     }
     let unrecorded = std::fs::read_to_string(folder.join(UNRECORDED)).unwrap_or_default();

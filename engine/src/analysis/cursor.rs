@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "position",
-                format!("{position} is not within 0..={} (the packed bytes)", self.end),
+                format!("{position} is greater than {}, the number of packed bytes", self.end),
             ));
         }
         self.position = position;

@@ -73,11 +73,11 @@ pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
         return Err(Error::new(
             ErrorKind::Argument,
             "sizes",
-            "no dimensions given, at least 1 is needed",
+            "no dimensions are given; at least 1 is needed",
         ));
     }
     if i32::try_from(sizes.len()).is_err() {
-        let detail = format!("{} dimensions, at most {} are allowed", sizes.len(), i32::MAX);
+        let detail = format!("the number of dimensions is {}; it must be at most {}", sizes.len(), i32::MAX);
         return Err(Error::new(ErrorKind::Overflow, "sizes", detail));
     }
     Ok(())
@@ -91,7 +91,7 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
             Error::new(
                 ErrorKind::Overflow,
                 "sizes",
-                format!("the product of {sizes:?} does not fit 64 bits"),
+                format!("the product of {sizes:?} does not fit in 64 bits"),
             )
         })?;
     }
@@ -208,7 +208,7 @@ mod tests {
         let refuse = |sizes: &[i64], subsizes: &[i64], starts: &[i64]| {
             Datatype::subarray(sizes, subsizes, starts, Order::C, &old).unwrap_err().to_string()
         };
-        assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions given, at least 1 is needed");
+        assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions are given; at least 1 is needed");
         assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entry, but sizes has 2 dimensions");
         assert_eq!(
             refuse(&[4], &[5], &[0]),

@@ -85,7 +85,7 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
 /// bits and discards this error.
 #[cold]
 fn too_wide() -> Error {
-    Error::new(ErrorKind::Overflow, "datatype", "a number does not fit 64 bits")
+    Error::new(ErrorKind::Overflow, "datatype", "the attempt in 64 bits overflowed; the caller must repeat it in 128 bits")
 }
 
 impl Integer for i64 {
@@ -242,7 +242,7 @@ fn fit<I: Integer>(what: &'static str, value: I) -> Result<i64> {
         Error::new(
             ErrorKind::Overflow,
             "datatype",
-            format!("{what} would be {value} bytes, which does not fit 64 bits"),
+            format!("{what} would be {value} bytes, which does not fit in 64 bits"),
         )
     }
     let value: i128 = value.into();
@@ -317,7 +317,7 @@ impl Bounds {
                     Error::new(
                         ErrorKind::Overflow,
                         "extent",
-                        format!("lb {lb} plus extent {extent} does not fit 64 bits"),
+                        format!("lb {lb} plus extent {extent} does not fit in 64 bits"),
                     )
                 })?;
                 let marker = |at| Edge { at, origin: Origin::Marker };
@@ -547,7 +547,7 @@ fn displacement<I: Integer>(bytes: I) -> Result<I> {
         Error::new(
             ErrorKind::Overflow,
             "displacement",
-            format!("an element would lie at {bytes} bytes, which does not fit 64 bits"),
+            format!("an element would lie at {bytes} bytes, which does not fit in 64 bits"),
         )
     }
     let wide: i128 = bytes.into();

@@ -47,7 +47,7 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
         Some(value) => {
-            Err(Error::new(ErrorKind::Overflow, argument, format!("{value} does not fit 32 bits")))
+            Err(Error::new(ErrorKind::Overflow, argument, format!("{value} does not fit in 32 bits")))
         }
         None => Ok(()),
     }
@@ -242,7 +242,7 @@ impl Datatype {
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() })
-            .expect("a duplicate should fit 64 bits, because its original does")
+            .expect("the bounds of a duplicate always fit in 64 bits, because those of its original do")
     }
 }
 

@@ -241,14 +241,14 @@ impl Datatype {
                 return Err(Error::new(
                     ErrorKind::Argument,
                     "form",
-                    "only the constructors of MPI-1 have a Fortran form",
+                    "this datatype has no Fortran form; only the constructors of MPI-1 have one",
                 ));
             }
             Form::Int if !self.constructor().fits_int() => {
                 return Err(Error::new(
                     ErrorKind::Overflow,
                     "form",
-                    format!("an argument of {self:?} does not fit 32 bits"),
+                    format!("an argument of {self:?} does not fit in 32 bits"),
                 ));
             }
             Form::Int | Form::Large => {}

@@ -28,7 +28,7 @@ impl Binding {
             Some(value) if self == Self::Fortran => Err(Error::new(
                 ErrorKind::Overflow,
                 argument,
-                format!("{value} does not fit a Fortran integer of 32 bits"),
+                format!("{value} does not fit in a Fortran integer of 32 bits"),
             )),
             _ => Ok(()),
         }

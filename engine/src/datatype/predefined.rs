@@ -114,7 +114,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
     if precision == UNDEFINED && range == UNDEFINED {
         return refuse(
             "precision",
-            "neither precision nor range is given, at least one is needed".into(),
+            "neither precision nor range is given; at least one is needed".into(),
         );
     }
     not_negative("precision", precision)?;
@@ -125,7 +125,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
         return refuse(
             "precision",
             format!(
-                "no kind has {precision} decimal digits, at most {} are possible",
+                "no kind has {precision} decimal digits; at most {} are possible",
                 last.precision
             ),
         );
@@ -135,7 +135,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
             refuse(
                 "range",
                 format!(
-                    "no kind has a decimal exponent range of {range}, at most {} is possible",
+                    "no kind has a decimal exponent range of {range}; it must be at most {}",
                     last.range
                 ),
             )
@@ -152,7 +152,7 @@ fn integer_kind(range: i32) -> Result<Named> {
         Some((_, named)) => Ok(*named),
         None => refuse(
             "range",
-            format!("no kind holds integers of {range} decimal digits, at most 38 are possible"),
+            format!("no kind holds integers of {range} decimal digits; at most 38 are possible"),
         ),
     }
 }

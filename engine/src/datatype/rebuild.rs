@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
                 _ => wrong(
                     ErrorKind::Count,
                     argument,
-                    format!("entry 0 is {count}, but a count is between 0 and 2^60"),
+                    format!("entry 0 is {count}, but a count must be between 0 and 2^60"),
                 ),
             },
         }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
             Some(dimensions) => wrong(
                 ErrorKind::Argument,
                 "integers",
-                format!("entry {at} is {dimensions}, but the number of dimensions is at least 1"),
+                format!("entry {at} is {dimensions}, but the number of dimensions must be at least 1"),
             ),
             None => {
                 let entries = counted(self.integers.len(), "entry", "entries");
@@ -283,7 +283,7 @@ impl Datatype {
                     Error::new(
                         ErrorKind::Type,
                         "datatypes",
-                        format!("there is no pair of {:?} and {:?}", types[0], types[1]),
+                        format!("MPI has no pair type of {:?} and {:?}", types[0], types[1]),
                     )
                 });
             }
@@ -291,7 +291,7 @@ impl Datatype {
                 return wrong(
                     ErrorKind::Argument,
                     "combiner",
-                    format!("{} is not the value of a combiner", combiner.0),
+                    format!("{} is not the value of any combiner", combiner.0),
                 );
             }
         };

@@ -32,7 +32,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
         let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {
             Some(operand) => Ok(u128::from(operand.bytes)),
             None => Err(broken(format!(
-                "node {id} uses node {}, but operands come first",
+                "node {id} uses node {}; a node may use only nodes that come before it",
                 edge.node.index()
             ))),
         };
@@ -43,7 +43,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
             Op::Ragged { list, body: edge, .. } => {
                 if list.lengths.len() != list.entries.len() {
                     let detail = format!(
-                        "node {id}: the list has {} and {}",
+                        "node {id}: the list has {} and {}; the numbers must be equal",
                         counted(list.lengths.len(), "length", "lengths"),
                         counted(list.entries.len(), "position", "positions")
                     );
@@ -51,7 +51,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                 }
                 let copies = list.lengths.total();
                 let copies = copies
-                    .ok_or_else(|| broken(format!("node {id}: the list has a negative length")))?;
+                    .ok_or_else(|| broken(format!("node {id}: the list has a negative length; each length must be at least 0")))?;
                 copies * body(edge)?
             }
             Op::Seq { parts } => {
@@ -60,7 +60,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                     end += body(&part.edge)?;
                     if u128::from(part.end) != end {
                         return Err(broken(format!(
-                            "node {id}: a part ends at byte {}, not at byte {end}",
+                            "node {id}: a part ends at byte {}; it must end at byte {end}",
                             part.end
                         )));
                     }
@@ -68,7 +68,10 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                 end
             }
         };
-        if node.bytes == 0 || expected != u128::from(node.bytes) {
+        if node.bytes == 0 {
+            return Err(broken(format!("node {id} states 0 bytes; it must make at least 1 byte")));
+        }
+        if expected != u128::from(node.bytes) {
             let stated = counted(node.bytes, "byte", "bytes");
             return Err(broken(format!(
                 "node {id} states {stated}, but its operation makes {expected}"
@@ -79,11 +82,15 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
         && body.node.index() >= program.nodes().len()
     {
         return Err(broken(format!(
-            "the body is node {}, which does not exist",
-            body.node.index()
+            "the body is node {}, but the program has {}",
+            body.node.index(),
+            counted(program.nodes().len(), "node", "nodes")
         )));
     }
-    if program.factor == 0 || program.element_bytes() != size {
+    if program.factor == 0 {
+        return Err(broken("the factor is 0; it must be at least 1".to_owned()));
+    }
+    if program.element_bytes() != size {
         return Err(broken(format!(
             "an element makes {}, but the type has {size}",
             counted(program.element_bytes(), "byte", "bytes")

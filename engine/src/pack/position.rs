@@ -331,7 +331,7 @@ mod tests {
         fn check(result: Result<()>, position: usize, before: usize, text: &str) {
             assert_eq!((result.unwrap_err().to_string().as_str(), position), (text, before));
         }
-        let huge = "count: 4611686018427387904 elements of 4 bytes do not fit 64 bits";
+        let huge = "count: 4611686018427387904 elements of 4 bytes do not fit in 64 bits";
         let cases: [(u64, usize, &str, &str); 6] = [
             (
                 3,

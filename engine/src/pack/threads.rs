@@ -57,7 +57,7 @@ impl Threads {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "threads",
-                "0 threads requested, at least 1 is required",
+                "0 threads are requested; at least 1 is required",
             ));
         }
         // If the system does not report the number of CPUs, assume one.

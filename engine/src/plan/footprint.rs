@@ -44,11 +44,12 @@ impl Reach {
     /// Returns the smallest range that contains this reach moved by every displacement from `low` to
     /// `high`.
     fn swept(self, low: i128, high: i128) -> Result<Self> {
-        let length = high
+        let span = high
             .checked_sub(low)
-            .and_then(|sweep| sweep.checked_add(i128::from(self.length)))
-            .and_then(|length| i64::try_from(length).ok())
-            .ok_or_else(too_far)?;
+            .and_then(|sweep| sweep.checked_add(i128::from(self.length)));
+        let length = span
+            .and_then(|span| i64::try_from(span).ok())
+            .ok_or_else(|| too_far("the span of the data", span))?;
         // The cast keeps only the low 64 bits. This is right, because displacements are numbers
         // modulo 2^64.
         Ok(Self { low: self.low.wrapping_add(low as i64), length })
@@ -58,14 +59,28 @@ impl Reach {
         let distance = i128::from(other.low.wrapping_sub(self.low));
         let end = i128::from(self.length).max(distance + i128::from(other.length));
         let first = distance.min(0);
-        let length = i64::try_from(end - first).map_err(|_| too_far())?;
+        let span = end - first;
+        let length =
+            i64::try_from(span).map_err(|_| too_far("the span of the data", Some(span)))?;
         Ok(Self { low: self.low.wrapping_add(first as i64), length })
     }
 }
 
-fn too_far() -> Error {
-    let detail = "the distance between two bytes of data does not fit 64 bits";
+/// Returns the error that `what` has too large a value. The value is `None` if it exceeds even 128
+/// bits.
+#[cold]
+fn too_far(what: &str, bytes: Option<i128>) -> Error {
+    let detail = match bytes {
+        Some(bytes) => format!("{what} would be {bytes} bytes, which does not fit in 64 bits"),
+        None => format!("{what} does not fit in 64 bits"),
+    };
     Error::new(ErrorKind::Overflow, "program", detail)
+}
+
+/// Returns the error that the operation `what` places no data.
+#[cold]
+fn no_data(what: &str) -> Error {
+    Error::new(ErrorKind::Overflow, "program", format!("{what}, but must place data"))
 }
 
 impl Footprint {
@@ -83,7 +98,8 @@ impl Footprint {
     /// bits.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
-        let extent = i64::try_from(extent).map_err(|_| too_far())?;
+        let extent =
+            i64::try_from(extent).map_err(|_| too_far("the extent", Some(extent)))?;
         let Some(body) = program.body else {
             return Ok(Self { extent, true_lb: 0, true_ub: 0 });
         };
@@ -92,7 +108,9 @@ impl Footprint {
             let use_of = |edge: &Edge| nodes[edge.node.index()].moved(edge.offset);
             let reach = match &node.op {
                 Op::Block => {
-                    let length = i64::try_from(node.bytes).map_err(|_| too_far())?;
+                    let length = i64::try_from(node.bytes).map_err(|_| {
+                        too_far("the length of a block", Some(i128::from(node.bytes)))
+                    })?;
                     Reach { low: 0, length }
                 }
                 Op::Loop { count, stride, body } => repeated(use_of(body), *count, *stride)?,
@@ -110,14 +128,17 @@ impl Footprint {
                         let next = use_of(&part.edge);
                         reach = Some(reach.map_or(Ok(next), |reach| reach.join(next))?);
                     }
-                    reach.ok_or_else(too_far)?
+                    reach.ok_or_else(|| no_data("a sequence has no parts"))?
                 }
             };
             nodes.push(reach);
         }
         let element = nodes[body.node.index()].moved(body.offset);
         let element = repeated(element, program.factor, program.stride)?;
-        let true_ub = element.low.checked_add(element.length).ok_or_else(too_far)?;
+        let true_ub = element.low.checked_add(element.length).ok_or_else(|| {
+            let end = i128::from(element.low) + i128::from(element.length);
+            too_far("the true upper bound", Some(end))
+        })?;
         Ok(Self { extent, true_lb: element.low, true_ub })
     }
 }
@@ -199,7 +220,7 @@ fn scattered(
         high = high.max(first.max(last));
     }
     if low > high {
-        return Err(too_far());
+        return Err(no_data("a list has no copies"));
     }
     reach.swept(low, high)
 }

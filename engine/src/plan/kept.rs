@@ -49,7 +49,7 @@ impl Plan {
             Error::new(
                 ErrorKind::Internal,
                 "plan",
-                format!("the value of {room:?} has another type"),
+                format!("the value kept in {room:?} has another Rust type than the one requested"),
             )
         })
     }

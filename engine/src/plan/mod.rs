@@ -112,7 +112,7 @@ impl Plan {
         // A plan is large. So it is initialized directly in its allocation, and so are its nests;
         // this avoids a copy.
         let mut plan = Arc::new_uninit();
-        let room = Arc::get_mut(&mut plan).expect("a new `Arc` should have one owner");
+        let room = Arc::get_mut(&mut plan).expect("a new `Arc` has only one owner");
         let inner = room.write(Inner {
             element_bytes,
             factor: program.factor,
@@ -179,7 +179,7 @@ impl Plan {
                     ErrorKind::Overflow,
                     "count",
                     format!(
-                        "{count} elements of {} do not fit 64 bits",
+                        "{count} elements of {} do not fit in 64 bits",
                         counted(self.0.element_bytes, "byte", "bytes")
                     ),
                 )

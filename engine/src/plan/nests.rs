@@ -51,7 +51,7 @@ impl NestPlans {
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NestPlan> {
         (0..self.len()).map(|index| {
-            self.get(index).expect("an index below the number of nests should have a nest")
+            self.get(index).expect("every index below the number of nests has a nest")
         })
     }
 }

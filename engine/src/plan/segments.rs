@@ -95,7 +95,7 @@ impl Plan {
         let total = self.packed_bytes(count)?;
         if start >= total {
             let detail =
-                format!("a segment cannot begin at {start}, the packed form has {total} bytes");
+                format!("a segment cannot begin at byte {start}; the packed form has {total} bytes");
             return Err(Error::new(ErrorKind::Argument, "start", detail));
         }
         Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
@@ -333,7 +333,7 @@ mod tests {
         let error = huge.segment_end(1, 8_000_000_000_000_000, 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "start: a segment cannot begin at 8000000000000000, the packed form has 8000000000000000 bytes"
+            "start: a segment cannot begin at byte 8000000000000000; the packed form has 8000000000000000 bytes"
         );
         assert_eq!(huge.segments(u64::MAX, 1).unwrap_err().argument(), "count");
     }

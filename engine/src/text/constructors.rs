@@ -139,7 +139,7 @@ impl Values {
 
 fn narrow(name: &'static str, number: i64) -> Result<i32> {
     i32::try_from(number).map_err(|_| {
-        Error::new(ErrorKind::Overflow, name, format!("{number} does not fit 32 bits"))
+        Error::new(ErrorKind::Overflow, name, format!("{number} does not fit in an integer of 32 bits"))
     })
 }
 
@@ -180,7 +180,7 @@ fn value_index(values: &Values) -> Result<Datatype> {
     let (value, index) = (values.ty(0), values.ty(1));
     Datatype::get_value_index(value, index)?.ok_or_else(|| {
         let [value, index] = [value, index].map(crate::text::abridge);
-        let detail = format!("there is no pair of {value} and {index}");
+        let detail = format!("MPI has no pair type of {value} and {index}");
         Error::new(ErrorKind::Type, "value", detail)
     })
 }

@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
 
     fn fit(&self, value: i128, start: usize) -> Result<i64> {
         i64::try_from(value)
-            .map_err(|_| self.error(self.since(start), format!("{value} does not fit 64 bits")))
+            .map_err(|_| self.error(self.since(start), format!("{value} does not fit in 64 bits")))
     }
 
     /// Reads one number, or a word for a number.
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
                 let at = self.position();
                 step = self.expression("the step of the range", 0)?;
                 if step == 0 {
-                    return Err(self.error(self.since(at), "the step of the range is 0"));
+                    return Err(self.error(self.since(at), "the step of the range must not be 0"));
                 }
             }
             let length = range_length(first, end, step);
@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
         if more > room {
             return Err(self.error(
                 self.since(start),
-                format!("the lists have more than {MAX_ENTRIES} entries together"),
+                format!("the lists have more than {MAX_ENTRIES} entries in total"),
             ));
         }
         self.entries += more as usize;
@@ -317,7 +317,10 @@ impl<'a> Reader<'a> {
             // does not fit in `i64`.
             if next.is_none_or(|v| v > i128::from(u64::MAX)) {
                 let span = self.position..self.position + length;
-                return Err(self.error(span, "the number does not fit 64 bits"));
+                let digits = &rest[..length.min(40)];
+                let more = if length > 40 { "…" } else { "" };
+                let detail = format!("{digits}{more} does not fit in 64 bits");
+                return Err(self.error(span, detail));
             }
             value = next.unwrap_or_default();
         }
@@ -330,7 +333,10 @@ impl<'a> Reader<'a> {
     fn wide(&self, value: Option<i128>, start: usize) -> Result<i128> {
         value
             .filter(|v| v.unsigned_abs() < 1 << 100)
-            .ok_or_else(|| self.error(self.since(start), "the number does not fit 64 bits"))
+            .ok_or_else(|| {
+                let detail = "the sum or product is beyond 2^100; every number must fit in 64 bits";
+                self.error(self.since(start), detail)
+            })
     }
 }
 
@@ -396,14 +402,17 @@ mod tests {
             ("[1 2]", "1:4: expected `,` or `]`, found `2`"),
             ("[1, x]", "1:5: expected none or a number for `n`, found `x`"),
             ("[1..]", "1:5: expected the end of the range, found `]`"),
-            ("[1..9 step 0]", "1:12: the step of the range is 0"),
+            ("[1..9 step 0]", "1:12: the step of the range must not be 0"),
             ("[0x10]", "1:2: expected a decimal number, found `0x10`"),
             ("[-1 x 5]", "1:2: the number of copies is -1, which is negative"),
-            ("[99999999999 x 1]", "1:2: the lists have more than 16777216 entries together"),
-            ("[0..99999999999]", "1:2: the lists have more than 16777216 entries together"),
-            ("[9223372036854775808]", "1:2: 9223372036854775808 does not fit 64 bits"),
-            ("[99999999999999999999]", "1:2: the number does not fit 64 bits"),
-            ("[9000000000000000000*9000000000000000000]", "1:2: the number does not fit 64 bits"),
+            ("[99999999999 x 1]", "1:2: the lists have more than 16777216 entries in total"),
+            ("[0..99999999999]", "1:2: the lists have more than 16777216 entries in total"),
+            ("[9223372036854775808]", "1:2: 9223372036854775808 does not fit in 64 bits"),
+            ("[99999999999999999999]", "1:2: 99999999999999999999 does not fit in 64 bits"),
+            (
+                "[9000000000000000000*9000000000000000000]",
+                "1:2: the sum or product is beyond 2^100; every number must fit in 64 bits",
+            ),
             ("[(1]", "1:4: expected `)`, found `]`"),
             ("[1 +]", "1:5: expected a number, found `]`"),
             ("[1é]", "1:3: expected `,` or `]`, found `é`"),

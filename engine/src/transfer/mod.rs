@@ -94,7 +94,7 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
             ErrorKind::Truncated,
             "dst_count",
             format!(
-                "a count of {dst_count} has a packed size of {holds}, the source's packed size is {bytes}"
+                "{dst_count} elements have {holds} packed bytes, but the source has {bytes}"
             ),
         ));
     }
@@ -227,7 +227,7 @@ mod tests {
         let error = copy(&from, 1, &src, &to, 2, &mut dst).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "dst_count: a count of 2 has a packed size of 48, the source's packed size is 24"
+            "dst_count: 2 elements have 48 packed bytes, but the source has 24"
         );
         assert_eq!(copy(&from, 1, &src[1..], &to, 1, &mut dst).unwrap_err().argument(), "src");
         assert_eq!(copy(&from, 1, &src, &to, 1, &mut dst[1..]).unwrap_err().argument(), "dst");

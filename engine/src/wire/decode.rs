@@ -21,12 +21,12 @@ fn malformed(detail: impl Into<String>) -> Error {
 pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     let mut reader = Reader { rest: bytes };
     if reader.take(4)? != MAGIC {
-        return Err(malformed("not an encoded layout"));
+        return Err(malformed("not an encoded layout; the first 4 bytes must be \"tpkw\""));
     }
     let version = reader.half()?;
     if version != VERSION {
         return Err(malformed(format!(
-            "format version {version}, only version {VERSION} is supported"
+            "format version {version} is not supported; the version must be {VERSION}"
         )));
     }
     let length = reader.word()?;
@@ -35,7 +35,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
             ErrorKind::Truncated,
             "wire",
             format!(
-                "the header states a length of {length}, the encoding's length is {}",
+                "the header states a length of {length} bytes, but the encoding has {}",
                 bytes.len()
             ),
         ));
@@ -61,7 +61,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
         let (op, bytes) = reader.node(&program, &mut used)?;
         let bytes = i64::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
             malformed(format!(
-                "node {id} has {bytes} packed bytes, which is not between 1 and 2^63 - 1"
+                "node {id} has {bytes} packed bytes; it must have between 1 and 2^63 - 1"
             ))
         })?;
         program.push(bytes as u64, op);
@@ -69,12 +69,12 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     if !reader.rest.is_empty() {
         let left = reader.rest.len();
         return Err(malformed(format!(
-            "the encoding continues after the last node, bytes left: {left}"
+            "the encoding has {left} bytes after the last node; it must end there"
         )));
     }
     // The last node is the body. Refuse the encoding if any other node is unused.
     if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
-        return Err(malformed(format!("no other node uses node {id}")));
+        return Err(malformed(format!("no other node uses node {id}; only the last node, the body, may be unused")));
     }
     drop(used);
     if let Some(last) = nodes.checked_sub(1) {
@@ -89,21 +89,27 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
 /// Checks the program, and checks that the header states the program's element size and bounds.
 fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
     let body = program.body.map_or(0, |body| program.node(body.node).bytes);
-    if program.factor == 0
-        || i64::try_from(u128::from(program.factor) * u128::from(body)).is_err()
-        || program.element_bytes() != element_bytes
-    {
+    if program.factor == 0 {
+        return Err(malformed("factor: it is 0; it must be at least 1"));
+    }
+    let product = u128::from(program.factor) * u128::from(body);
+    if i64::try_from(product).is_err() {
         return Err(malformed(format!(
-            "element size: the header states {element_bytes}, the program has {} * {body}",
+            "element size: {} * {body} bytes do not fit in 64 bits",
             program.factor
         )));
     }
-    verify::verify(program, element_bytes)
-        .map_err(|error| malformed(format!("not a program: {error}")))?;
-    let found = Footprint::of_program(program).map_err(|error| malformed(format!("{error}")))?;
+    if program.element_bytes() != element_bytes {
+        return Err(malformed(format!(
+            "element size: the header states {element_bytes} bytes, but the program has {product}"
+        )));
+    }
+    let invalid = |error: Error| malformed(format!("the program is invalid: {}", error.detail()));
+    verify::verify(program, element_bytes).map_err(invalid)?;
+    let found = Footprint::of_program(program).map_err(invalid)?;
     if found != stated {
         return Err(malformed(format!(
-            "bounds: the header states {stated:?}, the program has {found:?}"
+            "bounds: the header states {stated:?}, but the program has {found:?}"
         )));
     }
     Ok(())
@@ -121,7 +127,7 @@ impl<'a> Reader<'a> {
                 ErrorKind::Truncated,
                 "wire",
                 format!(
-                    "the encoding ends too early, bytes needed: {bytes}, bytes left: {}",
+                    "the encoding ends too early: bytes needed: {bytes}, bytes left: {}",
                     self.rest.len()
                 ),
             )
@@ -147,7 +153,7 @@ impl<'a> Reader<'a> {
     fn zero(&mut self) -> Result<()> {
         match self.half()? {
             0 => Ok(()),
-            other => Err(malformed(format!("a reserved field is {other}, not 0"))),
+            other => Err(malformed(format!("a reserved field is {other}; it must be 0"))),
         }
     }
 
@@ -160,7 +166,7 @@ impl<'a> Reader<'a> {
                 ErrorKind::Truncated,
                 "wire",
                 format!(
-                    "the encoding ends too early, bytes needed: {count} * {bytes}, bytes left: {}",
+                    "the encoding ends too early: bytes needed: {count} * {bytes}, bytes left: {}",
                     self.rest.len()
                 ),
             ));
@@ -177,14 +183,14 @@ impl<'a> Reader<'a> {
         if reserved != 0 || !widths.0 && width != 0 || !widths.1 && lengths != 0 {
             return Err(malformed(format!(
                 "a node with tag {tag} has widths {width} and {lengths} and the reserved field \
-                 {reserved}; what it does not use must be 0"
+                 {reserved}; fields that it does not use must be 0"
             )));
         }
         let mut operand = |node: u32, offset: i64| {
             let bytes = program.nodes().get(node as usize).map(|node| u128::from(node.bytes));
             let bytes = bytes.ok_or_else(|| {
                 let id = program.nodes().len();
-                malformed(format!("node {id} uses node {node}, but may use earlier nodes only"))
+                malformed(format!("node {id} uses node {node}; it may use only earlier nodes"))
             })?;
             used[node as usize] = true;
             Ok::<_, Error>((Edge { offset, node: NodeId(node) }, bytes))
@@ -192,7 +198,7 @@ impl<'a> Reader<'a> {
         let count = self.word()?;
         Ok(match tag {
             BLOCK | SEQ if body != 0 => {
-                return Err(malformed(format!("a reserved field is {body}, not 0")));
+                return Err(malformed(format!("the reserved field of a node with tag {tag} is {body}; it must be 0")));
             }
             BLOCK => (Op::Block, u128::from(count)),
             LOOP => {
@@ -214,11 +220,11 @@ impl<'a> Reader<'a> {
                 let lengths = self.table(count, lengths, 1)?;
                 let copies = lengths.total();
                 let copies =
-                    copies.ok_or_else(|| malformed("a list of runs has a negative length"))?;
+                    copies.ok_or_else(|| malformed("a list of runs has a negative length; each length must be at least 0"))?;
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
                     return Err(malformed(format!(
-                        "the packed size of a list, {copies} * {bytes} bytes, does not fit 64 bits"
+                        "the packed size of a list, {copies} * {bytes} bytes, does not fit in 64 bits"
                     )));
                 }
                 let list = Arc::new(RaggedList::new(lengths, entries));
@@ -227,7 +233,7 @@ impl<'a> Reader<'a> {
             SEQ => {
                 if count < 2 {
                     return Err(malformed(format!(
-                        "the number of parts of a sequence is {count}, at least 2 are required"
+                        "the number of parts of a sequence is {count}; it must be at least 2"
                     )));
                 }
                 let promised = self.promise(count, PART)?;
@@ -243,7 +249,7 @@ impl<'a> Reader<'a> {
                 }
                 if i64::try_from(end).is_err() {
                     return Err(malformed(format!(
-                        "the packed size of a sequence, {end} bytes, does not fit 64 bits"
+                        "the packed size of a sequence, {end} bytes, does not fit in 64 bits"
                     )));
                 }
                 let mut end = 0;
@@ -259,7 +265,7 @@ impl<'a> Reader<'a> {
                 let total = u128::from(parts[parts.len() - 1].end);
                 (Op::Seq { parts }, total)
             }
-            _ => return Err(malformed(format!("a node has the unknown tag {tag}"))),
+            _ => return Err(malformed(format!("a node has the unknown tag {tag}; the tag must be 1 to 5"))),
         })
     }
 
@@ -269,14 +275,15 @@ impl<'a> Reader<'a> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
             _ => {
+                let allowed = if least == 1 { "1, 4 or 8" } else { "4 or 8" };
                 return Err(malformed(format!(
-                    "the width of a table's entries is {width}, allowed are 4 and 8, for lengths also 1"
+                    "the width of a table's entries is {width}; it must be {allowed}"
                 )));
             }
         };
         let entries = self.take(bytes)?;
         if self.take(bytes.next_multiple_of(8) - bytes)?.iter().any(|&byte| byte != 0) {
-            return Err(malformed("the padding of a table is not zero"));
+            return Err(malformed("the padding of a table contains a byte that is not 0"));
         }
         // The length of `entries` is a multiple of the width, so `as_chunks` leaves no remainder.
         Ok(match width {

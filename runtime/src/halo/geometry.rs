@@ -157,7 +157,7 @@ impl<const N: usize> Block<N> {
         if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
             return Err(argument(
                 "shape",
-                format!("{shape:?} with a halo of width {width} does not fit the address space"),
+                format!("{shape:?} with a halo of width {width} does not fit in the address space"),
             ));
         }
         Ok(Self { shape, width })

@@ -224,7 +224,7 @@ fn undefined(number: u32) -> Violation {
 
 #[cold]
 fn too_many(count: u64) -> Violation {
-    Violation::new(format!("a place has {count} elements, whose size does not fit 64 bits"))
+    Violation::new(format!("a place has {count} elements, whose size does not fit in 64 bits"))
 }
 
 #[cold]

@@ -93,7 +93,7 @@ impl Signature {
                 ErrorKind::Argument,
                 "recv",
                 format!(
-                    "the receiver compares types by {:?}, the sender by {:?}",
+                    "the receiver's signature uses Sameness::{:?}, but the sender's uses Sameness::{:?}",
                     recv.sameness(),
                     self.sameness()
                 ),

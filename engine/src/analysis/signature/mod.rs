@@ -174,7 +174,7 @@ impl Signature {
                 ErrorKind::Overflow,
                 "count",
                 format!(
-                    "{count} elements of {} do not fit 64 bits",
+                    "{count} elements of {} do not fit in 64 bits",
                     counted(self.bytes(), "byte", "bytes")
                 ),
             ));
@@ -210,7 +210,7 @@ impl Signature {
                 ErrorKind::Argument,
                 "elements",
                 format!(
-                    "{elements}, but the data has {}",
+                    "{elements} is too large; the data has {}",
                     counted(all, "basic element", "basic elements")
                 ),
             ));
@@ -249,7 +249,7 @@ impl Signature {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "bytes",
-                format!("{bytes}, but the data has {}", counted(all, "byte", "bytes")),
+                format!("{bytes} is too large; the data has {}", counted(all, "byte", "bytes")),
             ));
         }
         let Some(root) = root else { return Ok(Some(SignatureHash::EMPTY)) };

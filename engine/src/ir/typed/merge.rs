@@ -56,7 +56,7 @@ pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
                 return Err(Error::new(
                     ErrorKind::Internal,
                     "datatype",
-                    "a block has no named type",
+                    "a block of the program has no named type",
                 ));
             }
             (Op::Loop { count, stride, body }, _) => merging.repeat(*count, *stride, update(*body)),

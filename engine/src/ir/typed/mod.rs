@@ -139,7 +139,7 @@ impl TypedProgram {
         each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
             let elements = counted(count, "element", "elements");
             let detail =
-                format!("{elements} of {each} units each: the product does not fit 64 bits");
+                format!("{elements} of {each} units each: the product does not fit in 64 bits");
             Error::new(ErrorKind::Overflow, "count", detail)
         })
     }
@@ -374,7 +374,7 @@ pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
 
 #[cold]
 fn untyped() -> Error {
-    Error::new(ErrorKind::Internal, "program", "a block has no named type")
+    Error::new(ErrorKind::Internal, "program", "a block of the program has no named type")
 }
 
 /// A loop over a leaf, and the displacement of the loop.

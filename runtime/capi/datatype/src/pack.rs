@@ -40,7 +40,7 @@ fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
 
 #[cold]
 fn too_far(position: usize) -> Failure {
-    let detail = format!("{position} does not fit the type of the argument");
+    let detail = format!("{position} does not fit in the type of the argument");
     Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", detail)
 }
 

@@ -17,7 +17,7 @@ use typepack_engine::{Contents, Form as Decoding, TypeClass, UNDEFINED};
 
 fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
     T::try_from(value).map_err(|_| {
-        let detail = format!("{value} does not fit the type of the result");
+        let detail = format!("{value} does not fit in the type of the result");
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "envelope", detail)
     })
 }
