@@ -261,7 +261,10 @@ fn time(
     let plan: Plan = ty.commit_with(&executor.settings).map_err(|e| e.to_string())?;
     let name = plan.kernel_name(direction);
     if !name.contains(&executor.name) {
-        return Err(format!("{ty:?}: the kernel is {name}; its name must contain \"{}\"", executor.name));
+        return Err(format!(
+            "{ty:?}: the kernel is {name}; its name must contain \"{}\"",
+            executor.name
+        ));
     }
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();

@@ -130,7 +130,10 @@ impl Layout {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());
         if datatype.true_lb() < 0 || last < 0 || end > i128::from(i64::MAX) {
-            return Err(format!("layout {name}: the elements end at byte {end}; they must lie between byte 0 and byte 2^63 - 1"));
+            return Err(format!(
+                "layout {name}: the elements end at byte {end}; they must lie between byte 0 and \
+                 byte 2^63 - 1"
+            ));
         }
         let payload = datatype.size() as u64 * count;
         let (name, class) = (name.to_owned(), Class::Plain);
@@ -401,7 +404,10 @@ fn expression(text: &TextShape, size: u64) -> Made {
     // The two checks below reject types for which the `i64` arithmetic of the caller would be wrong or
     // would overflow. The size limits of definitions do not exclude such types.
     if ty.true_lb() < 0 {
-        return Err(format!("the type begins at byte {}; it must not begin before byte 0", ty.true_lb()));
+        return Err(format!(
+            "the type begins at byte {}; it must not begin before byte 0",
+            ty.true_lb()
+        ));
     }
     let (span, most) = (i128::from(ty.extent()) * i128::from(count), 1 << 50);
     if span > most {

@@ -96,7 +96,9 @@ impl Record {
         let record = Self::parse(text)?;
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
-            _ => Err(RecordError("the record has no bandwidth of typepack from typepack-bench peers".to_owned())),
+            _ => Err(RecordError(
+                "the record has no bandwidth of typepack from typepack-bench peers".to_owned(),
+            )),
         }
     }
 

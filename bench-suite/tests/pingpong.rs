@@ -81,7 +81,10 @@ fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
 fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 7] = [
         (&["--only", "contig-9B"], "--only contig-9B: no such row"),
-        (&["--prefix", "/nonexistent"], "--prefix /nonexistent: /nonexistent: bin/mpiexec is missing"),
+        (
+            &["--prefix", "/nonexistent"],
+            "--prefix /nonexistent: /nonexistent: bin/mpiexec is missing",
+        ),
         (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: 'a b' is not a word of letters"),
         (&["--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["--rounds", "0"], "--rounds"),

@@ -232,8 +232,9 @@ fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usi
             .map(|entry| {
                 let at = origin as i64 + i as i64 * extent + entry.offset;
                 (
-                    usize::try_from(at)
-                        .unwrap_or_else(|_| panic!("an entry begins at byte {at}, which is before the memory or beyond the address space")),
+                    usize::try_from(at).unwrap_or_else(|_| {
+                        panic!("an entry begins at byte {at}, before the memory")
+                    }),
                     entry.named.size() as usize,
                 )
             })

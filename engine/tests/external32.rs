@@ -190,7 +190,8 @@ fn values_that_do_not_fit_are_refused() {
         let error = pack_external(&long, 1, &values, &mut packed, &mut position).unwrap_err();
         assert_eq!((error.kind(), error.class()), (ErrorKind::Conversion, ErrorClass::CONVERSION));
         let text = format!(
-            "src: the MPI_LONG at displacement 32 is {wrong}, which does not fit in its 4 bytes in external32"
+            "src: the MPI_LONG at displacement 32 is {wrong}, which does not fit in its 4 bytes \
+             in external32"
         );
         assert_eq!((error.to_string(), position), (text, 0));
     }
@@ -283,17 +284,19 @@ fn without_room_nothing_is_written() {
     let (mut unit, mut position) = ([5u8; 8], 1);
     assert_eq!(
         text(pack_external(&int, 2, &[1i32, 2], &mut unit, &mut position)),
-        "dst: packing unit too small for 2 elements: 8 bytes needed at position 1, the unit has 8 bytes"
+        "dst: packing unit too small for 2 elements: 8 bytes needed at position 1; the unit has 8 \
+         bytes"
     );
     let (mut far, mut memory) = (9, [3i32; 2]);
     assert!(pack_external(&int, 0, &[1i32, 2], &mut unit, &mut far).is_err());
     assert_eq!(
         text(unpack_external(&int, 2, &unit, &mut position, &mut memory)),
-        "src: packing unit too small for 2 elements: 8 bytes needed at position 1, the unit has 8 bytes"
+        "src: packing unit too small for 2 elements: 8 bytes needed at position 1; the unit has 8 \
+         bytes"
     );
     assert_eq!(
         text(pack_external(&int, 2, &[1i32], &mut unit, &mut 0)),
-        "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes"
+        "src: buffer too small: 2 elements at origin 0 touch bytes 0..8; the buffer has 4 bytes"
     );
     assert!(pack_external(&int, u64::MAX, &[1i32], &mut unit, &mut 0).is_err());
     let reversed = Range { start: 4, end: 0 };

@@ -314,7 +314,8 @@ fn distributed_arrays() {
         assert_eq!(Distribution::from_abi_value(value), None, "distribution {value}");
     }
     let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
-    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements does not fit in 64 bits";
+    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements does \
+                not fit in 64 bits";
     refused(make(huge, &old), OVERFLOW, text);
     let huge = Call { sizes: &[i64::MAX, 3], distributions: &[Cyclic, Cyclic], ..good() };
     assert_eq!(make(huge, &old).unwrap_err().kind(), OVERFLOW);
@@ -341,8 +342,7 @@ fn fortran_kinds_classes_and_pairs() {
     refused(Datatype::f90_real(Some(3), Some(UNDEFINED)), ARGUMENT, "range: -32766 is negative");
     let text = "precision: no kind has 2147483647 decimal digits; at most 33 are possible";
     refused(Datatype::f90_complex(Some(i32::MAX), None), ARGUMENT, text);
-    let text =
-        "range: no kind has a decimal exponent range of 2147483647; it must be at most 4931";
+    let text = "range: no kind has a decimal exponent range of 2147483647; it must be at most 4931";
     refused(Datatype::f90_real(None, Some(i32::MAX)), ARGUMENT, text);
     assert!(Datatype::f90_real(Some(33), Some(4931)).is_ok());
     refused(Datatype::f90_integer(UNDEFINED), ARGUMENT, "range: -32766 is negative");
@@ -458,7 +458,7 @@ fn contents() {
         &[],
         0,
         ARGUMENT,
-        "combiner: 100 is not the value of a combiner",
+        "combiner: 100 is not the value of any combiner",
     );
     let needs = |argument: &str, length: u32, combiner: Combiner, expected: u64| {
         let entries = if length == 1 { "entry" } else { "entries" };
@@ -485,7 +485,8 @@ fn contents() {
         COUNT,
         "integers: entry 0 is -1, but a count must be between 0 and 2^60",
     );
-    let text = format!("large_counts: entry 0 is {}, but a count must be between 0 and 2^60", i64::MAX);
+    let text =
+        format!("large_counts: entry 0 is {}, but a count must be between 0 and 2^60", i64::MAX);
     refuse(indexed, &[], &[], &[i64::MAX], 1, COUNT, &text);
     refuse(indexed, &[2, 1, 1, 0], &[], &[], 1, COUNT, &needs("integers", 4, indexed, 5));
     let block = Combiner::HINDEXED_BLOCK;

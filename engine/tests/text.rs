@@ -119,9 +119,13 @@ fn refused_texts_say_what_was_expected_where() {
         ("f90_integer(5000000000)", "1:13: f90_integer: range: 5000000000 does not fit in 32 bits"),
         (
             "f90_real(undefined, 99999)",
-            "1:21: f90_real: range: no kind has a decimal exponent range of 99999; it must be at most 4931",
+            "1:21: f90_real: range: no kind has a decimal exponent range of 99999; it must be at \
+             most 4931",
         ),
-        ("value_index(byte, int)", "1:13: value_index: value: MPI has no pair type of byte and int"),
+        (
+            "value_index(byte, int)",
+            "1:13: value_index: value: MPI has no pair type of byte and int",
+        ),
         (
             "contiguous(2, lb)",
             "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only type_struct accepts bound markers",

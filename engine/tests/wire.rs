@@ -121,9 +121,15 @@ fn refusals_say_what_is_wrong() {
         change(&mut bytes);
         wire::decode(&bytes).unwrap_err()
     };
-    assert_eq!(refuse(&|b| b[0] = 0).to_string(), "wire: not an encoded layout; the first 4 bytes must be \"tpkw\"");
+    assert_eq!(
+        refuse(&|b| b[0] = 0).to_string(),
+        "wire: not an encoded layout; the first 4 bytes must be \"tpkw\""
+    );
     let version = refuse(&|b| b[4] = 3);
-    assert_eq!(version.to_string(), "wire: format version 3 is not supported; the version must be 2");
+    assert_eq!(
+        version.to_string(),
+        "wire: format version 3 is not supported; the version must be 2"
+    );
     assert_eq!((version.kind(), version.argument()), (ErrorKind::Argument, "wire"));
     assert_eq!(refuse(&|b| b.push(0)).kind(), ErrorKind::Truncated);
     assert_eq!(refuse(&|b| b.truncate(100)).kind(), ErrorKind::Truncated);
@@ -132,10 +138,7 @@ fn refusals_say_what_is_wrong() {
     let mut short = node(3, 0, &[3, 4, 0, 0x1_02_03]);
     short[1] = 1;
     let short = wire::decode(&handmade(6, 0, 20, &[node(1, 0, &[2]), short])).unwrap_err();
-    assert_eq!(
-        short.to_string(),
-        "wire: the width of a table's entries is 1; it must be 4 or 8"
-    );
+    assert_eq!(short.to_string(), "wire: the width of a table's entries is 1; it must be 4 or 8");
     assert!(refuse(&|b| b[80] = 9).to_string().contains("tag 9"));
     let grow = |b: &mut Vec<u8>| {
         b.extend([0; 16]);

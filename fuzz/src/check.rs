@@ -200,18 +200,20 @@ pub(crate) fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
     ];
     for (what, engine, expected) in pairs {
         if engine != expected {
-            return Err(format!("{what} is {engine}, expected {expected}"));
+            return Err(format!("{what} is {engine}; expected {expected}"));
         }
     }
     let entries = typemap::typemap(ty);
     for (i, (engine, (offset, named))) in entries.iter().zip(&model.entries).enumerate() {
         if (engine.offset, engine.named) != (*offset, *named) {
-            return Err(format!("typemap entry {i} is {engine:?}, expected {named} at {offset}"));
+            return Err(format!(
+                "typemap entry {i} is {engine:?}; expected {named} at offset {offset}"
+            ));
         }
     }
     if entries.len() != model.entries.len() {
         let (engine, expected) = (entries.len(), model.entries.len());
-        return Err(format!("typemap has {engine} entries, expected {expected}"));
+        return Err(format!("the typemap has {engine} entries; expected {expected}"));
     }
     Ok(())
 }
@@ -280,18 +282,35 @@ impl Scene {
     }
 }
 
+/// Checks that all bytes of `memory` in `around` still have the value of the canaries.
+pub(crate) fn intact(memory: &[u8], around: Range<usize>) -> Result<(), String> {
+    let first = around.start;
+    match memory[around].iter().position(|&byte| byte != 0xc3) {
+        None => Ok(()),
+        Some(at) => {
+            let (at, byte) = (first + at, memory[first + at]);
+            Err(format!("byte {at} of the allocation is {byte:#04x}; expected 0xc3"))
+        }
+    }
+}
+
 pub(crate) fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
     if found.len() != expected.len() {
-        return Err(format!("{what}: {} bytes, expected {}", found.len(), expected.len()));
+        return Err(format!(
+            "{what}: the length is {} bytes; expected {}",
+            found.len(),
+            expected.len()
+        ));
     }
     let wrong = found.iter().zip(expected).filter(|(a, b)| a != b).count();
     let first = found.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
     let (a, b) = (found[first], expected[first]);
     Err(format!(
-        "{what}: {wrong} of {} bytes differ, first at {first}: {a:#04x}, expected {b:#04x}",
+        "{what}: {wrong} of {} bytes are wrong; the first, byte {first}, is {a:#04x}; expected \
+         {b:#04x}",
         found.len()
     ))
 }
@@ -311,7 +330,7 @@ impl Run<'_> {
         let total = self.scene.packed.len();
         let claimed = self.plan.packed_bytes(self.count).map_err(|e| e.to_string())?;
         if claimed != total as u64 {
-            return Err(format!("packed_bytes is {claimed}, expected {total}"));
+            return Err(format!("packed_bytes is {claimed}; expected {total}"));
         }
         self.safe_calls()?;
         for side in [Side::Front, Side::Back] {
@@ -391,9 +410,8 @@ impl Run<'_> {
         let packed = self.packed.whole();
         let expected = &self.scene.packed[range.clone()];
         difference("pack", &packed[at], expected).map_err(|e| format!("range {range:?}: {e}"))?;
-        if packed[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: pack wrote outside the destination"));
-        }
+        intact(packed, around)
+            .map_err(|e| format!("range {range:?}: pack wrote outside the destination: {e}"))?;
         Ok(())
     }
 
@@ -427,9 +445,8 @@ impl Run<'_> {
         let memory = self.memory.whole();
         difference("unpack", &memory[place.clone()], expected)
             .map_err(|e| format!("range {range:?}: {e}"))?;
-        if memory[around].iter().any(|&b| b != 0xc3) {
-            return Err(format!("range {range:?}: unpack wrote outside the memory"));
-        }
+        intact(memory, around)
+            .map_err(|e| format!("range {range:?}: unpack wrote outside the memory: {e}"))?;
         let touched = &mut memory[place];
         for &address in &self.scene.addresses[range] {
             touched[address] = self.scene.canary[address];

@@ -25,7 +25,7 @@ pub fn check(case: &Case) -> Result<(), String> {
             signature.hash(case.count).map_err(|e| e.to_string())
         };
         if hash(&rebuilt)? != hash(&ty)? {
-            return Err(format!("{name}: the rebuilt type has another signature"));
+            return Err(format!("{name}: the rebuilt type has a different signature"));
         }
     }
     Ok(())
@@ -36,10 +36,10 @@ fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
     if let Some(named) = ty.as_named() {
         if envelope.combiner != Combiner::NAMED {
             let (found, expected) = (envelope.combiner, Combiner::NAMED);
-            return Err(format!("{named} has the combiner {found}, expected {expected}"));
+            return Err(format!("{named} has the combiner {found}; expected {expected}"));
         }
         return match ty.contents() {
-            Ok(_) => Err(format!("{named} is a named type, but it returned contents")),
+            Ok(_) => Err(format!("contents() of the named type {named} succeeded; it must fail")),
             Err(_) => Ok(Datatype::named(named)),
         };
     }
@@ -52,7 +52,11 @@ fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
     );
     let stated = (envelope.integers, envelope.addresses, envelope.large_counts, envelope.datatypes);
     if found != stated {
-        return Err(format!("{envelope:?}, but the contents are {found:?}"));
+        let (integers, addresses, large_counts, datatypes) = found;
+        return Err(format!(
+            "the contents have {integers} integers, {addresses} addresses, {large_counts} large \
+             counts and {datatypes} datatypes; the envelope states {envelope:?}"
+        ));
     }
     let types = contents.datatypes.iter().map(rebuild).collect::<Result<Vec<_>, _>>()?;
     let (integers, addresses) = (&contents.integers, &contents.addresses);
@@ -65,7 +69,10 @@ fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
     )
     .map_err(|e| format!("{}: from_contents: {e}", envelope.combiner))?;
     if rebuilt.envelope() != envelope {
-        return Err(format!("rebuilt {:?}, expected {envelope:?}", rebuilt.envelope()));
+        return Err(format!(
+            "the rebuilt type has {:?}; expected {envelope:?}",
+            rebuilt.envelope()
+        ));
     }
     Ok(rebuilt)
 }

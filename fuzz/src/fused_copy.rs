@@ -6,7 +6,7 @@
 //! destination's other end. For every range of packed bytes, the destination, gaps included, must equal
 //! the result of packing the source and unpacking into the destination, and the source must not change.
 
-use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
+use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, intact, ranges};
 use crate::generate::MAX_TOUCHED;
 use crate::guard::{Guarded, Side};
 use crate::pair::Pair;
@@ -58,7 +58,9 @@ impl CopyChecker {
         let scenes = (Scene::new(&pair.from, &models.0), Scene::new(&pair.to, &models.1));
         if scenes.0.packed.len() != scenes.1.packed.len() {
             let (from, to) = (scenes.0.packed.len(), scenes.1.packed.len());
-            return Err(format!("the source has {from} packed bytes, the destination has {to}"));
+            return Err(format!(
+                "the source has {from} packed bytes, but the destination has {to}"
+            ));
         }
         let refused = |e| format!("constructor refused: {e}");
         let types =
@@ -133,9 +135,8 @@ impl Run<'_> {
                 let what = |e| format!("range {range:?}: {e}");
                 let memory = self.dst.whole();
                 difference("copy", &memory[dst.clone()], &expected).map_err(what)?;
-                if memory[around.clone()].iter().any(|&b| b != 0xc3) {
-                    return Err(what("copy wrote outside the memory".into()));
-                }
+                intact(memory, around.clone())
+                    .map_err(|e| what(format!("copy wrote outside the memory: {e}")))?;
                 for &address in &to.addresses[range] {
                     memory[dst.start + address] = to.canary[address];
                     expected[address] = to.canary[address];
@@ -159,7 +160,7 @@ impl Run<'_> {
         let moved = copy(self.plans.0, counts.0, &src, self.plans.1, counts.1, &mut dst)
             .map_err(|e| format!("copy: {e}"))?;
         if moved != from.packed.len() as u64 {
-            return Err(format!("copy moved {moved} bytes, expected {}", from.packed.len()));
+            return Err(format!("copy moved {moved} bytes; expected {}", from.packed.len()));
         }
         let mut expected = to.canary.clone();
         for (&address, &byte) in to.addresses.iter().zip(&from.packed) {

@@ -129,20 +129,24 @@ fn cursor(
             for k in 0..(run.bytes as usize).min(total - at) {
                 let address = scene.addresses[at + k] as i64 + scene.low;
                 if run.offset + k as i64 != address {
-                    return Err(format!("cursor at byte {at}: {run:?}, byte {k} is at {address}"));
+                    return Err(format!(
+                        "cursor at byte {at}: byte {k} of {run:?} must be at offset {address}"
+                    ));
                 }
             }
             at += run.bytes as usize;
             cursor.advance(run.bytes);
-            if cursor.tell() != at as u64 || at > total {
+            if at > total {
                 return Err(format!(
-                    "the cursor states byte {}, expected {at} of {total}",
-                    cursor.tell()
+                    "{run:?} ends at byte {at}, beyond the end of the {total} packed bytes"
                 ));
+            }
+            if cursor.tell() != at as u64 {
+                return Err(format!("the cursor is at byte {}; expected byte {at}", cursor.tell()));
             }
         }
         if cursor.run().is_none() && at != total {
-            return Err(format!("the cursor ended at byte {at} of {total}"));
+            return Err(format!("the cursor ended at byte {at}; expected byte {total}"));
         }
     }
     Ok(())

@@ -75,7 +75,9 @@ pub fn check(pair: &Pair, other: &Case, stream: &mut Stream) -> Result<(), Strin
         describe(&to, stream)?;
         let whole = |side: &Written| side.signature.hash(side.count).map_err(|e| e.to_string());
         if whole(&from)? != whole(&to)? {
-            return Err(format!("{sameness:?}: the two sides of a pair have different hashes"));
+            return Err(format!(
+                "{sameness:?}: the two sides of a pair have different hashes; they must be equal"
+            ));
         }
         for (a, b) in [(&from, &to), (&to, &from), (&from, &other), (&other, &to)] {
             for (send, recv) in [
@@ -96,7 +98,7 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
     let refused = |e: typepack_engine::Error| e.to_string();
     if signature.elements_of(count).map_err(refused)? != list.len() as u64 {
         return Err(format!(
-            "{count} times {} basic elements, expected {} in all",
+            "{count} elements of {} basic elements each; expected {} basic elements in total",
             signature.elements(),
             list.len()
         ));
@@ -111,20 +113,22 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
     let found: Vec<(Basic, u64)> =
         signature.runs(count).map_err(refused)?.map(|run| (run.basic, run.elements)).collect();
     if found != runs || signature.run_count(count).map_err(refused)? != runs.len() as u64 {
-        return Err(format!("runs {found:?}, expected {runs:?}"));
+        return Err(format!("the runs are {found:?}; expected {runs:?}"));
     }
     for _ in 0..4 {
         let elements = stream.below(list.len() as u64 + 1);
         let prefix = signature.prefix_hash(count, elements).map_err(refused)?;
         let expected = hash(&list[..elements as usize]);
         if prefix != expected {
-            return Err(format!("prefix hash of {elements} is {prefix:?}, expected {expected:?}"));
+            return Err(format!(
+                "the hash of the first {elements} elements is {prefix:?}; expected {expected:?}"
+            ));
         }
         if let Some(&expected) = list.get(elements as usize)
             && signature.basic_at(elements) != Some(expected)
         {
             let found = signature.basic_at(elements);
-            return Err(format!("element {elements} is {found:?}, expected {expected:?}"));
+            return Err(format!("element {elements} is {found:?}; expected {expected:?}"));
         }
     }
     let total: u64 = list.iter().map(|basic| u64::from(basic.width())).sum();
@@ -140,19 +144,26 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         let expected = (end == bytes).then(|| hash(&list[..elements]));
         let found = signature.hash_of_bytes(count, bytes).map_err(refused)?;
         if found != expected {
-            return Err(format!("hash of {bytes} bytes is {found:?}, expected {expected:?}"));
+            return Err(format!(
+                "the hash of the first {bytes} bytes is {found:?}; expected {expected:?}"
+            ));
         }
     }
     if signature.hash_of_bytes(count, total + 1).is_ok() {
-        return Err(format!("the hash of {} bytes was accepted, but there are {total}", total + 1));
+        return Err(format!(
+            "the hash of {} bytes was accepted, but there are only {total}",
+            total + 1
+        ));
     }
     let (whole, expected) = (signature.hash(count).map_err(refused)?, hash(&list));
     if whole != expected {
-        return Err(format!("hash {whole:?}, expected {expected:?}"));
+        return Err(format!("the hash is {whole:?}; expected {expected:?}"));
     }
     if signature.prefix_hash(count, list.len() as u64 + 1).is_ok() {
         let (most, asked) = (list.len(), list.len() + 1);
-        return Err(format!("a prefix of {asked} elements was accepted, but there are {most}"));
+        return Err(format!(
+            "a prefix of {asked} elements was accepted, but there are only {most}"
+        ));
     }
     Ok(())
 }

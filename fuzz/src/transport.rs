@@ -469,9 +469,12 @@ impl Game<'_> {
             let name = if operation.receive { "receive" } else { "send" };
             let Range { start, end } = operation.place;
             let near = (start.saturating_sub(CANARY), whole.len().min(end + CANARY));
-            let mut beside = whole[near.0..start].iter().chain(&whole[end..near.1]);
-            if beside.any(|byte| *byte != KEPT) {
-                return Err(format!("a {name} wrote outside its memory"));
+            let beside = (near.0..start).chain(end..near.1);
+            if let Some(at) = beside.into_iter().find(|&at| whole[at] != KEPT) {
+                return Err(format!(
+                    "the memory of a {name} is {start}..{end}, but byte {at} changed to {:#04x}",
+                    whole[at]
+                ));
             }
             let now = &whole[start..end];
             let changed = now.iter().zip(&operation.before).zip(&operation.data);
@@ -479,7 +482,11 @@ impl Game<'_> {
                 now != before && !(*data && operation.receive)
             };
             if let Some(at) = changed.into_iter().position(wrong) {
-                return Err(format!("byte {at} of the memory of a {name} was written"));
+                let (before, now) = (operation.before[at], now[at]);
+                return Err(format!(
+                    "byte {at} of the memory of a {name} changed from {before:#04x} to {now:#04x}; \
+                     it is not data that the operation may write"
+                ));
             }
             whole[start..end].fill(KEPT);
         }

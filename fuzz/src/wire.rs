@@ -6,7 +6,7 @@
 //! because safe calls check the lengths of buffers against that footprint. In this check, memory of
 //! exactly that size lies between a forbidden page and guard bytes.
 
-use crate::check::{CANARY, Scene, canaries, difference};
+use crate::check::{CANARY, Scene, canaries, difference, intact};
 use crate::generate::Case;
 use crate::guard::{Guarded, Side};
 use crate::stream::Stream;
@@ -67,7 +67,7 @@ impl WireChecker {
         difference("encoding of the decoded plan", &wire::encode(&decoded), &encoding)?;
         if decoded.footprint() != plan.footprint() {
             let (found, expected) = (decoded.footprint(), plan.footprint());
-            return Err(format!("decoded footprint {found:?}, expected {expected:?}"));
+            return Err(format!("the decoded footprint is {found:?}; expected {expected:?}"));
         }
         round_trip(&decoded, case.count, &Scene::new(case, &model))?;
         let mut fates = Fates::default();
@@ -109,7 +109,10 @@ impl WireChecker {
             // A plan with packed bytes must read them from some memory, so its footprint must not be
             // empty.
             if total > 0 && span <= 0 {
-                return Err(format!("the footprint of {total} packed bytes is only {span} bytes"));
+                return Err(format!(
+                    "the footprint of {total} packed bytes has {span} bytes; it must have at \
+                     least 1"
+                ));
             }
             executed = true;
             for side in [Side::Front, Side::Back] {
@@ -134,13 +137,13 @@ impl WireChecker {
                     pack_raw(plan, count, origin, 0..total, bytes);
                     unpack_raw(plan, count, origin, 0..total, bytes);
                 }
-                let beside = [&self.memory.whole()[around[0].clone()]]
-                    .iter()
-                    .any(|bytes| bytes.iter().any(|&b| b != 0xc3))
-                    || self.packed.whole()[around[1].clone()].iter().any(|&b| b != 0xc3);
-                if beside {
-                    return Err(format!("unpacking {count} elements wrote outside {place:?}"));
-                }
+                let [beside, beyond] = around;
+                intact(self.memory.whole(), beside).map_err(|e| {
+                    format!("unpacking {count} elements wrote outside {place:?}: {e}")
+                })?;
+                intact(self.packed.whole(), beyond).map_err(|e| {
+                    format!("packing {count} elements wrote outside its buffer: {e}")
+                })?;
             }
         }
         Ok(executed)
@@ -150,7 +153,10 @@ impl WireChecker {
 fn round_trip(plan: &Plan, count: u64, scene: &Scene) -> Result<(), String> {
     let total = plan.packed_bytes(count).map_err(|e| e.to_string())?;
     if total != scene.packed.len() as u64 {
-        return Err(format!("decoded: {total} packed bytes, expected {}", scene.packed.len()));
+        return Err(format!(
+            "decoded: the plan has {total} packed bytes; expected {}",
+            scene.packed.len()
+        ));
     }
     let (memory, origin) = scene.with_origin(&scene.source);
     let mut packed = vec![0; scene.packed.len()];

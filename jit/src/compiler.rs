@@ -84,7 +84,9 @@ fn context(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Res
     match whitelist::stranger(&function) {
         None => Ok(Context::for_function(function)),
         Some(opcode) => {
-            let detail = format!("{shape}: operation {opcode} is not in the whitelist");
+            let detail = format!(
+                "{shape}: the code contains the operation {opcode}, which is not in the whitelist"
+            );
             Err(Error::new(ErrorKind::CodeGeneration, detail))
         }
     }
@@ -98,7 +100,7 @@ fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Re
         .map_err(|e| Error::new(ErrorKind::CodeGeneration, format!("{shape}: {:?}", e.inner)))?;
     let relocations = code.buffer.relocs().len();
     if relocations != 0 {
-        let detail = format!("{shape}: number of relocations is {relocations}, must be 0");
+        let detail = format!("{shape}: the code has {relocations} relocations; it must have none");
         return Err(Error::new(ErrorKind::CodeGeneration, detail));
     }
     let align = u64::from(code.buffer.alignment.max(isa.function_alignment().preferred));

@@ -88,7 +88,9 @@ impl Jit {
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
             // With the mode off, the process needs no code memory, so none is reserved.
-            Mode::Off => Err(Error::new(ErrorKind::Target, "the JIT mode is off")),
+            Mode::Off => {
+                Err(Error::new(ErrorKind::Target, "the code generator is off (mode `off`)"))
+            }
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
         let (cache, transfers) = (Cache::new(CAPACITY), Cache::new(CAPACITY));

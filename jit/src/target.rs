@@ -33,7 +33,10 @@ pub(crate) struct Machine {
 pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let builder = match target {
         Target::Host => cranelift_native::builder().map_err(|reason| {
-            Error::new(ErrorKind::Target, format!("no code generator for this machine: {reason}"))
+            Error::new(
+                ErrorKind::Target,
+                format!("there is no code generator for this machine: {reason}"),
+            )
         })?,
         Target::X86_64 => {
             let mut builder = lookup("x86_64-unknown-linux-gnu")?;

@@ -9,6 +9,7 @@
 
 use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 use std::time::Duration;
 use typepack_engine::{Isa, ParseIsaError, Strategy};
@@ -118,10 +119,10 @@ impl Settings {
             jit.mode =
                 text.parse().map_err(|_| bad("TYPEPACK_JIT", &text, "off, lazy or eager"))?;
         }
-        if let Some(bytes) = number(&value, "TYPEPACK_JIT_THRESHOLD")? {
+        if let Some(bytes) = number(&value, "TYPEPACK_JIT_THRESHOLD", BYTES, ANY)? {
             jit.threshold = bytes;
         }
-        if let Some(bytes) = number(&value, "TYPEPACK_JIT_MEMORY_MAX")? {
+        if let Some(bytes) = number(&value, "TYPEPACK_JIT_MEMORY_MAX", BYTES, ANY)? {
             jit.memory_max = bytes;
         }
         let strategy = match value("TYPEPACK_KERNEL").as_deref() {
@@ -139,18 +140,14 @@ impl Settings {
                 Error::new(ErrorKind::Argument, "TYPEPACK_ISA", error.to_string())
             })?),
         };
-        let threads = match number(&value, "TYPEPACK_THREADS")? {
+        let threads = match number(&value, "TYPEPACK_THREADS", "number of threads", 1..=u64::MAX)? {
             None => 1,
-            Some(0) => return Err(bad("TYPEPACK_THREADS", "0", "a number of threads, 1 or more")),
             // A number above the number of CPUs is allowed here, because `typepack::threads` starts at most
             // one thread per CPU.
             Some(threads) => usize::try_from(threads).unwrap_or(usize::MAX),
         };
-        let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
-        if eager_limit > EAGER_MAX as u64 {
-            let wanted = format!("a number of bytes up to {EAGER_MAX}");
-            return Err(bad("TYPEPACK_EAGER_LIMIT", &eager_limit.to_string(), &wanted));
-        }
+        let eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT", BYTES, 0..=EAGER_MAX as u64)?;
+        let mut eager_limit = eager_limit.unwrap_or(EAGER_LIMIT);
         let forced = match value("TYPEPACK_TRANSPORT").as_deref() {
             None | Some("auto") => Forced::Nothing,
             Some("ring") => Forced::Packed,
@@ -180,7 +177,8 @@ impl Settings {
             Some("off") => false,
             Some(text) => return Err(bad("TYPEPACK_CMA", text, "auto or off")),
         };
-        let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
+        let spin = number(&value, "TYPEPACK_SPIN_US", "number of microseconds", ANY)?;
+        let spin = spin.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
         let check_types = flag(&value, "TYPEPACK_CHECK_TYPES")?;
         let report = flag(&value, "TYPEPACK_REPORT")?;
@@ -206,12 +204,27 @@ fn bad(name: &'static str, value: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Argument, name, format!("\"{value}\" is not {wanted}"))
 }
 
+const BYTES: &str = "number of bytes";
+const ANY: RangeInclusive<u64> = 0..=u64::MAX;
+
+/// Returns the number that the variable `name` has, or `None` if the variable is not set. `what` is the
+/// name of such a number, for the text of an error.
 fn number(
     value: &impl Fn(&'static str) -> Option<String>,
     name: &'static str,
+    what: &str,
+    allowed: RangeInclusive<u64>,
 ) -> Result<Option<u64>> {
     let Some(text) = value(name) else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| bad(name, &text, "a number, 0 or larger"))
+    let number = text.parse().ok().filter(|number| allowed.contains(number));
+    number.map(Some).ok_or_else(|| {
+        let (low, high) = allowed.into_inner();
+        let wanted = match high {
+            u64::MAX => format!("{low} or more"),
+            _ => format!("between {low} and {high}"),
+        };
+        bad(name, &text, &format!("a valid {what}; it must be {wanted}"))
+    })
 }
 
 fn flag(value: &impl Fn(&'static str) -> Option<String>, name: &'static str) -> Result<bool> {

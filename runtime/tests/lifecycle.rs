@@ -59,7 +59,11 @@ fn without_mpiexec_there_is_one_rank() {
 fn bad_settings_are_errors_of_init() {
     if is_rank() {
         let error = typepack::init().unwrap_err().to_string();
-        assert_eq!(error, "TYPEPACK_EAGER_LIMIT: \"many\" is not a number, 0 or larger");
+        assert_eq!(
+            error,
+            "TYPEPACK_EAGER_LIMIT: \"many\" is not a valid number of bytes; it must be between 0 \
+             and 16384"
+        );
         return;
     }
     let env = [("TYPEPACK_EAGER_LIMIT", "many")];

@@ -95,7 +95,10 @@ pub(super) fn chosen<'a>(
     let find = |name: &String| {
         definitions.layouts.iter().find(|layout| layout.name == *name).ok_or_else(|| {
             let known: Vec<&str> = definitions.layouts.iter().map(|l| l.name.as_str()).collect();
-            usage(format!("--layout {name}: no such layout; it must be one of {}", known.join(", ")))
+            usage(format!(
+                "--layout {name}: no such layout; it must be one of {}",
+                known.join(", ")
+            ))
         })
     };
     names.iter().map(find).collect()

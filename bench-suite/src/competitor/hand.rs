@@ -91,7 +91,8 @@ impl Loops {
         // The library must stay loaded for the rest of the process, because `Loops` keeps the addresses of
         // its functions.
         let library: &'static Library = Box::leak(Box::new(library));
-        let missing = |function: &str| format!("{shown}: the library exports no function {function}");
+        let missing =
+            |function: &str| format!("{shown}: the library exports no function {function}");
         // SAFETY: every library built from `../../hand/` defines both functions with the signatures
         // `PackCall` and `UnpackCall`.
         let (pack, unpack): (Result<Symbol<'_, PackCall>, _>, Result<Symbol<'_, UnpackCall>, _>) = unsafe {

@@ -10,7 +10,9 @@ impl Number {
     fn check(&self, name: &str) -> Result<(), String> {
         match self {
             Self::Fixed(0) => Err(format!("{name} is 0; it must be at least 1")),
-            Self::Word(word) if word != "n" => Err(format!("{name} is \"{word}\"; it must be a number or \"n\"")),
+            Self::Word(word) if word != "n" => {
+                Err(format!("{name} is \"{word}\"; it must be a number or \"n\""))
+            }
             Self::Fixed(_) | Self::Word(_) => Ok(()),
         }
     }
@@ -69,7 +71,9 @@ impl TextShape {
             }
             Some(0) => return Err("unit is 0; it must be at least 1".to_owned()),
             Some(unit) if !sized => {
-                return Err(format!("unit = {unit} is given, but neither type nor count contains n"));
+                return Err(format!(
+                    "unit = {unit} is given, but neither type nor count contains n"
+                ));
             }
             _ => {}
         }
@@ -110,9 +114,9 @@ impl TextShape {
         if let Some(name) = &hand.list {
             return match self.list(name) {
                 None => Err(format!("hand: the layout has no list {name}")),
-                Some(_) if !hand.loops.is_empty() => {
-                    Err(format!("hand: both loops and list {name} are given; only one of them is allowed"))
-                }
+                Some(_) if !hand.loops.is_empty() => Err(format!(
+                    "hand: both loops and list {name} are given; only one of them is allowed"
+                )),
                 Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
                     Err(format!("hand: unit = {} is not between 1 and {MOST_BYTES}", hand.unit))
                 }

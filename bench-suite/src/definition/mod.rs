@@ -272,7 +272,10 @@ mod tests {
         );
         assert!(text("type = \"double\", unit = 8").contains("neither type nor count contains n"));
         assert!(text("type = \"vector(1, double)\"").starts_with("line 2: layout a: column "));
-        assert!(text("type = \"double\", count = \"m\"").contains("count is \"m\"; it must be a number or \"n\""));
+        assert!(
+            text("type = \"double\", count = \"m\"")
+                .contains("count is \"m\"; it must be a number or \"n\"")
+        );
         let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
         assert_eq!(text(hand), "line 2: layout a: hand: block = 0 is not between 1 and 1073741824");
         let list = error("shape.list = { longest = 0, gap = 1 }");

@@ -288,7 +288,8 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if name.is_empty() || !name.chars().all(sound) {
             return Err(named(format!(
-                "the name is '{name}'; it must be one or more letters, digits, dots, dashes or underscores"
+                "the name is '{name}'; it must be one or more letters, digits, dots, dashes or \
+                 underscores"
             )));
         }
         let library = Library::at(&name, Path::new(path)).map_err(|line| {

@@ -268,7 +268,9 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         return Err(format!("the collective \"{operation}\" must not have {name}"));
     }
     if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
-        return Err(format!("collective is \"{operation}\"; it must be one or more lowercase letters (a-z)"));
+        return Err(format!(
+            "collective is \"{operation}\"; it must be one or more lowercase letters (a-z)"
+        ));
     }
     let mut rows = Vec::new();
     for &ranks in &definition.ranks {

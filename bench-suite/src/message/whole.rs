@@ -222,7 +222,9 @@ fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     let start = Instant::now();
     kill_process(victim, Signal::KILL).map_err(|e| format!("kill: {e}"))?;
     match wait(&mut job.child, DEATH) {
-        Some(status) if status.success() => Err("the launcher returned exit code 0, although a rank was killed".to_owned()),
+        Some(status) if status.success() => {
+            Err("the launcher returned exit code 0, although a rank was killed".to_owned())
+        }
         Some(_) => Ok(1000.0 * start.elapsed().as_secs_f64()),
         None => Err(format!("did not end in {} s after kill -9", DEATH.as_secs())),
     }

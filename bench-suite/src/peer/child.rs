@@ -64,7 +64,9 @@ pub fn serve(library: &Path) -> Result<(), String> {
             Some(("turn", word)) => match (&mut ready, direction(word)) {
                 (Some(ready), Some(direction)) => Ok(format!("ns {}", ready.turn(direction))),
                 (_, None) => Err(format!("the direction is '{word}'; it must be pack or unpack")),
-                (None, _) => Err(format!("turn {word}: no layout is open; send layout or storm first")),
+                (None, _) => {
+                    Err(format!("turn {word}: no layout is open; send layout or storm first"))
+                }
             },
             _ => Err(format!("unknown line {line}")),
         };

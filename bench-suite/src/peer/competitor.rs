@@ -31,7 +31,9 @@ impl Packer {
     /// Returns a one-line message if a call fails, or if a number of the layout does not fit in an `int`.
     pub(super) fn new(mpi: &'static Mpi, layout: &Layout) -> Result<Self, String> {
         let int = |value: u64| {
-            c_int::try_from(value).map_err(|_| format!("{value} does not fit in an int, which this library's calls take"))
+            c_int::try_from(value).map_err(|_| {
+                format!("{value} does not fit in an int, which this library's calls take")
+            })
         };
         let maker = Maker::new(mpi, Recipe::of(&layout.datatype)?)?;
         Ok(Self {

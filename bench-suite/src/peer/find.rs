@@ -39,7 +39,8 @@ impl Peer {
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
             return Err(format!(
-                "'{text}' is not PATH or NAME=PATH; NAME must not contain a comma, a quote or a line break"
+                "'{text}' is not PATH or NAME=PATH; NAME must not contain a comma, a quote or a \
+                 line break"
             ));
         }
         Ok(Self { name, library: path })

@@ -237,7 +237,10 @@ impl Iov {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "first",
-                format!("{first} is greater than the number of runs; the layout has {}", counted(all, "run", "runs")),
+                format!(
+                    "{first} is greater than the number of runs; the layout has {}",
+                    counted(all, "run", "runs")
+                ),
             ));
         }
         let bytes = self.plan.packed_bytes(count)?;

@@ -77,7 +77,8 @@ pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
         ));
     }
     if i32::try_from(sizes.len()).is_err() {
-        let detail = format!("the number of dimensions is {}; it must be at most {}", sizes.len(), i32::MAX);
+        let detail =
+            format!("the number of dimensions is {}; it must be at most {}", sizes.len(), i32::MAX);
         return Err(Error::new(ErrorKind::Overflow, "sizes", detail));
     }
     Ok(())

@@ -85,7 +85,11 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
 /// bits and discards this error.
 #[cold]
 fn too_wide() -> Error {
-    Error::new(ErrorKind::Overflow, "datatype", "the attempt in 64 bits overflowed; the caller must repeat it in 128 bits")
+    Error::new(
+        ErrorKind::Overflow,
+        "datatype",
+        "the attempt in 64 bits overflowed; the caller must repeat it in 128 bits",
+    )
 }
 
 impl Integer for i64 {

@@ -46,9 +46,11 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
 /// Returns an error if a value does not fit in an `int`.
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
-        Some(value) => {
-            Err(Error::new(ErrorKind::Overflow, argument, format!("{value} does not fit in 32 bits")))
-        }
+        Some(value) => Err(Error::new(
+            ErrorKind::Overflow,
+            argument,
+            format!("{value} does not fit in 32 bits"),
+        )),
         None => Ok(()),
     }
 }
@@ -241,8 +243,9 @@ impl Datatype {
     /// Creates a new type with the same layout as this type (MPI-5.0 section 5.1.10).
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
-        Self::build_with_markers(Constructor::Dup { old: self.clone() })
-            .expect("the bounds of a duplicate always fit in 64 bits, because those of its original do")
+        Self::build_with_markers(Constructor::Dup { old: self.clone() }).expect(
+            "the bounds of a duplicate always fit in 64 bits, because those of its original do",
+        )
     }
 }
 

@@ -221,7 +221,9 @@ impl Darray {
             Error::new(
                 ErrorKind::Overflow,
                 "sizes",
-                format!("the size in bytes of an array of {sizes:?} elements does not fit in 64 bits"),
+                format!(
+                    "the size in bytes of an array of {sizes:?} elements does not fit in 64 bits"
+                ),
             )
         };
         let whole = elements(sizes)?.checked_mul(i128::from(old.extent()));

@@ -83,7 +83,9 @@ impl<'a> Reader<'a> {
             Some(dimensions) => wrong(
                 ErrorKind::Argument,
                 "integers",
-                format!("entry {at} is {dimensions}, but the number of dimensions must be at least 1"),
+                format!(
+                    "entry {at} is {dimensions}, but the number of dimensions must be at least 1"
+                ),
             ),
             None => {
                 let entries = counted(self.integers.len(), "entry", "entries");

@@ -352,7 +352,8 @@ fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
         ErrorKind::Conversion,
         "src",
         format!(
-            "the {named} at displacement {at} is {value}, which does not fit in its {bytes} bytes in external32"
+            "the {named} at displacement {at} is {value}, which does not fit in its {bytes} bytes \
+             in external32"
         ),
     )
 }

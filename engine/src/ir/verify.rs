@@ -50,8 +50,11 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                     return Err(broken(detail));
                 }
                 let copies = list.lengths.total();
-                let copies = copies
-                    .ok_or_else(|| broken(format!("node {id}: the list has a negative length; each length must be at least 0")))?;
+                let copies = copies.ok_or_else(|| {
+                    broken(format!(
+                        "node {id}: the list has a negative length; each length must be at least 0"
+                    ))
+                })?;
                 copies * body(edge)?
             }
             Op::Seq { parts } => {

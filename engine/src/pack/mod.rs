@@ -179,7 +179,7 @@ pub(crate) fn whole(
             ErrorKind::Buffer,
             argument,
             format!(
-                "buffer too small for {}: {} needed, the buffer has {}",
+                "buffer too small for {}: {} needed; the buffer has {}",
                 counted(count, "element", "elements"),
                 counted(bytes, "packed byte", "packed bytes"),
                 counted(length as u64, "byte", "bytes")
@@ -234,22 +234,24 @@ mod tests {
         let text = |r: Result<usize>| r.unwrap_err().to_string();
         assert_eq!(
             text(pack(&plan, 1, &src[..8], &mut dst)),
-            "src: buffer too small: 1 element at origin 0 touches bytes 0..72, the buffer has 64 bytes"
+            "src: buffer too small: 1 element at origin 0 touches bytes 0..72; the buffer has 64 \
+             bytes"
         );
         assert_eq!(
             text(pack(&plan, 1, &src, &mut dst[..23])),
-            "dst: buffer too small for 1 element: 24 packed bytes needed, the buffer has 23 bytes"
+            "dst: buffer too small for 1 element: 24 packed bytes needed; the buffer has 23 bytes"
         );
         let mut memory = [0f64; 9];
         assert_eq!(
             text(unpack(&plan, 2, &dst, &mut memory)),
-            "src: buffer too small for 2 elements: 48 packed bytes needed, the buffer has 24 bytes"
+            "src: buffer too small for 2 elements: 48 packed bytes needed; the buffer has 24 bytes"
         );
         let backwards = Datatype::vector(2, 1, -1, &Datatype::named(Named::F64)).unwrap();
         let backwards = backwards.commit().unwrap();
         assert_eq!(
             text(pack(&backwards, 1, &src, &mut dst)),
-            "src: data before the buffer: 1 element at origin 0 touches bytes -8..8, the buffer has 72 bytes"
+            "src: data before the buffer: 1 element at origin 0 touches bytes -8..8; the buffer \
+             has 72 bytes"
         );
         pack_range(&backwards, 1, &src, 8, 0..16, &mut [0; 16]).unwrap();
         let reversed = Range { start: 9, end: 8 };

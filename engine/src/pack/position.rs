@@ -246,7 +246,7 @@ pub(crate) fn room(
     };
     if bytes > left as u64 {
         let detail = format!(
-            "packing unit too small for {}: {} needed at position {position}, the unit has {}",
+            "packing unit too small for {}: {} needed at position {position}; the unit has {}",
             counted(count, "element", "elements"),
             counted(bytes, "byte", "bytes"),
             counted(size as u64, "byte", "bytes")
@@ -337,19 +337,22 @@ mod tests {
                 3,
                 0,
                 "",
-                "packing unit too small for 3 elements: 12 bytes needed at position 0, the unit has 10 bytes",
+                "packing unit too small for 3 elements: 12 bytes needed at position 0; the unit \
+                 has 10 bytes",
             ),
             (
                 1,
                 7,
                 "",
-                "packing unit too small for 1 element: 4 bytes needed at position 7, the unit has 10 bytes",
+                "packing unit too small for 1 element: 4 bytes needed at position 7; the unit has \
+                 10 bytes",
             ),
             (
                 1,
                 10,
                 "",
-                "packing unit too small for 1 element: 4 bytes needed at position 10, the unit has 10 bytes",
+                "packing unit too small for 1 element: 4 bytes needed at position 10; the unit \
+                 has 10 bytes",
             ),
             (1, 11, "position", "11 is beyond the end of the packing unit of 10 bytes"),
             (0, 11, "position", "11 is beyond the end of the packing unit of 10 bytes"),
@@ -383,9 +386,9 @@ mod tests {
         }
         // In the following calls, the element buffer is too small or the count is far too large.
         let mut at = 2;
-        let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
+        let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8; the buffer has 4 bytes";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);
-        let few = "dst: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
+        let few = "dst: buffer too small: 2 elements at origin 0 touch bytes 0..8; the buffer has 4 bytes";
         check(unpack_at(&int, 2, &unit, &mut at, &mut [0i32]), at, 2, few);
         // SAFETY: the call refuses the count before it accesses memory.
         let result = unsafe {

@@ -44,9 +44,8 @@ impl Reach {
     /// Returns the smallest range that contains this reach moved by every displacement from `low` to
     /// `high`.
     fn swept(self, low: i128, high: i128) -> Result<Self> {
-        let span = high
-            .checked_sub(low)
-            .and_then(|sweep| sweep.checked_add(i128::from(self.length)));
+        let span =
+            high.checked_sub(low).and_then(|sweep| sweep.checked_add(i128::from(self.length)));
         let length = span
             .and_then(|span| i64::try_from(span).ok())
             .ok_or_else(|| too_far("the span of the data", span))?;
@@ -98,8 +97,7 @@ impl Footprint {
     /// bits.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
-        let extent =
-            i64::try_from(extent).map_err(|_| too_far("the extent", Some(extent)))?;
+        let extent = i64::try_from(extent).map_err(|_| too_far("the extent", Some(extent)))?;
         let Some(body) = program.body else {
             return Ok(Self { extent, true_lb: 0, true_ub: 0 });
         };
@@ -182,7 +180,7 @@ pub(crate) fn check_place(
             ErrorKind::Buffer,
             argument,
             format!(
-                "{}: {} at origin {origin} {} bytes {first}..{end}, the buffer has {}",
+                "{}: {} at origin {origin} {} bytes {first}..{end}; the buffer has {}",
                 if first < 0 { "data before the buffer" } else { "buffer too small" },
                 counted(count, "element", "elements"),
                 if count == 1 { "touches" } else { "touch" },

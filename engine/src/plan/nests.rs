@@ -50,9 +50,8 @@ impl NestPlans {
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NestPlan> {
-        (0..self.len()).map(|index| {
-            self.get(index).expect("every index below the number of nests has a nest")
-        })
+        (0..self.len())
+            .map(|index| self.get(index).expect("every index below the number of nests has a nest"))
     }
 }
 

@@ -94,8 +94,9 @@ impl Plan {
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
         if start >= total {
-            let detail =
-                format!("a segment cannot begin at byte {start}; the packed form has {total} bytes");
+            let detail = format!(
+                "a segment cannot begin at byte {start}; the packed form has {total} bytes"
+            );
             return Err(Error::new(ErrorKind::Argument, "start", detail));
         }
         Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
@@ -333,7 +334,8 @@ mod tests {
         let error = huge.segment_end(1, 8_000_000_000_000_000, 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "start: a segment cannot begin at byte 8000000000000000; the packed form has 8000000000000000 bytes"
+            "start: a segment cannot begin at byte 8000000000000000; the packed form has \
+             8000000000000000 bytes"
         );
         assert_eq!(huge.segments(u64::MAX, 1).unwrap_err().argument(), "count");
     }

@@ -139,7 +139,11 @@ impl Values {
 
 fn narrow(name: &'static str, number: i64) -> Result<i32> {
     i32::try_from(number).map_err(|_| {
-        Error::new(ErrorKind::Overflow, name, format!("{number} does not fit in an integer of 32 bits"))
+        Error::new(
+            ErrorKind::Overflow,
+            name,
+            format!("{number} does not fit in an integer of 32 bits"),
+        )
     })
 }
 

@@ -331,12 +331,10 @@ impl<'a> Reader<'a> {
     /// Checks that an intermediate result is below 2^100, so that sums of such results do not
     /// overflow.
     fn wide(&self, value: Option<i128>, start: usize) -> Result<i128> {
-        value
-            .filter(|v| v.unsigned_abs() < 1 << 100)
-            .ok_or_else(|| {
-                let detail = "the sum or product is beyond 2^100; every number must fit in 64 bits";
-                self.error(self.since(start), detail)
-            })
+        value.filter(|v| v.unsigned_abs() < 1 << 100).ok_or_else(|| {
+            let detail = "the sum or product is beyond 2^100; every number must fit in 64 bits";
+            self.error(self.since(start), detail)
+        })
     }
 }
 

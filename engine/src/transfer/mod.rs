@@ -93,9 +93,7 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
         return Err(Error::new(
             ErrorKind::Truncated,
             "dst_count",
-            format!(
-                "{dst_count} elements have {holds} packed bytes, but the source has {bytes}"
-            ),
+            format!("{dst_count} elements have {holds} packed bytes, but the source has {bytes}"),
         ));
     }
     check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;

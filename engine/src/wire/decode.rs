@@ -74,7 +74,9 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     }
     // The last node is the body. Refuse the encoding if any other node is unused.
     if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
-        return Err(malformed(format!("no other node uses node {id}; only the last node, the body, may be unused")));
+        return Err(malformed(format!(
+            "no other node uses node {id}; only the last node, the body, may be unused"
+        )));
     }
     drop(used);
     if let Some(last) = nodes.checked_sub(1) {
@@ -198,7 +200,9 @@ impl<'a> Reader<'a> {
         let count = self.word()?;
         Ok(match tag {
             BLOCK | SEQ if body != 0 => {
-                return Err(malformed(format!("the reserved field of a node with tag {tag} is {body}; it must be 0")));
+                return Err(malformed(format!(
+                    "the reserved field of a node with tag {tag} is {body}; it must be 0"
+                )));
             }
             BLOCK => (Op::Block, u128::from(count)),
             LOOP => {
@@ -219,12 +223,16 @@ impl<'a> Reader<'a> {
                 let entries = self.table(count, width, 4)?;
                 let lengths = self.table(count, lengths, 1)?;
                 let copies = lengths.total();
-                let copies =
-                    copies.ok_or_else(|| malformed("a list of runs has a negative length; each length must be at least 0"))?;
+                let copies = copies.ok_or_else(|| {
+                    malformed(
+                        "a list of runs has a negative length; each length must be at least 0",
+                    )
+                })?;
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
                     return Err(malformed(format!(
-                        "the packed size of a list, {copies} * {bytes} bytes, does not fit in 64 bits"
+                        "the packed size of a list, {copies} * {bytes} bytes, does not fit in 64 \
+                         bits"
                     )));
                 }
                 let list = Arc::new(RaggedList::new(lengths, entries));
@@ -265,7 +273,11 @@ impl<'a> Reader<'a> {
                 let total = u128::from(parts[parts.len() - 1].end);
                 (Op::Seq { parts }, total)
             }
-            _ => return Err(malformed(format!("a node has the unknown tag {tag}; the tag must be 1 to 5"))),
+            _ => {
+                return Err(malformed(format!(
+                    "a node has the unknown tag {tag}; the tag must be 1 to 5"
+                )));
+            }
         })
     }
 

@@ -107,13 +107,13 @@ fn check(shape: &Shape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
         let (depth, max) = (shape.levels.len(), Nest::MAX_DEPTH);
-        return refuse(format!("number of levels is {depth}, allowed are 1 to {max}"));
+        return refuse(format!("the number of levels is {depth}; it must be 1 to {max}"));
     }
     match &shape.leaf {
         LeafShape::Fixed { bytes } => {
             if *bytes == 0 || u64::from(*bytes) > LeafShape::FIXED_MAX {
                 return refuse(format!(
-                    "block length is {bytes}, allowed are 1 to {}",
+                    "the block length is {bytes} bytes; it must be 1 to {}",
                     LeafShape::FIXED_MAX
                 ));
             }
@@ -122,7 +122,7 @@ fn check(shape: &Shape) -> Result<()> {
         LeafShape::Window { runs } => {
             if runs.is_empty() || runs.len() > Leaf::WINDOW_RUNS {
                 return refuse(format!(
-                    "number of runs is {}, allowed are 1 to {}",
+                    "the number of runs is {}; it must be 1 to {}",
                     runs.len(),
                     Leaf::WINDOW_RUNS
                 ));
@@ -133,7 +133,8 @@ fn check(shape: &Shape) -> Result<()> {
                 let end = start + i128::from(run.bytes);
                 if run.bytes == 0 || start < -span || end > span {
                     return refuse(format!(
-                        "run at {}, length {}: allowed are runs of 1 byte or more within -{span}..{span}",
+                        "a run at offset {} has {} bytes; it must have at least 1 byte, and must lie \
+                         between offsets -{span} and {span}",
                         run.offset, run.bytes
                     ));
                 }
@@ -148,12 +149,12 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {
         let (depth, max) = (shape.levels.len(), TransferShape::MAX_DEPTH);
-        return refuse(format!("number of levels is {depth}, allowed are 1 to {max}"));
+        return refuse(format!("the number of levels is {depth}; it must be 1 to {max}"));
     }
     let TransferLeaf::Runs { runs } = &shape.leaf else { return Ok(()) };
     if runs.is_empty() || runs.len() > TransferShape::RUNS {
         return refuse(format!(
-            "number of runs is {}, allowed are 1 to {}",
+            "the number of runs is {}; it must be 1 to {}",
             runs.len(),
             TransferShape::RUNS
         ));
@@ -169,7 +170,8 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
         {
             let max = TransferShape::RUN_BYTES;
             return refuse(format!(
-                "run at {} and {}, length {}: allowed are runs of 1 to {max} bytes within -{span}..{span}",
+                "a run at offsets {} and {} has {} bytes; it must have 1 to {max} bytes, and must \
+                 lie between offsets -{span} and {span}",
                 run.from, run.to, run.bytes
             ));
         }

@@ -5,7 +5,7 @@ use typepack_capi_tables::{Tables, constants, folder};
 
 fn main() {
     println!("cargo:rerun-if-changed={}", folder().display());
-    let out = std::env::var_os("OUT_DIR").expect("cargo has not set OUT_DIR");
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for every build script");
     let source = constants(&Tables::read().constants);
     std::fs::write(Path::new(&out).join("constants.rs"), source)
         .expect("cannot write constants.rs");

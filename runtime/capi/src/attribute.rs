@@ -99,7 +99,7 @@ pub fn create(
     let out = keyval.required("keyval")?;
     let mut keys = keys();
     let number = keys.last.checked_add(1).ok_or_else(|| {
-        Failure::new(abi::ERR_OTHER, "keyval", "no number is left for another key")
+        Failure::new(abi::ERR_OTHER, "keyval", "all numbers of attribute keys are in use")
     })?;
     keys.last = number;
     let (copy, delete) = (CopyFunction::new(copy), DeleteFunction::new(delete));
@@ -206,7 +206,7 @@ impl Attributes {
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
         find_used(of, number)?;
         let Some(old) = self.value(number) else {
-            let detail = format!("{number} is not set on this object");
+            let detail = format!("the attribute with key {number} is not set on this object");
             return Err(Failure::new(abi::ERR_KEYVAL, "keyval", detail));
         };
         old.delete(handle)?;

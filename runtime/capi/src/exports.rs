@@ -4,7 +4,7 @@
 
 #![expect(
     unused_variables,
-    reason = "functions that are not built use some of their arguments only"
+    reason = "functions that are not built use only some of their arguments"
 )]
 
 use crate::argument::{FromC, Output};

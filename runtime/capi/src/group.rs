@@ -117,7 +117,7 @@ pub fn translate_ranks(
         Err(_) if rank == abi::PROC_NULL => Ok(abi::PROC_NULL),
         Err(_) => {
             let detail = format!(
-                "{rank} is neither MPI_PROC_NULL nor a rank of the group, whose ranks are 0..{}",
+                "{rank} is neither MPI_PROC_NULL nor a rank of the group, whose size is {}",
                 first.size()
             );
             Err(Failure::new(abi::ERR_RANK, "ranks1", detail))

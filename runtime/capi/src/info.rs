@@ -75,7 +75,8 @@ impl Info {
         let text = String::from_utf8_lossy(&value);
         let number = text.trim().parse::<usize>().ok().filter(|n| n.is_power_of_two());
         number.ok_or_else(|| {
-            let detail = format!("mpi_minimum_memory_alignment is \"{text}\", not a power of two");
+            let detail =
+                format!("mpi_minimum_memory_alignment is \"{text}\"; it must be a power of two");
             Failure::new(abi::ERR_INFO_VALUE, "info", detail)
         })
     }
@@ -292,7 +293,7 @@ pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
-        let detail = format!("{n} is not in 0..{}, the numbers of the keys", entries.len());
+        let detail = format!("{n} is out of range; the number of keys is {}", entries.len());
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     key.write(name);

@@ -81,7 +81,7 @@ fn library(exe: &Path) -> Option<PathBuf> {
 /// true, also returns the names of all functions.
 fn coverage(list: bool) -> Result<String, String> {
     let rows = |table: &'static str| csv::Reader::from_reader(table.as_bytes()).into_records();
-    let wrong = |error: csv::Error| format!("the table of functions: {error}");
+    let wrong = |error: csv::Error| format!("cannot read the built-in table of functions: {error}");
     let mut built = Vec::new();
     for row in rows(BUILT) {
         built.push(row.map_err(wrong)?.get(0).unwrap_or_default().to_owned());

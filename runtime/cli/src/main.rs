@@ -254,17 +254,17 @@ mod tests {
             ("explain double int", "int: unknown argument (see typepack explain --help)"),
             (
                 "explain double --count -1",
-                "--count: '-1' is not a number of elements (0 or larger)",
+                "--count: '-1' is not a valid number of elements; it must be 0 or more",
             ),
             (
                 "explain double --clif --nest x",
-                "--nest: 'x' is not the number of a nest (0 or larger)",
+                "--nest: 'x' is not a valid nest number; it must be 0 or more",
             ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             (
                 "explain double --count few",
-                "--count: 'few' is not a number of elements (0 or larger)",
+                "--count: 'few' is not a valid number of elements; it must be 0 or more",
             ),
         ];
         for (arguments, wanted) in cases {

@@ -151,5 +151,5 @@ fn bad_requests_for_kernels_are_refused() {
     }
     let done = explain(&[ty, "--asm", "--nest", "7"]);
     assert_eq!(done.status.code(), Some(1), "{done:?}");
-    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large; it must be 0 to 0\n");
+    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large; it must be at most 0\n");
 }

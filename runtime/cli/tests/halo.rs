@@ -459,7 +459,7 @@ fn what_only_rank_0_can_see_ends_all_ranks() {
         (
             format!("--init {short}"),
             format!(
-                "--init: {short}: too short: the file has 952 bytes of values, the grid needs 960"
+                "--init: {short}: too short: the file has 952 bytes of values; the grid needs 960"
             ),
         ),
         (

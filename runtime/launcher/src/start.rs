@@ -152,7 +152,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
             Ok(_) => break, // No reader is left, because every child has been killed.
             Err(error) => {
                 abandon(&ranks);
-                return Err(format!("cannot release the ranks from the gate: {error}"));
+                return Err(format!("cannot tell the ranks to start: {error}"));
             }
         }
     }
@@ -387,7 +387,7 @@ fn file_name(pattern: &OsStr, rank: usize, host: &str) -> OsString {
 
 fn c_string(text: &OsStr) -> Result<CString, String> {
     CString::new(text.as_bytes())
-        .map_err(|_| format!("'{}' contains a zero byte", text.to_string_lossy()))
+        .map_err(|_| format!("'{}' contains a NUL byte", text.to_string_lossy()))
 }
 
 /// Returns the flags that mpiexec passes to the ranks through the segment.

@@ -21,9 +21,17 @@ fn bad_command_lines() {
     let missing = "-n: the number of ranks is missing (try mpiexec --help)";
     refused(&[], 2, missing);
     refused(&["true"], 2, missing);
-    refused(&["-n", "0", "true"], 2, "-n: 0 is not a number of ranks (1 or more)");
-    refused(&["-n", "-1", "true"], 2, "-n: -1 is not a number of ranks (1 or more)");
-    refused(&["-n", "two", "true"], 2, "-n: 'two' is not a number of ranks (1 or more)");
+    refused(&["-n", "0", "true"], 2, "-n: 0 is not a valid number of ranks; it must be 1 or more");
+    refused(
+        &["-n", "-1", "true"],
+        2,
+        "-n: -1 is not a valid number of ranks; it must be 1 or more",
+    );
+    refused(
+        &["-n", "two", "true"],
+        2,
+        "-n: 'two' is not a valid number of ranks; it must be 1 or more",
+    );
     let huge = "99999999999999999999";
     let line = format!("-n: {huge} ranks are too many (at most 4096)");
     refused(&["-n", huge, "true"], 2, &line);

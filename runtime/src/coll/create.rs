@@ -68,7 +68,7 @@ impl Duplicate {
     pub fn communicator(&self) -> Result<Communicator> {
         match self.number.published.load(Ordering::Acquire) {
             UNKNOWN => {
-                let detail = "the duplicate is not complete, or has failed";
+                let detail = "the duplication of the communicator has not completed, or has failed";
                 Err(Error::new(ErrorKind::Request, "request", detail))
             }
             number => self.parent.same_ranks(number),

@@ -129,7 +129,7 @@ impl Group {
     fn no_rank(&self, rank: impl fmt::Display) -> Error {
         let detail = match self.size() {
             0 => format!("{rank} is not a rank of the group, which is empty"),
-            size => format!("{rank} is not a rank of the group, whose ranks are 0..{size}"),
+            size => format!("{rank} is not a rank of the group, whose size is {size}"),
         };
         Error::new(ErrorKind::Rank, "ranks", detail)
     }

@@ -483,7 +483,7 @@ pub(crate) fn check_tag(tag: i32) -> Result<()> {
     if tag >= 0 {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative; a tag is 0 or larger")))
+    Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative; a tag must be 0 or more")))
 }
 
 fn check_receive_tag(tag: Tag) -> Result<()> {

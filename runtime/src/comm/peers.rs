@@ -141,7 +141,7 @@ impl Peers {
     fn no_rank(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Error {
         let group = if self.remote.is_some() { "remote group" } else { "communicator" };
         let size = self.named().size();
-        let detail = format!("{rank} is not a rank of the {group}, whose ranks are 0..{size}");
+        let detail = format!("{rank} is not a rank of the {group}, whose size is {size}");
         Error::new(kind, argument, detail)
     }
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(peers.status(status(4)).expect("a member").source, 0);
         let error = peers.world_rank(3, "root", ErrorKind::Root).expect_err("no rank");
         assert_eq!(error.kind(), ErrorKind::Root);
-        let text = "root: 3 is not a rank of the communicator, whose ranks are 0..3";
+        let text = "root: 3 is not a rank of the communicator, whose size is 3";
         assert_eq!(error.to_string(), text);
     }
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
         assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
         let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");
-        let text = "dest: 2 is not a rank of the remote group, whose ranks are 0..2";
+        let text = "dest: 2 is not a rank of the remote group, whose size is 2";
         assert_eq!(error.to_string(), text);
     }
 }

@@ -193,7 +193,7 @@ impl Requests {
                 return Some(Err(Error::new(
                     ErrorKind::Request,
                     "request",
-                    format!("{id:#x} is not pending (waited for twice?)"),
+                    format!("{id:#x} is not pending; its result may have been taken already"),
                 )));
             }
         }

@@ -227,7 +227,8 @@ impl Core {
                 return Ok(f(source, &mut self.engine));
             }
         }
-        Err(Error::new(ErrorKind::Internal, "source", "no source of this type is registered"))
+        let detail = format!("no source of type {} is registered", std::any::type_name::<S>());
+        Err(Error::new(ErrorKind::Internal, "source", detail))
     }
 
     /// Asks all sources again whether they have errands and how long a thread may sleep. The caller calls

@@ -87,7 +87,7 @@ impl<T: Element> Storage<T> {
 
 fn no_memory(len: usize, why: &str) -> Error {
     let cells = if len == 1 { "1 cell".to_owned() } else { format!("{len} cells") };
-    Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {cells}{why}"))
+    Error::new(ErrorKind::NoMemory, "shape", format!("cannot allocate memory for {cells}{why}"))
 }
 
 /// A field over a block of cells, with a halo around the block.

@@ -196,11 +196,13 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
         }
         let world = comm.world_rank(rank, "rank", ErrorKind::Rank)?;
         let map = heaps.and_then(|heaps| Heaps::of(heaps, world)).ok_or_else(|| {
-            let detail = format!("the memory of rank {rank} cannot be mapped");
+            let detail = format!("cannot map the shared heap of rank {rank}");
             Error::new(ErrorKind::NoMemory, "bytes", detail)
         })?;
         Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
-            let detail = format!("rank {rank} has named {bytes} bytes that are not in its heap");
+            let detail = format!(
+                "rank {rank} has named {bytes} bytes at offset {offset}, which are not in its heap"
+            );
             Error::new(ErrorKind::Other, "bytes", detail)
         })
     };

@@ -123,8 +123,10 @@ impl OwnPart {
     }
 
     fn start(&self) -> Result<NonNull<u8>> {
-        NonNull::new(self.block.as_ptr())
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "region", "a block has no address"))
+        NonNull::new(self.block.as_ptr()).ok_or_else(|| {
+            let detail = format!("the block of rank {} has a null address", self.rank);
+            Error::new(ErrorKind::Internal, "region", detail)
+        })
     }
 
     /// Returns the offset of the part in this rank's heap, in bytes. If the part is not in a heap, the

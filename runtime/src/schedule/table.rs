@@ -600,9 +600,11 @@ impl ProgressSource for Schedules {
         let schedule = &mut entry.schedule;
         schedule.errands -= 1;
         let outcome = match schedule.steps[number as usize].action {
-            _ if panic.is_some() => {
-                Err(Error::new(ErrorKind::Internal, "op", "a user's function has panicked"))
-            }
+            _ if panic.is_some() => Err(Error::new(
+                ErrorKind::Internal,
+                "op",
+                "an earlier call of a user's reduction function has panicked",
+            )),
             Action::Copy { from, to, rank, .. } => check_own(from.bytes, to.bytes, rank),
             _ => Ok(()),
         };

@@ -27,7 +27,7 @@ const NODES_MAX: usize = u32::MAX as usize;
 #[doc(alias = "MPI_Dims_create")]
 pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     if nodes == 0 || nodes > NODES_MAX {
-        let detail = format!("{nodes} is not a number from 1 to {NODES_MAX}");
+        let detail = format!("{nodes} is out of range; it must be between 1 and {NODES_MAX}");
         return Err(Error::new(ErrorKind::Argument, "nodes", detail));
     }
     let given = dims.iter().filter(|&&d| d != 0).try_fold(1usize, |p, &d| p.checked_mul(d));
@@ -204,10 +204,8 @@ impl Cartesian {
     #[doc(alias = "MPI_Cart_shift")]
     pub fn shift(&self, dim: usize, displacement: i64) -> Result<(Option<usize>, Option<usize>)> {
         if dim >= self.dims.len() {
-            let detail = format!(
-                "{dim} is not a dimension of the grid, whose dimensions are 0..{}",
-                self.dims.len()
-            );
+            let detail =
+                format!("{dim} is out of range; the number of dimensions is {}", self.dims.len());
             return Err(Error::new(ErrorKind::Topology, "dim", detail));
         }
         let step = i128::from(displacement);

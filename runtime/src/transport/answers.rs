@@ -122,7 +122,8 @@ pub fn help<R: RequestTable>(
     let send = answered(work.requests, from, id, told, otherwise)?;
     if send.label.bytes != bytes {
         let has = send.label.bytes;
-        let detail = format!("help with {bytes} bytes of a message that has {has} bytes");
+        let detail =
+            format!("a request for help with {bytes} bytes of a message that has {has} bytes");
         return Err(broken(from, Violation::new(detail)));
     }
     Ok(send.stage != SendStage::Offered(Told::Withdrawn))

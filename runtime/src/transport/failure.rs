@@ -14,6 +14,19 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
+/// Builds the error for a place that rank `rank` has named and that was refused. If this rank cannot make
+/// its own plan for raw bytes, the other rank is not at fault, and the error says so.
+#[cold]
+pub fn of_place(rank: usize, violation: Violation) -> Error {
+    match crate::commit::bytes() {
+        Ok(_) => broken(rank, violation),
+        Err(error) => {
+            let detail = format!("cannot make this rank's plan for raw bytes: {error}");
+            Error::new(error.kind(), "transport", detail)
+        }
+    }
+}
+
 /// Builds the error for operation `id`, which is in a queue but not in the table of requests.
 #[cold]
 pub fn lost(what: &'static str, id: u64) -> Error {

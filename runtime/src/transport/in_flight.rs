@@ -117,7 +117,7 @@ pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result
         ErrorKind::Truncated,
         "count",
         format!(
-            "the message from rank {source} with tag {tag} has {bytes} bytes, \
+            "the message from rank {source} with tag {tag} has {bytes} bytes; \
              the receive has room for {capacity}"
         ),
     )

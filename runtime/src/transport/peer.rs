@@ -10,7 +10,7 @@ use super::area::Area;
 use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
-use super::failure::{broken, lost, lost_at};
+use super::failure::{lost, lost_at, of_place};
 use super::heap::HeapCopy;
 use super::in_flight::{RequestTable, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
@@ -136,7 +136,7 @@ impl Peer {
     ) -> Result<Option<Box<Located>>> {
         let (Some(place), Some(rx)) = (place, &mut self.link.rx) else { return Ok(None) };
         let located = rx.known.locate(place, bytes, fabric.heap_bytes());
-        let located = located.map_err(|v| broken(self.link.rank, v))?;
+        let located = located.map_err(|v| of_place(self.link.rank, v))?;
         rx.offers.note(offer);
         Ok(Some(Box::new(located)))
     }
@@ -248,7 +248,7 @@ impl Peer {
                 let helps = answers::help(work, from, id, (place.space, bytes))?;
                 let Some(rx) = &self.link.rx else { return Err(lost_at("the link from", from)) };
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
-                let to = to.map_err(|v| broken(from, v))?;
+                let to = to.map_err(|v| of_place(from, v))?;
                 match place.space {
                     // This rank has just withdrawn the send, so it gives no help.
                     _ if !helps => {}

@@ -189,7 +189,8 @@ impl Known {
         let Place { space, number, origin, count } = place;
         let ty = if number == BYTES {
             let plan = crate::commit::bytes();
-            let plan = plan.map_err(|e| Violation::new(format!("bytes have no plan: {e}")))?;
+            let plan =
+                plan.map_err(|e| Violation::new(format!("there is no plan for raw bytes: {e}")))?;
             Type { plan: plan.clone(), useful: LINE }
         } else {
             let ty = self.types.get(number as usize).cloned().flatten();
@@ -230,7 +231,7 @@ fn too_many(count: u64) -> Violation {
 #[cold]
 fn beyond(first: i128, end: i128, heap: u64) -> Violation {
     Violation::new(format!(
-        "a place lies at {first}..{end}, which is not within the heap of its rank, 0..{heap}"
+        "a place lies at bytes {first}..{end}, which is not within its rank's heap of {heap} bytes"
     ))
 }
 

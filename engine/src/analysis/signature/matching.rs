@@ -93,7 +93,8 @@ impl Signature {
                 ErrorKind::Argument,
                 "recv",
                 format!(
-                    "the receiver's signature uses Sameness::{:?}, but the sender's uses Sameness::{:?}",
+                    "the receiver's signature uses Sameness::{:?}, but the sender's uses \
+                     Sameness::{:?}",
                     recv.sameness(),
                     self.sameness()
                 ),

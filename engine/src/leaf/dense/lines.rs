@@ -63,7 +63,8 @@ impl Lines {
                     if steps.last().is_none_or(|step| step.mem != line) {
                         steps.push(Step { permute: [0; LINE], mask: 0, mem: line, packed });
                     }
-                    let step = steps.last_mut().expect("`steps` has a last step, because the statement above pushes one if needed");
+                    let step =
+                        steps.last_mut().expect("the statement above pushes a step if needed");
                     let (byte, nth) = (at % LINE, packed - step.packed);
                     let swapped = run.swapped(nth, i);
                     if PACK {

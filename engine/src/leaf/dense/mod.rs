@@ -311,7 +311,8 @@ impl LazyPattern {
     /// pattern.
     pub(super) fn build<const PACK: bool>(&self, nest: &Nest) -> &Pattern {
         self.built.get_or_init(|| {
-            let level = nest.levels.last().expect("every nest with a pattern has at least one level");
+            let level =
+                nest.levels.last().expect("every nest with a pattern has at least one level");
             Box::new(Pattern::new::<PACK>(level, &nest.leaf, None))
         })
     }

@@ -65,7 +65,7 @@ impl Short {
                         stretches.push(Stretch { permute, memory: 0, data: 0, offset, packed });
                     }
                     let stretch =
-                        stretches.last_mut().expect("`stretches` is not empty, because the lines above push a stretch if needed");
+                        stretches.last_mut().expect("the lines above push a stretch if needed");
                     let (from, nth) = (at - stretch.offset, packed - stretch.packed);
                     let part = (end - at).min(LINE - from);
                     for i in 0..part {
@@ -88,7 +88,8 @@ impl Short {
             stretch.data = in_grains(stretch.data, grain);
         }
         let mut stretches = stretches.into_iter();
-        let head = stretches.next().expect("every element has data, so there is at least one stretch");
+        let head =
+            stretches.next().expect("every element has data, so there is at least one stretch");
         Self { head, tail: stretches.collect(), elements, stride, bytes }
     }
 

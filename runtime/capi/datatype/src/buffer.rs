@@ -38,8 +38,9 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
     if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
         return Ok(());
     }
-    let detail =
-        format!("a count of {elements} would end at address {high:#x}, where no memory can be");
+    let detail = format!(
+        "the last of {elements} elements would end at address {high:#x}, where no memory can be"
+    );
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 
@@ -51,6 +52,6 @@ fn nowhere(plan: &Plan, argument: &'static str) -> Result {
     Err(Failure::new(
         abi::ERR_BUFFER,
         argument,
-        "null pointer, but the displacements are not absolute",
+        "null pointer; only a datatype with absolute displacements may be used with MPI_BOTTOM",
     ))
 }

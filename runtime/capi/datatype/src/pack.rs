@@ -145,7 +145,10 @@ fn representation(datarep: Text) -> Result {
     if name == b"external32" {
         return Ok(());
     }
-    let detail = format!("\"{}\" is not \"external32\"", String::from_utf8_lossy(&name));
+    let detail = format!(
+        "\"{}\" is not supported; it must be \"external32\"",
+        String::from_utf8_lossy(&name)
+    );
     Err(Failure::new(abi::ERR_ARG, "datarep", detail))
 }
 
@@ -156,11 +159,12 @@ fn representation(datarep: Text) -> Result {
 /// bytes are left in the buffer.
 fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
     let Some(left) = size.checked_sub(position) else {
-        let detail = format!("{position} is beyond the buffer, whose size is {size}");
+        let detail =
+            format!("{position} is beyond the end of the buffer, whose size is {size} bytes");
         return Err(Failure::new(abi::ERR_ARG, "position", detail));
     };
     if bytes > left as u64 {
-        let detail = format!("buffer too small, bytes needed: {bytes}, bytes left: {left}");
+        let detail = format!("buffer too small: bytes needed: {bytes}, bytes left: {left}");
         return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)

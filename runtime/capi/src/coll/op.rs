@@ -104,8 +104,8 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
             NoCombiner::Undefined => undefined(named.name()),
             NoCombiner::Missing => missing(named.name()),
         }),
-        // A predefined type that has no name belongs to a Fortran 90 kind, or is a pair type.
-        None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
+        // A predefined type without a name is a type of a Fortran 90 kind, or a pair type.
+        None if ty.tree().is_predefined() => Err(missing("a pair type or a Fortran 90 type")),
         None => Err(undefined("derived datatypes")),
     }
 }

@@ -194,7 +194,7 @@ pub fn typed<'a>(
 /// Returns `MPI_ERR_ROOT` if the root is negative.
 pub fn root(root: c_int) -> Result<usize> {
     usize::try_from(root).map_err(|_| {
-        Failure::new(abi::ERR_ROOT, "root", format!("{root} is negative; a root is 0 or larger"))
+        Failure::new(abi::ERR_ROOT, "root", format!("{root} is negative; a root must be 0 or more"))
     })
 }
 

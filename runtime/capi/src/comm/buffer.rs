@@ -176,7 +176,7 @@ impl Pool {
     pub unsafe fn attach(&self, address: *mut c_void, size: u64) -> Result {
         let mut buffer = self.lock();
         if buffer.is_some() {
-            return Err(full("a buffer is already attached".to_owned()));
+            return Err(full("a buffer is already attached; detach it first".to_owned()));
         }
         *buffer = Some(Buffer::new(address as usize, size));
         Ok(())
@@ -292,7 +292,9 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     unsafe { pool.attach(address, size)? };
     let mut pools = of_comms();
     if pools.contains_key(&comm.0) {
-        return Err(full("the communicator already has a buffer".to_owned()));
+        return Err(full(
+            "a buffer is already attached to the communicator; detach it first".to_owned(),
+        ));
     }
     pools.insert(comm.0, pool);
     ATTACHED.fetch_add(1, Ordering::AcqRel);

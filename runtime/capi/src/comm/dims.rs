@@ -10,8 +10,13 @@ use std::ffi::c_int;
 /// `MPI_Dims_create`.
 pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
     let nodes = usize::try_from(nnodes).ok().filter(|&nodes| nodes > 0);
-    let nodes = nodes
-        .ok_or_else(|| Failure::new(abi::ERR_ARG, "nnodes", format!("{nnodes} is less than 1")))?;
+    let nodes = nodes.ok_or_else(|| {
+        Failure::new(
+            abi::ERR_ARG,
+            "nnodes",
+            format!("{nnodes} is less than 1; it must be at least 1"),
+        )
+    })?;
     let count = usize::try_from(ndims)
         .map_err(|_| Failure::new(abi::ERR_DIMS, "ndims", format!("{ndims} is negative")))?;
     if count == 0 {

@@ -63,17 +63,18 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
         let name = String::from_utf8_lossy(&key).into_owned();
         let text = String::from_utf8_lossy(&value).into_owned();
         let wrong = |wanted: &str| {
-            let detail = format!("{name} is \"{text}\", not {wanted}");
+            let detail = format!("{name} is \"{text}\"; it must be {wanted}");
             Err(Failure::new(abi::ERR_INFO_VALUE, "info", detail))
         };
         if let Some((_, size)) = SIZES.iter().find(|(key, _)| *key == name) {
             match text.parse::<u32>() {
                 Ok(bytes) if bytes == *size => {}
                 Ok(bytes) if bytes.is_power_of_two() && bytes <= 16 => {
-                    let detail = format!("{name} is {bytes}, but the datatype has size {size}");
+                    let detail =
+                        format!("{name} is {bytes}, but this library's datatype has size {size}");
                     return Err(Failure::new(abi::ERR_ABI, "info", detail));
                 }
-                _ => return wrong("a number of bytes"),
+                _ => return wrong("1, 2, 4, 8 or 16"),
             }
         } else if OPTIONAL.contains(&name.as_str()) {
             if text != "true" && text != "false" {
@@ -119,7 +120,7 @@ fn logical_size(size: c_int) -> Result<usize> {
     match size {
         1 | 2 | 4 | 8 | 16 => Ok(size as usize),
         _ => {
-            let detail = format!("{size} is not 1, 2, 4, 8 or 16");
+            let detail = format!("{size} is not a supported size; it must be 1, 2, 4, 8 or 16");
             Err(Failure::new(abi::ERR_ARG, "logical_size", detail))
         }
     }
@@ -159,7 +160,7 @@ pub fn get_booleans(
         return Ok(());
     };
     if told.size != size {
-        let detail = format!("{size}, but the known values have size {}", told.size);
+        let detail = format!("{size} differs from the size of the known values, {}", told.size);
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
     for (value, argument, bytes) in

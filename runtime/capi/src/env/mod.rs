@@ -22,7 +22,7 @@ use typepack::memory::Block;
 
 fn begin(required: c_int) -> Result<c_int> {
     if lifecycle::stage() != Stage::Before {
-        let detail = "MPI has already been initialised in this process";
+        let detail = "MPI has already been initialized in this process";
         return Err(Failure::new(abi::ERR_OTHER, "init", detail));
     }
     panics::watch();

@@ -83,7 +83,7 @@ pub fn tools_finalize() -> Result {
         Failure::new(
             abi::T_ERR_NOT_INITIALIZED,
             "MPI_T_finalize",
-            "the tool interface is not initialised",
+            "the tool interface is not initialized",
         )
     })
 }

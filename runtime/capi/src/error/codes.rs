@@ -184,13 +184,21 @@ pub fn error_string(
 
 /// Makes the failure for removing a class or code that still has a string.
 fn has_string(argument: &str, code: c_int) -> Failure {
-    Failure::new(abi::ERR_ARG, argument, format!("{code} still has a string"))
+    Failure::new(
+        abi::ERR_ARG,
+        argument,
+        format!("{code} still has an error string; remove the string first"),
+    )
 }
 
 impl Codes {
     fn add(&mut self, class: Option<c_int>) -> Result<c_int> {
         let number = self.last.checked_add(1).ok_or_else(|| {
-            Failure::new(abi::ERR_OTHER, "errorcode", "no number is left for another code")
+            Failure::new(
+                abi::ERR_OTHER,
+                "errorcode",
+                "all numbers of error classes and codes are in use",
+            )
         })?;
         self.last = number;
         let class = class.unwrap_or(number);
@@ -239,13 +247,14 @@ pub fn add_string(errorcode: c_int, string: Text) -> Result {
 pub fn remove_class(errorclass: c_int) -> Result {
     let mut codes = codes();
     if codes.user(errorclass, "errorclass")?.class != errorclass {
-        let detail = format!("{errorclass} is a code, not a class");
+        let detail = format!("{errorclass} is an error code; it must be an error class");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
     let in_use =
         |(&number, added): (&c_int, &Added)| added.class == errorclass && number != errorclass;
     if codes.added.iter().any(in_use) {
-        let detail = format!("{errorclass} still has codes");
+        let detail =
+            format!("the error class {errorclass} still has error codes; remove them first");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
     if codes.user(errorclass, "errorclass")?.text.is_some() {
@@ -260,7 +269,7 @@ pub fn remove_code(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.class == errorcode {
-        let detail = format!("{errorcode} is a class, not a code");
+        let detail = format!("{errorcode} is an error class; it must be an error code");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
     }
     if added.text.is_some() {
@@ -275,7 +284,7 @@ pub fn remove_string(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.text.take().is_none() {
-        let detail = format!("{errorcode} has no string");
+        let detail = format!("the error code {errorcode} has no error string");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
     }
     Ok(())

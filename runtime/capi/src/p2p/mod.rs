@@ -71,7 +71,7 @@ pub enum Mode {
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
-    let detail = format!("{rank} is not in 0..{}, the ranks of the communicator", comm.size());
+    let detail = format!("{rank} is not a rank of the communicator, whose size is {}", comm.size());
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 

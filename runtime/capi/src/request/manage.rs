@@ -73,7 +73,10 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
         let request = find(handle)?;
         startable(&request)?;
         if let Some(first) = found.iter().position(|(other, _)| *other == handle) {
-            let detail = format!("entries {first} and {} are the same request", found.len());
+            let detail = format!(
+                "entries {first} and {} are the same request; each request may appear once",
+                found.len()
+            );
             return Err(Failure::new(abi::ERR_REQUEST, "array_of_requests", detail));
         }
         found.push((handle, request));

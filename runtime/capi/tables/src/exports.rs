@@ -192,10 +192,11 @@ pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) 
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
     for row in built {
         let function = functions.iter().find(|f| f.name == row.name);
-        let function = function
-            .unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
-        // A function and its large-count form share a row of `built.csv`, unless the large-count form takes
-        // different arguments and therefore has a row of its own.
+        let function = function.unwrap_or_else(|| {
+            panic!("built.csv names {}, which functions.csv does not have", row.name)
+        });
+        // A function and its large-count form share a row of `built.csv`, unless the large-count form has
+        // other arguments and therefore a row of its own.
         let large = format!("{}_c", row.name);
         let generic = function.has_large && !built.iter().any(|other| other.name == large);
         let again = rows.insert(row.name.clone(), (row.clone(), generic));

@@ -159,7 +159,7 @@ pub fn table(cases: &[Case]) -> String {
 /// Returns the picture as SVG text.
 pub fn svg(cases: &[Case]) -> Result<String, String> {
     if cases.is_empty() {
-        return Err("there is nothing to draw".to_owned());
+        return Err("the tables of --draw contain no rows".to_owned());
     }
     let mut text = String::new();
     draw(cases, &mut text).map_err(|error| error.to_string())?;

@@ -41,7 +41,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
             (_, 0) => {
                 Ok("no kernel: the program has no nest; runs are copied one by one\n".to_owned())
             }
-            _ => Err(format!("--nest: {number} is too large; it must be 0 to {}", nests - 1)),
+            _ => Err(format!("--nest: {number} is too large; it must be at most {}", nests - 1)),
         };
     };
     let way = options.direction.unwrap_or(Way::Pack);

@@ -71,9 +71,10 @@ pub enum Colour {
 }
 
 fn nest(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not the number of a nest (0 or larger)"))
+    text.parse().map_err(|_| format!("'{text}' is not a valid nest number; it must be 0 or more"))
 }
 
 fn elements(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a number of elements (0 or larger)"))
+    text.parse()
+        .map_err(|_| format!("'{text}' is not a valid number of elements; it must be 0 or more"))
 }

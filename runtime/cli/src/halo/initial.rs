@@ -101,7 +101,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     if found != wanted {
         let how = if found < wanted { "short" } else { "long" };
         return Err(format!(
-            "{name}: too {how}: the file has {found} bytes of values, the grid needs {wanted}"
+            "{name}: too {how}: the file has {found} bytes of values; the grid needs {wanted}"
         ));
     }
     let mut bytes = start.split_off(header.data);

@@ -87,11 +87,15 @@ impl<'a> Parser<'a> {
             }
         }
         if !self.rest.trim_start().is_empty() {
-            return Err("text after the dictionary".into());
+            let rest: String = self.rest.trim().chars().take(20).collect();
+            return Err(format!("'{rest}' follows the dictionary; only white space may follow it"));
         }
         match (descr, fortran, shape) {
             (Some(descr), Some(fortran), Some(shape)) => Ok((descr, fortran, shape)),
-            _ => Err("one of 'descr', 'fortran_order' and 'shape' is missing".into()),
+            _ => {
+                Err("at least one of the keys 'descr', 'fortran_order' and 'shape' is missing"
+                    .into())
+            }
         }
     }
 

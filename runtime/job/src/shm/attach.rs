@@ -204,7 +204,9 @@ fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
         .filter(|(a, b)| a != b);
     match numbers {
         Some(pair) => Ok(Some(pair)),
-        None => Err(not_a_rank(format!("{JOB_FD}={value:?} is not two descriptor numbers"))),
+        None => Err(not_a_rank(format!(
+            "{JOB_FD}={value:?} is not two different descriptor numbers with a comma between them"
+        ))),
     }
 }
 

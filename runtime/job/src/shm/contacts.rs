@@ -124,8 +124,12 @@ impl Contacts {
     /// contact with `to`, and [`ErrorKind::NoMemory`] if memory has run out.
     pub fn reserve(&self, to: usize, offset: usize, len: usize) -> Result<(), Error> {
         let number = self.lock().to.get(&to).copied();
-        let none =
-            || Error::new(ErrorKind::Argument, format!("to: no first contact with {to} yet"));
+        let none = || {
+            Error::new(
+                ErrorKind::Argument,
+                format!("to: this rank has had no first contact with slot {to}"),
+            )
+        };
         self.segment.reserve_area(number.ok_or_else(none)?, offset, len)
     }
 

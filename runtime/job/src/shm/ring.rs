@@ -75,7 +75,7 @@ impl Violation {
     #[inline(never)]
     pub fn outside<T: Display>(what: &'static str, value: T, allowed: RangeInclusive<T>) -> Self {
         let (low, high) = allowed.into_inner();
-        Self::new(format!("{what} is {value}; allowed are {low} to {high}"))
+        Self::new(format!("{what} is {value}; it must be between {low} and {high}"))
     }
 }
 

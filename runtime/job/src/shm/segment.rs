@@ -72,7 +72,10 @@ impl Segment {
         let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
         let (memory, file) = (limits::machine_memory(), limits::file_size());
         let layout = Layout::for_job(ranks, cpus.len(), memory, file).ok_or_else(|| {
-            Error::new(ErrorKind::Argument, format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"))
+            Error::new(
+                ErrorKind::Argument,
+                format!("ranks: {ranks} is out of range; it must be between 1 and {MAX_RANKS}"),
+            )
         })?;
         if layout.total() as u64 > file {
             let detail = format!(
@@ -344,7 +347,10 @@ impl Segment {
         if end.is_none() {
             return Err(Error::new(
                 ErrorKind::Argument,
-                format!("range: {len} bytes at offset {offset} do not lie within {area} bytes"),
+                format!(
+                    "range: {len} bytes at offset {offset} do not lie within the area of {area} \
+                     bytes"
+                ),
             ));
         }
         let at = self.area(number)? + offset;
@@ -356,7 +362,10 @@ impl Segment {
     fn area(&self, number: usize) -> Result<usize, Error> {
         self.layout.area(number).ok_or_else(|| {
             let room = self.layout.room().areas;
-            Error::new(ErrorKind::Argument, format!("area: {number} is not below {room}"))
+            Error::new(
+                ErrorKind::Argument,
+                format!("area: {number} is too large; it must be less than {room}"),
+            )
         })
     }
 
@@ -455,7 +464,7 @@ fn mismatch(header: &Header) -> Error {
     Error::new(
         ErrorKind::Mismatch,
         format!(
-            "mpiexec is typepack {text} (layout {:016x}), this program was built with typepack {} \
+            "mpiexec is typepack {text} (layout {:016x}); this program was built with typepack {} \
              (layout {HASH:016x}); use the mpiexec of the same build",
             header.hash.load(Ordering::Relaxed),
             env!("CARGO_PKG_VERSION"),

@@ -13,7 +13,7 @@
 pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
     let mut names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).peekable();
     if names.peek().is_none() {
-        return Err(format!("{flag}: '{list}' names no machine"));
+        return Err(format!("{flag}: '{list}' contains no host name"));
     }
     names.try_for_each(|name| check(flag, name, here))
 }
@@ -30,7 +30,7 @@ pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
         .filter_map(|line| line.split('#').next()?.split_whitespace().next())
         .peekable();
     if lines.peek().is_none() {
-        return Err(format!("{flag}: the file names no machine"));
+        return Err(format!("{flag}: the file contains no host name"));
     }
     lines.try_for_each(|name| check(flag, name, here))
 }

@@ -313,7 +313,7 @@ impl Reading<'_> {
                 break rest.next().ok_or("program: missing after '--'")?;
             }
             if text == ":" {
-                return Err("':': no program comes before it".into());
+                return Err("':': there is no program before it".into());
             }
             if !text.starts_with('-') {
                 break argument;
@@ -467,18 +467,24 @@ fn rank_count(flag: &str, value: &str) -> Result<usize, String> {
     match value.parse::<i64>() {
         Ok(n) => match usize::try_from(n) {
             Ok(1..=MAX_RANKS) => usize::try_from(n).map_err(|_| too_many()),
-            Ok(0) | Err(_) => Err(format!("{flag}: {value} is not a number of ranks (1 or more)")),
+            Ok(0) | Err(_) => {
+                Err(format!("{flag}: {value} is not a valid number of ranks; it must be 1 or more"))
+            }
             Ok(_) => Err(too_many()),
         },
         Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(too_many()),
-        Err(_) => Err(format!("{flag}: '{value}' is not a number of ranks (1 or more)")),
+        Err(_) => {
+            Err(format!("{flag}: '{value}' is not a valid number of ranks; it must be 1 or more"))
+        }
     }
 }
 
 /// Parses a positive number that fits in a C `int`.
 fn positive(flag: &str, value: &str) -> Result<u32, String> {
     let number = value.parse::<u32>().ok().filter(|n| (1..=i32::MAX.unsigned_abs()).contains(n));
-    number.ok_or_else(|| format!("{flag}: '{value}' is not a number from 1 to {}", i32::MAX))
+    number.ok_or_else(|| {
+        format!("{flag}: '{value}' is not a valid number; it must be between 1 and {}", i32::MAX)
+    })
 }
 
 /// Parses a time limit in seconds. As in MPICH, zero or a negative number means that there is no limit.

@@ -58,7 +58,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     };
     let mut word = [2u8; 8];
     let Operation::Pending(id) = start_send(&mut core, &mut word) else {
-        panic!("the ring is not full");
+        panic!("the send completed at once; it must wait, because the ring is full");
     };
     while other.progress().expect("a turn") {}
     assert!(core.detach(id), "an errand runs");

@@ -17,7 +17,7 @@ use std::ffi::c_void;
 pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
     let mut entries = Vec::new();
     entries.try_reserve_exact(length).map_err(|_| {
-        let detail = format!("no memory for a copy of {length} entries");
+        let detail = format!("cannot allocate memory for a copy of the {length} entries");
         Failure::new(abi::ERR_NO_MEM, argument, detail)
     })?;
     Ok(entries)

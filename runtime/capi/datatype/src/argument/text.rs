@@ -32,7 +32,8 @@ impl Text {
     pub fn read(self, limit: c_int, argument: &'static str, class: c_int) -> Result<Vec<u8>> {
         let bytes = self.start(limit, argument)?;
         if bytes.len() >= limit as usize {
-            let detail = format!("longer than {} bytes", limit - 1);
+            let detail =
+                format!("the string is too long; it must have at most {} bytes", limit - 1);
             return Err(Failure::new(class, argument, detail));
         }
         Ok(bytes)

@@ -80,7 +80,8 @@ impl<T> Table<T> {
                 (slots.slots.len() - 1) as u32
             }
             None => slots.free.pop_front().ok_or_else(|| {
-                let detail = format!("all {} handles of this kind are in use", 1 << PLACE_BITS);
+                let detail =
+                    format!("all {} handles of kind {:?} are in use", 1 << PLACE_BITS, self.kind);
                 Failure::new(abi::ERR_OTHER, "handle", detail)
             })?,
         };

@@ -252,10 +252,13 @@ fn order(value: c_int) -> Result<Order> {
 /// # Errors
 /// Returns `MPI_ERR_ARG` if the number is less than 1.
 fn dimensions(ndims: c_int) -> Result<usize> {
-    usize::try_from(ndims)
-        .ok()
-        .filter(|&n| n > 0)
-        .ok_or_else(|| Failure::new(abi::ERR_ARG, "ndims", format!("{ndims} is less than 1")))
+    usize::try_from(ndims).ok().filter(|&n| n > 0).ok_or_else(|| {
+        Failure::new(
+            abi::ERR_ARG,
+            "ndims",
+            format!("{ndims} is less than 1; it must be at least 1"),
+        )
+    })
 }
 
 /// `MPI_Type_create_subarray`.

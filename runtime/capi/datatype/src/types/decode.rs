@@ -100,7 +100,7 @@ impl<T: Copy> Array<T> {
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("length {}, but the datatype needs {needed}", self.room);
+            let detail = format!("{} is too small; the datatype needs {needed} entries", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
         // SAFETY: the standard requires that the array has at least as many entries as the `max_…` argument
