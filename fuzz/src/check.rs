@@ -141,8 +141,7 @@ impl Checker {
     ///
     /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
-        let guarded =
-            |bytes| Guarded::new(bytes + CANARY).expect("the system denied guarded memory");
+        let guarded = |bytes| Guarded::new(bytes + CANARY).expect("cannot map guarded memory");
         Self {
             settings,
             jit: None,

@@ -39,9 +39,8 @@ impl CopyChecker {
     ///
     /// Panics if the system refuses to allocate or to protect about a MiB of memory.
     pub fn new(executors: Executors) -> Self {
-        let guarded = || {
-            Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
-        };
+        let guarded =
+            || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("cannot map guarded memory");
         let (mut settings, jit) = executors.settings();
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);

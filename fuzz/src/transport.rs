@@ -83,9 +83,8 @@ impl TransportChecker {
     ///
     /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn new() -> Self {
-        let guarded = |_| {
-            Guarded::new(MAX_TOUCHED as usize + CANARY).expect("the system denied guarded memory")
-        };
+        let guarded =
+            |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("cannot map guarded memory");
         let mut memory: Vec<Guarded> = (0..OPERATIONS).map(guarded).collect();
         memory.iter_mut().for_each(|guarded| guarded.whole().fill(KEPT));
         Self { memory, fates: Fates::default() }

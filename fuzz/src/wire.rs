@@ -46,8 +46,7 @@ impl WireChecker {
     ///
     /// Panics if the system refuses to allocate or to protect a few hundred KiB of memory.
     pub fn new() -> Self {
-        let guarded =
-            || Guarded::new(MOST as usize + CANARY).expect("the system denied guarded memory");
+        let guarded = || Guarded::new(MOST as usize + CANARY).expect("cannot map guarded memory");
         Self { memory: guarded(), packed: guarded() }
     }
 

@@ -169,7 +169,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/pack.toml` has faults. A test parses the file.
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions should be valid")
+        Self::parse(BUILT_IN).expect("the built-in definitions are not valid")
     }
 
     /// Returns the definitions of the reference layouts.

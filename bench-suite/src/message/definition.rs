@@ -151,7 +151,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/message.toml` has faults. A test reads the file.
     pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("the built-in definitions should be valid")
+        Self::parse(MESSAGES).expect("the built-in definitions are not valid")
     }
 
     /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
@@ -160,7 +160,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("the built-in definitions should be valid")
+        Self::parse(COLLECTIVES).expect("the built-in definitions are not valid")
     }
 
     /// Reads the text of a definitions file.

@@ -31,7 +31,10 @@ impl Face {
         let mpi = Mpi::open(path)?;
         let version = mpi.version()?;
         if !version.starts_with("typepack") {
-            return Err(format!("{}: the library is {version}, not typepack", path.display()));
+            return Err(format!(
+                "{}: the library is {version}; it must be typepack",
+                path.display()
+            ));
         }
         Ok(Self(Box::leak(Box::new(mpi))))
     }

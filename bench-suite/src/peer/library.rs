@@ -92,7 +92,7 @@ impl Mpi {
                 "{shown}: the library has neither the MPI 5 standard ABI nor Open MPI's"
             ));
         };
-        let get = |name: &str| format!("{shown}: no function {name}");
+        let get = |name: &str| format!("{shown}: the library exports no function {name}");
         // SAFETY: `PackCall` is the signature of `MPI_Pack` in both ABIs.
         let pack =
             unsafe { library.get::<PackCall>(b"MPI_Pack\0") }.map_err(|_| get("MPI_Pack"))?;
@@ -124,7 +124,7 @@ impl Mpi {
         // SAFETY: the callers pass for `F` the signature that the standard gives `name`. The copied
         // address stays valid, because the library is never unloaded.
         let symbol: Result<Symbol<'_, F>, _> = unsafe { self.library.get(name.as_bytes()) };
-        symbol.map(|symbol| *symbol).map_err(|_| format!("no function {name}"))
+        symbol.map(|symbol| *symbol).map_err(|_| format!("the library exports no function {name}"))
     }
 
     /// Returns a predefined handle. In Open MPI, this is the address of the exported object `symbol`; in

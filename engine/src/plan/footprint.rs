@@ -79,7 +79,7 @@ fn too_far(what: &str, bytes: Option<i128>) -> Error {
 /// Returns the error that the operation `what` places no data.
 #[cold]
 fn no_data(what: &str) -> Error {
-    Error::new(ErrorKind::Overflow, "program", format!("{what}, but must place data"))
+    Error::new(ErrorKind::Internal, "program", format!("{what}, but must place data"))
 }
 
 impl Footprint {

@@ -92,7 +92,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
 fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
     let body = program.body.map_or(0, |body| program.node(body.node).bytes);
     if program.factor == 0 {
-        return Err(malformed("factor: it is 0; it must be at least 1"));
+        return Err(malformed("the factor is 0; it must be at least 1"));
     }
     let product = u128::from(program.factor) * u128::from(body);
     if i64::try_from(product).is_err() {

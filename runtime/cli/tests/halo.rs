@@ -210,7 +210,11 @@ fn the_demo_compares_three_ways() {
     for (ranks, words, line) in [
         (0, "demo", "--way or --draw: one of them is required (see typepack demo --help)"),
         (0, "demo --way hand", "--csv: required argument is missing (see typepack demo --help)"),
-        (0, "demo --way hand --csv a", "demo: needs a job of 2 ranks, not 1 (mpiexec -n 2)"),
+        (
+            0,
+            "demo --way hand --csv a",
+            "demo: the number of ranks is 1; it must be 2 (mpiexec -n 2)",
+        ),
         (0, "demo --draw /no/such --svg a", "--draw: /no/such: No such file or directory"),
     ] {
         let outcome = typepack(ranks, words, &[]);

@@ -108,7 +108,7 @@ fn compared(
         return None;
     }
     let detail = format!(
-        "the {bytes}-byte message from rank {source} with tag {tag} has other types than the \
+        "the {bytes}-byte message from rank {source} with tag {tag} does not have the types of the \
          receive: {} expected, {} sent",
         front(signature, layout.count, bytes),
         guess(bytes, types)
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(
             verdict(sent, 60, &named(Named::CHAR), 60).expect("a refusal"),
             format!(
-                "datatype: the 60-byte message from rank 3 with tag 7 has other types than the \
+                "datatype: the 60-byte message from rank 3 with tag 7 does not have the types of the \
                  receive: 60 x character 1 expected, something else (of several basic types, hash \
                  {sent:#08x}) sent"
             )

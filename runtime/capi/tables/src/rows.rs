@@ -213,7 +213,7 @@ pub fn built(abi: &Path) -> Vec<Built> {
                 "always" => true,
                 "between" => false,
                 other => panic!(
-                    "built.csv: {}: when is \"{other}\", not \"always\" or \"between\"",
+                    "built.csv: {}: when is \"{other}\"; it must be \"always\" or \"between\"",
                     &row[0]
                 ),
             },

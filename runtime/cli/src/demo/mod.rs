@@ -80,7 +80,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
         return agree(&world, Err(line.to_owned()), USAGE);
     };
     if world.size() != 2 {
-        let line = format!("demo: needs a job of 2 ranks, not {} (mpiexec -n 2)", world.size());
+        let line =
+            format!("demo: the number of ranks is {}; it must be 2 (mpiexec -n 2)", world.size());
         return agree(&world, Err(line), USAGE);
     }
     let mut records = Vec::new();
