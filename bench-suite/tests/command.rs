@@ -52,7 +52,7 @@ fn faults_are_one_line_naming_the_argument() {
     let faults: [(&[&str], &str); 10] = [
         (&["pack", "--layout", "ring"], "--layout ring: no such layout; it must be one of d1s2, "),
         (&["pack", "--size", "0"], "--size"),
-        (&["pack", "--size", "12Q"], "a size is a number"),
+        (&["pack", "--size", "12Q"], "a size must be a number"),
         (&["pack", "--size", "99999999999999999999"], "--size"),
         (&["pack", "--size", "-5"], "'-5'"),
         (&["pack", "--layout", "face-x", "--size", "1000"], "layout face-x at 1000 bytes"),

@@ -85,7 +85,10 @@ fn faults_are_one_line_naming_the_argument() {
             &["--prefix", "/nonexistent"],
             "--prefix /nonexistent: /nonexistent: bin/mpiexec is missing",
         ),
-        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: 'a b' is not a word of letters"),
+        (
+            &["--prefix", "a b=/tmp"],
+            "--prefix a b=/tmp: the name is 'a b'; it must be one or more letters",
+        ),
         (&["--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["--rounds", "0"], "--rounds"),
         (&["--memory", "disk"], "disk"),

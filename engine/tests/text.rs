@@ -116,7 +116,10 @@ fn refused_texts_say_what_was_expected_where() {
             "9a = int; int",
             "1:1: `9a` is not a name: a name has letters, digits and `_`, and begins with a letter",
         ),
-        ("f90_integer(5000000000)", "1:13: f90_integer: range: 5000000000 does not fit in 32 bits"),
+        (
+            "f90_integer(5000000000)",
+            "1:13: f90_integer: range: 5000000000 does not fit in an integer of 32 bits",
+        ),
         (
             "f90_real(undefined, 99999)",
             "1:21: f90_real: range: no kind has a decimal exponent range of 99999; it must be at \

@@ -249,7 +249,10 @@ mod tests {
             ("{'descr': '<f8', 'descr': '<f8', 'shape': (1,)}", "'descr' appears twice"),
             ("{'evil': '<f8'}", "unknown key 'evil'"),
             ("{'descr': '>f8', 'fortran_order': True, 'shape': (1,)}", "'>f8'"),
-            ("{'descr': '<f8', 'fortran_order': True, 'shape': (1,)} x", "text after"),
+            (
+                "{'descr': '<f8', 'fortran_order': True, 'shape': (1,)} x",
+                "'x' follows the dictionary",
+            ),
             ("{'descr': [('a', '<f8')], 'fortran_order': True, 'shape': (1,)}", "a string"),
             (&long, "at most 10000"),
         ];

@@ -83,7 +83,10 @@ mod tests {
             let error = check_list("-host", list, "node7").expect_err(list);
             assert!(error.starts_with("-host: '") && error.contains("not this machine"), "{error}");
         }
-        assert_eq!(check_list("-H", " , ", "a").expect_err("none"), "-H: ' , ' names no machine");
+        assert_eq!(
+            check_list("-H", " , ", "a").expect_err("none"),
+            "-H: ' , ' contains no host name"
+        );
     }
 
     #[test]
@@ -92,6 +95,9 @@ mod tests {
         assert_eq!(check_file("-f", file, "node7"), Ok(()));
         let error = check_file("-f", "localhost\nnode8 slots=4\n", "node7").expect_err("another");
         assert!(error.starts_with("-f: 'node8' is not this machine"), "{error}");
-        assert_eq!(check_file("-f", "# none\n", "x"), Err("-f: the file names no machine".into()));
+        assert_eq!(
+            check_file("-f", "# none\n", "x"),
+            Err("-f: the file contains no host name".into())
+        );
     }
 }

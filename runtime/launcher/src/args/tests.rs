@@ -127,7 +127,7 @@ fn bad_input_names_the_argument() {
         ("-n 2 -initial-errhandler none p", "-initial-errhandler: 'none' "),
         ("-n 2 p : q", "-n: "),
         ("-n 2 p :", "-n: "),
-        (": -n 2 p", "':': no program"),
+        (": -n 2 p", "':': there is no program"),
         ("-n 4000 p : -n 100 q", "-n: 4100 ranks are too many"),
         ("-configfile /no/such", "-configfile: '/no/such': "),
         ("-configfile /dev/null", "-configfile: '/dev/null': the file contains no program"),
