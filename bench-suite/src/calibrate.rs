@@ -222,8 +222,8 @@ fn cost(
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // The time of a short row, minus the time of its runs, is the time of one row plus the time of one
-    // call. So the time of one row must not be larger than this difference.
+    // `short.ns` minus the time of its runs is the fixed cost of one row plus that of one call. So the cost
+    // of a row cannot exceed this difference.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))

@@ -114,8 +114,8 @@ fn absolute_and_relative_displacements_agree() {
     let (mut one, mut other) = ([0; 24], [0; 24]);
     let _ = array.as_ptr().expose_provenance();
     // SAFETY: with the origin at address 0, or at `array`, the types' data is members 3, 4 and 0 of
-    // `array`, which is alive and readable. Each of the two destinations has room for 24 bytes and is
-    // another variable.
+    // `array`, which is alive and readable. The two destinations are separate variables with room
+    // for 24 bytes each.
     unsafe {
         let bottom = std::ptr::with_exposed_provenance(0);
         pack_raw(&absolute.commit().unwrap(), 1, bottom, 0..24, one.as_mut_ptr());

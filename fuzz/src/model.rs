@@ -243,7 +243,7 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
 /// Computes a subarray (MPI-5.0 section 5.1.3). Its entries are the part's elements in the array's
 /// order, and its extent is that of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
-    // For both orders, puts the dimension that varies slowest in memory first.
+    // In either order, `dims` begins with the slowest-varying dimension.
     let mut dims = dimensions.to_vec();
     if order == Order::Fortran {
         dims.reverse();
@@ -307,7 +307,8 @@ fn darray(
     if rest != 0 || rank < 0 || dimensions.is_empty() {
         return None;
     }
-    // `owned` has the last dimension first; the loop below needs the slowest dimension first.
+    // `owned` begins with the last dimension; for the loop below it must begin with the slowest-varying
+    // dimension.
     if order == Order::C {
         owned.reverse();
     }

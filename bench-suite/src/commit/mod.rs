@@ -1,11 +1,11 @@
 //! Measures what a layout costs apart from packing: creation, first use, positions, pieces, conversion.
 //!
-//! The command `typepack-bench commit` runs this folder. Each of the following files measures one thing
-//! and verifies the answers before it times them: `create.rs` (create, commit and free), `tables.rs`
-//! (index lists of 10^6 entries, from creation to the first pack, in new processes), `seek.rs` (finding a
-//! packed byte), `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from
-//! layout to layout). `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and
-//! prints them. A bar is a limit that the project requires.
+//! `typepack-bench commit` runs these benchmarks. Each of the following files measures one operation, and
+//! checks its results before timing it: `create.rs` (create, commit and free), `tables.rs` (index lists of
+//! 10^6 entries, from creation to the first pack, in new processes), `seek.rs` (finding a packed byte),
+//! `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to layout).
+//! `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them. A bar is a
+//! limit that the project requires.
 
 mod clock;
 mod create;

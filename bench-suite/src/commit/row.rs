@@ -28,9 +28,9 @@ pub struct Row {
     pub unit: Cow<'static, str>,
     /// The bar.
     pub bar: Limit,
-    /// True if the value is within the bar.
+    /// True if the value meets the bar.
     pub pass: bool,
-    /// True if the rounds are steady. If not, the row neither passes nor misses its bar.
+    /// True if the rounds are steady. If not, the value proves little, and the table marks the row with `~`.
     pub steady: bool,
     /// The values from which a ratio was computed, as human-readable text.
     pub detail: String,

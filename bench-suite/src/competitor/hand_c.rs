@@ -1,6 +1,6 @@
 //! Compiles the hand-written loops in C when a run begins.
 //!
-//! `hand.rs` calls this file and uses the loops that it returns. The C source is part of this command. The
+//! `hand.rs` uses the loops that this file compiles. The C source is part of this command. The
 //! compiler is `$CC`, or else `cc`. It works in a temporary folder, which is removed afterwards.
 
 use super::HAND_C;

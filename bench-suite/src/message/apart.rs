@@ -1,7 +1,7 @@
 //! Starts the jobs of several typepack installations in such a way that each job can reserve the same
 //! cores.
 //!
-//! `library.rs` calls this file. `mpiexec` binds ranks to cores and reserves these cores: for each core,
+//! `library.rs` uses this file. `mpiexec` binds ranks to cores and reserves these cores: for each core,
 //! it binds a socket to an abstract name. All jobs of one network namespace see these names, so two jobs
 //! that run at the same time use different cores. In a benchmark, the jobs take turns and must use the
 //! same cores. This file therefore starts each job in a network namespace of its own. The separate

@@ -1,7 +1,7 @@
 //! The arguments of `typepack-bench pingpong` and `collectives`, and the function that runs these commands
 //! and returns the text for the terminal.
 //!
-//! `main.rs` calls this file and prints the text.
+//! `main.rs` uses this file and prints the text.
 
 use super::apart;
 use super::definition::{Definitions, Memory, Row, matches};

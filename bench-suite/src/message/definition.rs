@@ -30,7 +30,7 @@ pub struct Definitions {
 pub struct Row {
     /// The name of the row, which contains the size: `d1s8-64K`.
     pub name: String,
-    /// The class of the row. The bars of this class judge the row. May be empty.
+    /// The row's class. The row must meet the bars (required limits) of this class. May be empty.
     pub class: String,
     /// A human-readable description.
     pub text: String,

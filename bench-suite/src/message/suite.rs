@@ -68,7 +68,7 @@ pub struct Figure {
 pub struct Measured {
     /// The name of the row.
     pub name: String,
-    /// The class of the row. The bars of this class judge the row.
+    /// The row's class. The row must meet the bars (required limits) of this class.
     pub class: String,
     /// The kind of memory of the buffers.
     pub memory: &'static str,

@@ -1,7 +1,7 @@
 //! Measures whole jobs: how long a job takes to start and to end, how much CPU time a waiting rank uses,
 //! and how long a job takes to end after one of its ranks has been killed.
 //!
-//! `command.rs` calls this file. `message/job.c` is the program of the jobs. Every library takes its turn
+//! `command.rs` uses this file. `message/job.c` is the program of the jobs. Every library takes its turn
 //! in every round. Each job has a time limit. If a job fails, the run adds a line to its list of faults,
 //! and the library has no value in the row.
 

@@ -1,6 +1,6 @@
 //! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`.
 //!
-//! `typepack-bench results` calls this module. [`read`] reads the records of a folder. A record consists
+//! `typepack-bench results` uses this module. [`read`] reads the records of a folder. A record consists
 //! of a CSV file, a text file and a folder of pictures, which all have the same name. [`text`] returns the
 //! page: a summary of all bars, and then, machine by machine, each record with its tables.
 //!

@@ -1,6 +1,6 @@
 //! Makes human-readable reports and drawings of a datatype, as strings.
 //!
-//! The command-line tools call this crate. It reads the tree, the program and the plan of a datatype,
+//! The command-line tools use this crate. It reads the tree, the program and the plan of a datatype,
 //! and changes none of them. It reads the engine's private parts through the engine's hidden module
 //! `inspect`. One function prints each section of the report; [`report`] joins the sections. A report
 //! costs about as much as a commit, even for a type with a huge amount of data, because the functions

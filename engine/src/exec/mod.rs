@@ -1,6 +1,6 @@
 //! Executes a plan for any byte range of the packed form.
 //!
-//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` call this module. There is one file
+//! `plan/` makes the plans. `pack/`, `transfer/` and `external32/` use this module. There is one file
 //! for each kind of program and range:
 //!
 //! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also executes whole elements whose
@@ -83,12 +83,13 @@ pub(crate) unsafe fn run<const PACK: bool>(
             // `count` elements, and the range is all of its bytes.
             return unsafe { whole::<PACK>(plan, planned, iterations, origin, bytes, packed) };
         }
-        // SAFETY: the nest with `iterations` on its outermost level is the whole program for `count`
-        // elements, and the caller guarantees its packed bytes `range`.
+        // SAFETY: the nest with `iterations` on its outermost level is the whole program for
+        // `count` elements. The caller guarantees the conditions of this function for the packed
+        // bytes `range` of these elements.
         unsafe { nest::<PACK>(plan, planned, iterations, origin, range, packed) };
     } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
-        // SAFETY: the range is all packed bytes of `count` elements, so the caller guarantees all
-        // their bytes at `origin` and at `packed`.
+        // SAFETY: the range is all packed bytes of `count` elements, so the caller guarantees that
+        // all these bytes are valid in memory and at `packed`.
         unsafe { list::<PACK>(plan, count, origin, packed) };
     } else {
         // SAFETY: the caller guarantees the conditions of this function, and `walk` has the same

@@ -133,8 +133,9 @@ unsafe fn rows<const PACK: bool>(
         words[0] = place.list.lengths.get(entry) as u64;
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = base.wrapping_offset(shift as isize);
-        // SAFETY: `words` and `mem` describe one entry of `range`, all of which the caller
-        // guarantees. The kernel and the routine were made for this nest and direction.
+        // SAFETY: `words` and `mem` describe one entry of `range`, and the caller guarantees that
+        // all entries of `range` are valid. The kernel and the routine were made for this nest and
+        // direction.
         unsafe {
             match (kernel, &selected.routine) {
                 (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),

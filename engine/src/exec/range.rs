@@ -30,7 +30,7 @@ pub(super) unsafe fn nest<const PACK: bool>(
     let bytes = range.end - range.start;
     if bytes == outer * planned.below[0].get() * planned.leaf_bytes.get() {
         // SAFETY: the range is all bytes of the nest with `outer` iterations, and the caller
-        // guarantees the range.
+        // guarantees that the range is valid.
         return unsafe { whole::<PACK>(plan, planned, outer, mem, bytes, packed) };
     }
     let inner = planned.nest.levels.len() - 1;
@@ -77,8 +77,8 @@ unsafe fn partial<const PACK: bool>(
     let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
         let at = base.wrapping_offset(place.displacement() as isize);
         // SAFETY: `at` is the address of a leaf of the nest. Bytes `skip..skip + bytes` of the leaf
-        // are in the range, which the caller guarantees. If the plan swaps bytes, these are whole
-        // elements, because the range cuts no element.
+        // are in the range, and the caller guarantees that the range is valid. If the plan swaps
+        // bytes, these are whole elements, because the range cuts no element.
         unsafe {
             match &planned.swap {
                 None => {

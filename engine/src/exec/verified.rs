@@ -61,10 +61,10 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
             *to = !from;
         }
     };
-    // SAFETY: every call gets the `words` and `mem` of the caller, who guarantees them. `expected`
-    // and `answer`, which replace `packed` in some calls, have `bytes` bytes. If this call unpacks,
-    // the runs are also readable (first condition of `# Safety`), so the interpreter may pack what
-    // each executor wrote.
+    // SAFETY: every call gets the `words` and `mem` of the caller, who guarantees that these meet
+    // the conditions of `Entry`. `expected` and `answer`, which replace `packed` in some calls,
+    // have `bytes` bytes. If this call unpacks, the runs are also readable (first condition of
+    // `# Safety`), so the interpreter may pack what each executor wrote.
     unsafe {
         if PACK {
             interpreter::run::<true>(&planned.nest, words, mem, expected.as_mut_ptr());

@@ -40,23 +40,24 @@ pub(super) unsafe fn walk<const PACK: bool>(
             (Op::Ragged { list, scale, body, .. }, planned) => {
                 let place = Ragged { list, scale: *scale, body: *body, bytes: node.bytes };
                 // SAFETY: packed bytes `stop.from..stop.to` of the list are a part of the range,
-                // which the caller guarantees. The walk visits its stops in packed order, so
-                // `packed` is the address of byte `stop.from` of the list. `planned` is the plan of
-                // the list's nests.
+                // and the caller guarantees that the range is valid. The walk visits its stops in
+                // packed order, so `packed` is the address of byte `stop.from` of the list.
+                // `planned` is the plan of the list's nests.
                 unsafe { ragged::<PACK>(plan, planned, &place, mem, stop.from..stop.to, packed) };
             }
             (_, Some(planned)) => {
                 let outer = planned.words[0];
                 // SAFETY: packed bytes `stop.from..stop.to` of the nest are a part of the range,
-                // which the caller guarantees. `packed` is the address of byte `stop.from` of the
-                // nest, and `mem` is the address of the nest's displacement 0.
+                // and the caller guarantees that the range is valid. `packed` is the address of
+                // byte `stop.from` of the nest, and `mem` is the address of the nest's displacement
+                // 0.
                 unsafe { nest::<PACK>(plan, planned, outer, mem, stop.from..stop.to, packed) };
             }
             (_, None) => {
                 let (isa, width) = (plan.isa(), plan.width(stop.node));
                 let mem = mem.wrapping_add(stop.from as usize);
                 // SAFETY: the stop is a block or a part of a block. All its `bytes` bytes are in
-                // the range, so the caller guarantees them at `mem` and at `packed`.
+                // the range, so the caller guarantees that they are valid at `mem` and at `packed`.
                 unsafe { copy_swapped::<PACK>(isa, width, mem, packed, bytes as usize) };
                 stats::add(Executor::Interpreter, bytes);
             }

@@ -34,11 +34,12 @@ pub(super) unsafe fn whole<const PACK: bool>(
         return unsafe { call::<PACK>(plan, planned, &planned.words, base, packed, bytes) };
     }
     if planned.nest.levels.len() == 1 {
-        // SAFETY: a nest of one level has at most 4 words. The caller guarantees the whole nest,
-        // and `base` is the address of its base.
+        // SAFETY: a nest of one level has at most 4 words. The caller guarantees that the whole
+        // nest is valid, and `base` is the address of its base.
         return unsafe { with_outer::<PACK, 4>(plan, planned, outer, base, packed, bytes) };
     }
-    // SAFETY: the caller guarantees the whole nest, and `base` is the address of the nest's base.
+    // SAFETY: the caller guarantees that the whole nest is valid, and `base` is the address of the
+    // nest's base.
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
@@ -58,8 +59,8 @@ unsafe fn deep<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    // SAFETY: the caller guarantees the nest at `base`. The block of a nest with at most three
-    // levels has at most 10 words, and that of any nest has at most `Nest::WORDS`.
+    // SAFETY: the caller guarantees that the nest at `base` is valid. The block of a nest with at
+    // most three levels has at most 10 words, and that of any nest has at most `Nest::WORDS`.
     unsafe {
         match planned.nest.levels.len() {
             ..=3 => with_outer::<PACK, 10>(plan, planned, outer, base, packed, bytes),
@@ -88,7 +89,7 @@ unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
     words.copy_from_slice(&planned.words[..WORDS]);
     words[0] = outer;
     // SAFETY: `words` are the nest's parameters with `outer` iterations on the outermost level. So
-    // they describe the whole nest at `base`, which the caller guarantees.
+    // they describe the whole nest at `base`, and the caller guarantees that this nest is valid.
     unsafe { call::<PACK>(plan, planned, &words, base, packed, bytes) }
 }
 
@@ -114,17 +115,18 @@ pub(super) unsafe fn list<const PACK: bool>(
             match plan.nest_of_part(part) {
                 Some(planned) => {
                     let base = mem.wrapping_offset(planned.nest.base as isize);
-                    // SAFETY: the caller guarantees all parts of all elements. This part is the
-                    // whole nest that `planned.words` describes, and `base` is the address of the
-                    // nest's base.
+                    // SAFETY: the caller guarantees that all parts of all elements are valid. This
+                    // part is the whole nest that `planned.words` describes, and `base` is the
+                    // address of the nest's base.
                     unsafe {
                         call::<PACK>(plan, planned, &planned.words, base, packed, part.bytes)
                     };
                 }
                 None => {
                     let (isa, bytes) = (plan.isa(), part.bytes as usize);
-                    // SAFETY: the caller guarantees all parts of all elements. This part is a block
-                    // of `bytes` bytes at `mem`; `packed` has advanced past the previous parts.
+                    // SAFETY: the caller guarantees that all parts of all elements are valid. This
+                    // part is a block of `bytes` bytes at `mem`; `packed` has advanced past the
+                    // previous parts.
                     unsafe { copy_swapped::<PACK>(isa, part.width, mem, packed, bytes) };
                     stats::add(Executor::Interpreter, part.bytes);
                 }

@@ -105,15 +105,15 @@ impl ByteSwapped {
         ext: *mut u8,
     ) {
         let Some((offset, mover)) = self.run else {
-            // SAFETY: the caller guarantees the range in memory and at `ext`. The range cuts no
-            // element. The plan is not contiguous, because `self.run` is `None`.
+            // SAFETY: the caller guarantees that the range is valid in memory and at `ext`. The
+            // range cuts no element. The plan is not contiguous, because `self.run` is `None`.
             return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
         };
         let bytes = (range.end - range.start) as usize;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
         // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so the range's bytes
-        // begin at `at`. The caller guarantees them there and at `ext`. The range cuts no element,
-        // so its length is a multiple of the mover's width.
+        // begin at `at`. The caller guarantees that they are valid there and at `ext`. The range
+        // cuts no element, so its length is a multiple of the mover's width.
         unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
     }
 

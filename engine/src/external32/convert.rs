@@ -72,17 +72,17 @@ unsafe fn runs<K: Kind, const PACK: bool>(runs: &Runs, origin: *mut u8, ext: *mu
     {
         if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
             // SAFETY: the test above shows that the CPU has AVX-512 BW and VL. The caller
-            // guarantees the elements from `mem` on and their bytes at `ext`.
+            // guarantees that the elements from `mem` on and their bytes at `ext` are valid.
             return unsafe { sweep_avx512::<K, PACK>(mem, ext, blocks, stride, length) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the test above shows that the CPU has AVX2. The caller guarantees the
-            // elements from `mem` on and their bytes at `ext`.
+            // SAFETY: the test above shows that the CPU has AVX2. The caller guarantees that the
+            // elements from `mem` on and their bytes at `ext` are valid.
             return unsafe { sweep_avx2::<K, PACK>(mem, ext, blocks, stride, length) };
         }
     }
-    // SAFETY: `mem` is the address of the first element. The caller guarantees all elements there
-    // and their bytes at `ext`.
+    // SAFETY: `mem` is the address of the first element. The caller guarantees that all elements
+    // there and their bytes at `ext` are valid.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
@@ -148,8 +148,8 @@ unsafe fn convert<K: Kind, const PACK: bool>(
         if K::SAME {
             let (from, to) = if PACK { (mem, ext) } else { (ext, mem) };
             // SAFETY: all `blocks * length` elements are consecutive in memory, and their external
-            // form has the same bytes. The caller guarantees the elements at `mem` and their bytes
-            // at `ext`, which do not overlap.
+            // form has the same bytes. The caller guarantees that the elements at `mem` and their
+            // bytes at `ext` are valid and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from, to, (blocks * length) as usize * K::EXT) };
             return false;
         }
@@ -252,7 +252,7 @@ unsafe fn aligned_row<K: Kind, const PACK: bool>(
     let (written, bytes) = if PACK { (ext, K::EXT) } else { (mem, K::MEM) };
     let head = (written.addr().wrapping_neg() % LINE / bytes) as u64;
     let head = if written.addr().is_multiple_of(bytes) { head.min(count) } else { 0 };
-    // SAFETY: `head` is at most `count`, and the caller guarantees `count` elements.
+    // SAFETY: `head` is at most `count`, and the caller guarantees that `count` elements are valid.
     let bad = unsafe { row::<K, PACK>(mem, ext, step, head) };
     let mem = mem.wrapping_offset((head as isize).wrapping_mul(step as isize));
     let ext = ext.wrapping_add(head as usize * K::EXT);
@@ -278,8 +278,8 @@ unsafe fn row<K: Kind, const PACK: bool>(
     for i in 0..count as usize {
         let at = mem.wrapping_offset((i as isize).wrapping_mul(step as isize));
         let to = ext.wrapping_add(i * K::EXT);
-        // SAFETY: `i` is below `count`, so the caller guarantees element `i` at `at` and its
-        // external bytes at `to`.
+        // SAFETY: `i` is below `count`, so the caller guarantees that element `i` at `at` and its
+        // external bytes at `to` are valid.
         unsafe {
             if PACK {
                 bad |= K::pack(at, to);
@@ -336,8 +336,8 @@ pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i12
         runs.offset.wrapping_add(shift).wrapping_add(i as i64 * converters.sizes.0 as i64)
     })
     .find_map(|at| {
-        // SAFETY: `at` is the displacement of one of the elements of `runs`, which the caller
-        // guarantees, and `converters` belong to the elements' kind.
+        // SAFETY: `at` is the displacement of one of the elements of `runs`, the caller guarantees
+        // that these are valid, and `converters` belong to the elements' kind.
         unsafe { (converters.refused)(origin.wrapping_offset(at as isize)) }
             .map(|value| (at, value))
     })
@@ -382,8 +382,8 @@ mod tests {
                     let (mut memory, mut packed) = (source.clone(), vec![0u8; bytes + 1]);
                     let (at, to) = (memory.as_mut_ptr(), packed.as_mut_ptr());
                     // SAFETY:
-                    // - `memory` is larger than the blocks of the shape. From its second byte on,
-                    //   `packed` has room for their external form. The two are separate
+                    // - `memory` is larger than the blocks of the shape. `packed` has room for
+                    //   their external form, starting at its second byte. The two are separate
                     //   allocations.
                     // - This CPU can execute every instance that `instances` returns.
                     unsafe {

@@ -74,7 +74,8 @@ pub(super) trait Kind {
         const { assert!(Self::EXT <= Self::MEM && Self::EXT <= LARGEST) };
         if skip + length < Self::EXT {
             // SAFETY: `skip + length` is below `EXT`, and `EXT` is at most `MEM` (asserted above),
-            // so the bytes fit in the element's memory. The caller guarantees `mem` and `ext`.
+            // so the bytes fit in the element's memory. The caller guarantees that `mem` and `ext`
+            // are valid.
             unsafe { std::ptr::copy_nonoverlapping(ext, mem.add(skip), length) };
             return;
         }
@@ -128,7 +129,7 @@ word!(u8, u16, u32, u64, u128);
 /// - `T` is an integer type, so that any bytes are a valid value.
 #[inline(always)]
 unsafe fn read<T: Copy>(from: *const u8) -> T {
-    // SAFETY: the caller guarantees a readable `T` at `from`; the read needs no alignment.
+    // SAFETY: the caller guarantees that a `T` is readable at `from`; the read needs no alignment.
     unsafe { from.cast::<T>().read_unaligned() }
 }
 
@@ -139,7 +140,7 @@ unsafe fn read<T: Copy>(from: *const u8) -> T {
 /// - `to` is valid for writes of a `T`.
 #[inline(always)]
 unsafe fn write<T: Copy>(to: *mut u8, value: T) {
-    // SAFETY: the caller guarantees room for a `T` at `to`; the write needs no alignment.
+    // SAFETY: the caller guarantees that a `T` is writable at `to`; the write needs no alignment.
     unsafe { to.cast::<T>().write_unaligned(value) }
 }
 
@@ -172,8 +173,8 @@ impl<T: Word> Kind for Bits<T> {
         for i in 0..length {
             let place = skip + i;
             let place = if cfg!(target_endian = "little") { Self::EXT - 1 - place } else { place };
-            // SAFETY: `i` is below `length`, so the caller guarantees byte `i` of `ext`. `skip + i`
-            // is below `EXT`, so `place` lies within the element.
+            // SAFETY: `i` is below `length`, so the caller guarantees that byte `i` of `ext` is
+            // readable. `skip + i` is below `EXT`, so `place` lies within the element.
             unsafe { *mem.add(place) = *ext.add(i) };
         }
     }
@@ -328,8 +329,8 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
     unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
         let first = length.min(A::EXT.saturating_sub(skip));
         // SAFETY: the first `first` bytes of the part belong to `A` and the others to `B`, so each
-        // call gets bytes of its own member. The caller guarantees the part at `ext` and the
-        // element at `mem`.
+        // call gets bytes of its own member. The caller guarantees that the part at `ext` and the
+        // element at `mem` are valid.
         unsafe {
             member::<A>(mem, skip, first, ext);
             let skip = skip.saturating_sub(A::EXT);
@@ -355,8 +356,8 @@ unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const 
         // `ext` and a writable member at `mem`.
         unsafe { K::unpack(ext, mem) };
     } else if length > 0 {
-        // SAFETY: the part is a proper part of the member. The caller guarantees the part at `ext`
-        // and the member at `mem`.
+        // SAFETY: the part is a proper part of the member. The caller guarantees that the part at
+        // `ext` and the member at `mem` are valid.
         unsafe { K::unpack_part(mem, skip, length, ext) };
     }
 }

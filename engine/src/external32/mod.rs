@@ -246,10 +246,11 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
 ) -> Result<()> {
     match &external.0.byteswapped {
         // SAFETY: the range `0..bytes` is the external form of all `count` elements, so it cuts no
-        // element. The caller guarantees the elements at `origin` and the bytes at `ext`.
+        // element. The caller guarantees that the elements at `origin` and the bytes at `ext` are
+        // valid.
         Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
-        // SAFETY: the caller guarantees `count` elements at `origin` and their `bytes` external
-        // bytes at `ext`.
+        // SAFETY: the caller guarantees that `count` elements at `origin` and their `bytes`
+        // external bytes at `ext` are valid.
         None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
     }
     Ok(())
@@ -274,9 +275,9 @@ unsafe fn run<const PACK: bool>(
     let Some(byteswapped) =
         byteswapped.as_ref().filter(|_| range.start <= range.end && range.end <= all)
     else {
-        // SAFETY: the caller guarantees the elements at `origin` and the bytes at `ext` for
-        // `range`. If the range exceeds the elements, the walk returns an error before it converts
-        // anything.
+        // SAFETY: the caller guarantees that, for `range`, the elements at `origin` and the bytes
+        // at `ext` are valid. If the range exceeds the elements, the walk returns an error before
+        // it converts anything.
         return unsafe { convert::<PACK>(external, count, origin, range, ext) };
     };
     let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };

@@ -72,12 +72,13 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
             }
         };
         if node.bytes == 0 {
-            return Err(broken(format!("node {id} states 0 bytes; it must make at least 1 byte")));
+            return Err(broken(format!("node {id} states 0 bytes; it must state at least 1 byte")));
         }
         if expected != u128::from(node.bytes) {
             let stated = counted(node.bytes, "byte", "bytes");
             return Err(broken(format!(
-                "node {id} states {stated}, but its operation makes {expected}"
+                "node {id} states {stated}, and its operation packs to {expected}; the numbers \
+                 must be equal"
             )));
         }
     }
@@ -95,7 +96,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
     }
     if program.element_bytes() != size {
         return Err(broken(format!(
-            "an element makes {}, but the type has {size}",
+            "one element of the program packs to {}; it must pack to {size}, the size of the type",
             counted(program.element_bytes(), "byte", "bytes")
         )));
     }

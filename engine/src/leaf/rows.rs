@@ -28,9 +28,10 @@ const GROUP: usize = 4;
 /// bytes may overwrite the parameter block. So, without this copy, it would read the parameters again
 /// for every block.
 ///
-/// A cursor denotes one iteration and advances by several iterations at once. The distance from the
-/// cursor to each block of a group is the same for every group. So computing the address of a block
-/// takes an addition and no multiplication (`typepack-bench peers`, d8s16 at 16 KiB).
+/// A cursor denotes one iteration and advances by several iterations at once. On a level of
+/// constant stride, the distance from the cursor to each block of a group is the same for every
+/// group. So computing the address of a block there takes an addition and no multiplication
+/// (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
     /// A position in the level.
     type Cursor: Copy;

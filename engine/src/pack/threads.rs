@@ -155,9 +155,9 @@ impl Threads {
         let sides = Sides { origin: origin.cast_mut(), packed: dst };
         self.each(plan, count, &range, true, |segment| {
             let (origin, dst) = sides.of(segment.start - range.start);
-            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread.
-            // `origin` and `dst` are the addresses for this segment. Segments are disjoint, so no
-            // other thread writes these bytes of `dst`.
+            // SAFETY: `segment` is a part of the range, and the caller guarantees that any thread
+            // may access the range. `origin` and `dst` are the addresses for this segment. Segments
+            // are disjoint, so no other thread writes these bytes of `dst`.
             unsafe { pack_raw(plan, count, origin, segment, dst) }
         });
     }
@@ -180,10 +180,10 @@ impl Threads {
         let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
         self.each(plan, count, &range, shared, |segment| {
             let (origin, src) = sides.of(segment.start - range.start);
-            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread.
-            // `origin` and `src` are the addresses for this segment. There are several segments
-            // only if no byte occurs twice in the layout, so no other thread writes these elements'
-            // bytes.
+            // SAFETY: `segment` is a part of the range, and the caller guarantees that any thread
+            // may access the range. `origin` and `src` are the addresses for this segment. There
+            // are several segments only if no byte occurs twice in the layout, so no other thread
+            // writes these elements' bytes.
             unsafe { unpack_raw(plan, count, origin, segment, src) }
         });
     }

@@ -1,7 +1,7 @@
 //! Finds nests. A nest is a chain of loops and tables over one block or window; one kernel can execute
 //! it.
 //!
-//! `plan/` calls this file for every node that might be a nest. This file also turns very short
+//! `plan/` uses this file for every node that might be a nest. This file also turns very short
 //! innermost loops of a nest into windows.
 
 use crate::ir::{Edge, Op, Program, Run, is_window};

@@ -1,6 +1,6 @@
 //! Runs the passes in order. The result is the program that a plan executes.
 //!
-//! `commit.rs` calls this file, and so do `external32/` and `explain`. The steps are: lower the tree,
+//! `commit.rs` uses this file, and so do `external32/` and `explain`. The steps are: lower the tree,
 //! rewrite the program in rounds until nothing changes, turn sequences into windows and lists
 //! (`gather.rs`), merge the loop over the elements (`count.rs`), verify the program.
 

@@ -264,7 +264,7 @@ impl Plan {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
-        // The packed bytes of one element fit in 64 bits, but those of several elements may not. Then
+        // The packed size of one element fits in 64 bits, but that of a whole tile may not. Then
         // there is no tile, because no segment is that large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)

@@ -1,6 +1,6 @@
 //! The nests of a plan, and a table that tells which nest executes which node or part.
 //!
-//! `mod.rs` calls this file when it makes a plan. `passes/nest.rs` defines what a nest is.
+//! `mod.rs` uses this file when it makes a plan. `passes/nest.rs` defines what a nest is.
 
 use super::byteswap::Widths;
 use super::nest_plan::NestPlan;

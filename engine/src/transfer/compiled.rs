@@ -91,7 +91,8 @@ impl Compiled {
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
             // SAFETY: `nest.words` describes the whole transfer, because `nest.whole` is set. `a`
-            // and `b` are the bases of the two sides, which the caller guarantees.
+            // and `b` are the bases of the two sides, and the caller guarantees that both sides are
+            // valid.
             unsafe { callee.call(&nest.words, a, b) };
             return stats::add(callee.executor(), range.end);
         }
@@ -139,9 +140,9 @@ impl Compiled {
         let mut answer = vec![0u8; (range.end - range.start) as usize];
         let mut expected = answer.clone();
         let read = dst.memory.cast_const();
-        // SAFETY: every call moves the packed bytes `range`, which the caller guarantees, and both
-        // vectors have the length of the range. `copy_raw` requires that the destination is
-        // readable under `Settings::verify`.
+        // SAFETY: every call moves the packed bytes `range`, the caller guarantees that these are
+        // valid, and both vectors have the length of the range. `copy_raw` requires that the
+        // destination is readable under `Settings::verify`.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
@@ -174,8 +175,8 @@ impl Compiled {
         let mut leaf = leaves.start;
         while leaf < leaves.end {
             let left = leaves.end - leaf;
-            // SAFETY: the caller's sides borrow both plans during this call. The leaves from `leaf` to
-            // `leaves.end` are in the range that the caller guarantees.
+            // SAFETY: the caller's sides borrow both plans during this call. The leaves from `leaf`
+            // to `leaves.end` are in the range, and the caller guarantees that the range is valid.
             leaf += unsafe {
                 if left >= inside && leaf.is_multiple_of(inside) {
                     self.rows(callee, source, target, leaf / inside, left / inside);
@@ -338,8 +339,8 @@ unsafe fn interpret(
     dst: &Side<'_, *mut u8>,
     range: Range<u64>,
 ) {
-    // SAFETY: the caller guarantees the range on both sides. `blocks` was made for these plans and
-    // counts.
+    // SAFETY: the caller guarantees that the range is valid on both sides. `blocks` was made for
+    // these plans and counts.
     unsafe {
         match blocks {
             Some(blocks) => blocks.copy(src, dst, range),

@@ -131,8 +131,8 @@ pub(super) fn row_of(bytes: u64) -> Row {
     #[inline(always)]
     unsafe fn along(src: *const u8, dst: *mut u8, strides: Strides, block: &impl Block) {
         let (from, to) = (Strided::at(strides.from, 0), Strided::at(strides.to, 0));
-        // SAFETY: for every `i` below the count, the caller guarantees a block at `i` times the
-        // stride of each side.
+        // SAFETY: for every `i` below the count, the caller guarantees that, on each side, the
+        // block at `i` times the stride is valid.
         unsafe { row(src, from, dst, to, strides.count, block) }
     }
     macro_rules! rows {
@@ -176,8 +176,8 @@ pub(super) fn row_of(bytes: u64) -> Row {
 ///
 /// The conditions of [`walk`] hold for blocks of `bytes` bytes.
 unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: usize) {
-    // SAFETY: the caller guarantees the blocks of both walks. The block type in each arm copies
-    // `bytes` bytes; an `Ends<N>` is chosen only for lengths from `N` to `2 * N`.
+    // SAFETY: the caller guarantees that the blocks of both walks are valid. The block type in each
+    // arm copies `bytes` bytes; an `Ends<N>` is chosen only for lengths from `N` to `2 * N`.
     unsafe {
         match bytes {
             1 => walk(from, to, blocks, &Exact::<1>),
@@ -214,7 +214,8 @@ unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl
         let count = from.left().min(to.left()).min(left);
         let ((source, a), (target, b)) = (from.inner(), to.inner());
         // SAFETY: `count` is at most the number of blocks left in the current row of each walk, and
-        // at most `left`. So both rows have these blocks, and the caller guarantees them.
+        // at most `left`. So both rows have these blocks, and the caller guarantees that they are
+        // valid.
         unsafe {
             match (*source, *target) {
                 (SideLevel::Loop { stride: s, .. }, SideLevel::Loop { stride: d, .. }) => {
@@ -385,8 +386,8 @@ unsafe fn row(
     block: &impl Block,
 ) {
     for i in 0..count {
-        // SAFETY: `i` is below `count`, so the caller guarantees block `i` of the source row and of
-        // the destination row.
+        // SAFETY: `i` is below `count`, so the caller guarantees that block `i` is valid in the
+        // source row and in the destination row.
         unsafe {
             let at = src.wrapping_offset(from.place(i));
             block.copy(at, dst.wrapping_offset(to.place(i)));

@@ -84,8 +84,8 @@ impl Fit {
         range: Range<u64>,
     ) {
         let blocks = self.blocks.as_ref();
-        // SAFETY: the caller guarantees the range on both sides. `self`, and with it `compiled` and
-        // `blocks`, was made for these plans and counts.
+        // SAFETY: the caller guarantees that the range is valid on both sides. `self`, and with it
+        // `compiled` and `blocks`, was made for these plans and counts.
         unsafe {
             if let Some(compiled) = &self.compiled
                 && let Some(callee) = compiled.callee(src.plan.settings(), range.end - range.start)

@@ -173,26 +173,27 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
         (Some(a), Some(b)) => {
             let (from, to) = (from.wrapping_offset(run(a)), to.wrapping_offset(run(b)));
             // SAFETY: both sides are one run. `from` and `to` are the addresses of packed byte
-            // `range.start`, and the caller guarantees the bytes of the range on both sides.
+            // `range.start`, and the caller guarantees that the bytes of the range are valid on
+            // both sides.
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
         // SAFETY: the source is one run, and its packed byte `range.start` is at `a + range.start`.
-        // The caller guarantees the bytes of the range in the destination.
+        // The caller guarantees that the bytes of the range are valid in the destination.
         (Some(a), None) => unsafe {
             unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
         },
         // SAFETY: the destination is one run, and its packed byte `range.start` is at `b +
-        // range.start`. The caller guarantees the bytes of the range in the source.
+        // range.start`. The caller guarantees that the bytes of the range are valid in the source.
         (None, Some(b)) => unsafe {
             pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
         (None, None) => {
             let src = Side { memory: from, origin: 0, ..src };
             let dst = Side { memory: to, origin: 0, ..dst };
-            // SAFETY: the caller guarantees the range and both sides. `from` and `to` are the
-            // addresses of displacement 0, so `origin` is 0. `memo::of` returns the fit of these
-            // two sides.
+            // SAFETY: the caller guarantees that the range is valid on both sides. `from` and `to`
+            // are the addresses of displacement 0, so `origin` is 0. `memo::of` returns the fit of
+            // these two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy(&src, &dst, range);

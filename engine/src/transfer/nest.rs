@@ -172,9 +172,9 @@ impl Nest {
         self.shape.levels.len()
     }
 
-    /// Returns by how much one side (0 source, 1 destination) must be moved to reach iteration `index`
-    /// of level `l`. For a loop, the first value must be added to the base; for a table, the second
-    /// value must be added to the address of its entries.
+    /// Returns the pair (base shift, table shift) that moves one side (0 source, 1 destination) to
+    /// iteration `index` of level `l`, in bytes. For a loop, add the first to the base; for a
+    /// table, add the second to the address of its entries. The other is 0.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {

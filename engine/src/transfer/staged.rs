@@ -57,8 +57,8 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
         // unsuccessful search, the number doubles, up to 8.
         let mut buffers = 1;
         loop {
-            // SAFETY: both cursors are at `position`. The caller guarantees the bytes from there to
-            // the end of the range.
+            // SAFETY: both cursors are at `position`. The caller guarantees that the bytes from
+            // there to the end of the range are valid.
             let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
             buffers = if end == position { (2 * buffers).min(8) } else { 1 };
             position = range.end.min(end - end % chunk + buffers * chunk);

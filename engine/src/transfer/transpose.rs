@@ -89,7 +89,7 @@ impl Transposed {
     ///
     /// - The conditions of [`Entry`](crate::kernel::Entry) hold for the transfer for which `self`
     ///   was made.
-    /// - No level has more iterations than in that transfer.
+    /// - `words` gives no level more iterations than it has in that transfer.
     pub(super) unsafe fn run(
         &self,
         words: &[u64; TransferShape::WORDS],
@@ -102,8 +102,8 @@ impl Transposed {
         let [Some(far), near] = [axes.take_far(&order), axes.take_near(&order)] else {
             // All levels have been merged into the block, so the copy is one block.
             let row = Strides { from: 0, to: 0, count: 1 };
-            // SAFETY: the caller guarantees the block of `bytes` bytes on both sides, and `row_of`
-            // returns the function for blocks of this length.
+            // SAFETY: the caller guarantees that the block of `bytes` bytes is valid on both sides,
+            // and `row_of` returns the function for blocks of this length.
             return unsafe { interpreted::row_of(bytes)(source, target, row, bytes as usize) };
         };
         let (row, near) =
@@ -136,8 +136,8 @@ impl Transposed {
                     let (source, target) = near.at(i, source, target);
                     let strides = Strides { from: far.from, to: far.to, count };
                     // SAFETY: the row consists of `count` iterations of `far`, at one iteration of
-                    // `near` and one position of the other levels. The caller guarantees all
-                    // iterations of all levels.
+                    // `near` and one position of the other levels. The caller guarantees that all
+                    // iterations of all levels are valid.
                     unsafe { row(source, target, strides, bytes as usize) };
                 }
             }

@@ -116,8 +116,9 @@ unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, c
     };
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: `i < count`, so both values lie in the vectors that the caller guarantees (both
-        // conditions of `# Safety`). The accesses are unaligned, so the addresses need no alignment.
+        // SAFETY: `i < count`, so both values lie in the vectors. The caller guarantees that the vectors are
+        // valid (both conditions of `# Safety`). The accesses are unaligned, so the addresses need no
+        // alignment.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());

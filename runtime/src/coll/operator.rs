@@ -224,8 +224,8 @@ trait Apply<T> {
 unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: `i < count`, so `lower[i]` and `upper[i]` lie in the vectors that the caller guarantees
-        // (both conditions of `# Safety`). Unaligned accesses need no alignment.
+        // SAFETY: `i < count`, so `lower[i]` and `upper[i]` lie in the vectors. The caller guarantees that
+        // the vectors are valid (both conditions of `# Safety`). Unaligned accesses need no alignment.
         unsafe {
             let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
             upper.add(i).write_unaligned(value);
@@ -414,9 +414,9 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
 ) {
     let (lower, upper) = (lower.cast::<Located<V, I>>(), upper.cast::<Located<V, I>>());
     for i in 0..count {
-        // SAFETY: `i < count`, so both pairs lie in the vectors that the caller guarantees (both conditions
-        // of `# Safety`). The members are accessed one by one and unaligned, so the pairs need no alignment
-        // and the gap is not touched.
+        // SAFETY: `i < count`, so both pairs lie in the vectors. The caller guarantees that the vectors are
+        // valid (both conditions of `# Safety`). The members are accessed one by one and unaligned, so the
+        // pairs need no alignment and the gap is not touched.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let (a, b) = (

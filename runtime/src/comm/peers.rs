@@ -1,6 +1,6 @@
 //! Translates between ranks of the world and the ranks that the calls of a communicator use.
 //!
-//! `mod.rs` calls this file for every destination, source, root and status. The modules below `comm/` know
+//! `mod.rs` uses this file for every destination, source, root and status. The modules below `comm/` know
 //! only ranks of the world. The calls of an intracommunicator use the ranks of the communicator's only
 //! group. An intercommunicator has two groups: this process is in the local group, and all its
 //! destinations and sources are in the remote group. So the calls of an intercommunicator use ranks of the

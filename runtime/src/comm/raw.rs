@@ -252,8 +252,8 @@ impl Messages {
     /// operations.
     ///
     /// # Errors
-    /// Returns the first error that an operation has returned. Even after an error, all operations have
-    /// ended.
+    /// Returns the first error that an operation has returned. When the call returns, all operations have
+    /// ended, even if one of them failed.
     #[doc(alias = "MPI_Waitall")]
     pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(operations.len());

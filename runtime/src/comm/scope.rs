@@ -90,8 +90,8 @@ impl Communicator {
     /// arguments, commits), and only then start the first operation.
     ///
     /// # Errors
-    /// Returns the first error among the operations that `f` has started and has not waited for. Even after
-    /// an error, all operations have ended.
+    /// Returns the first error among the operations that `f` has started and has not waited for. When the
+    /// call returns, all operations have ended, even if one of them failed.
     ///
     /// # Panics
     /// Panics if `f` panics. In this case the library completes the sends from copies and cancels the
@@ -289,7 +289,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for several operations and returns their statuses in order.
     ///
     /// # Errors
-    /// Returns the first error of an operation. Even after an error, all operations have ended.
+    /// Returns the first error of an operation. When the call returns, all operations have ended, even if one
+    /// of them failed.
     #[doc(alias = "MPI_Waitall")]
     pub fn wait_all(
         &'scope self,

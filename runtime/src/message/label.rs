@@ -1,5 +1,5 @@
-//! The label of a message, the source and the tag that a receive asks for, and the operation that a call
-//! has started.
+//! Defines three things: the label of a message; the source and tag that a receive asks for; and the
+//! operation that a call has started.
 //!
 //! `endpoint/matching.rs` compares labels with receives, and `envelope.rs` carries labels.
 

@@ -1,7 +1,7 @@
 //! The check that `TYPEPACK_CHECK_TYPES=1` enables: whether the types of a message match the types of its
 //! receive.
 //!
-//! `endpoint/engine.rs` calls this file at both ends of a message. If the check is enabled, the sender
+//! `endpoint/engine.rs` uses this file at both ends of a message. If the check is enabled, the sender
 //! computes the hash of its signature (`typepack_engine::signature`: class and width of every basic
 //! element, in order) and folds it to 24 bits. The envelope carries these bits
 //! ([`Label::types`](crate::message::envelope::Label)). The receiver takes the part of its own type that

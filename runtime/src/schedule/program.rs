@@ -284,7 +284,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         StepId(steps.len() as u32 - 1)
     }
 
-    /// Lists a send of a part.
+    /// Adds a step that sends a part.
     ///
     /// # Errors
     /// Returns an engine error if the number of packed bytes of the part does not fit in 63 bits.
@@ -294,8 +294,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Lists a send of `part`. An earlier step must pack `origin` into `part`. The message has the types of
-    /// `origin`.
+    /// Adds a step that sends `part`. An earlier step must pack `origin` into `part`. The message has the
+    /// types of `origin`.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -311,7 +311,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types }))
     }
 
-    /// Lists a receive of a part. The message must have exactly the part's number of bytes.
+    /// Adds a step that receives a part. The message must have exactly the part's number of bytes.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -321,9 +321,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Receive { part, from }))
     }
 
-    /// Lists a copy from one part of this rank to another. `rank` is this rank's number in the communicator.
-    /// The parts must not overlap. If messages compare types and the types of the two parts differ, the copy
-    /// fails.
+    /// Adds a step that copies one part of this rank to another part. `rank` is this rank's number in the
+    /// communicator. The parts must not overlap. If type checking is on and the parts have different types,
+    /// the copy fails.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -333,7 +333,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
-    /// Lists a step that packs a part into a part of bytes. Both must have the same packed size.
+    /// Adds a step that packs a part into a part of bytes. Both must have the same packed size.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -347,8 +347,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.schedule.combine = Some(combine.clone());
     }
 
-    /// Lists a combination of the elements at `lower` with the elements at `upper`. The result replaces the
-    /// elements at `upper`. `all` gives the type and the number of the elements.
+    /// Adds a step that combines the elements at `lower` with the elements at `upper`. The result replaces
+    /// the elements at `upper`. `all` gives the type and the number of the elements.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).

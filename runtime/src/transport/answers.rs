@@ -12,7 +12,7 @@
 //! has withdrawn the message, because the two envelopes have crossed. The send is then still in the state
 //! Offered, but is marked as withdrawn.
 //!
-//! `peer.rs` calls this file for each such envelope.
+//! `peer.rs` uses this file for each such envelope.
 
 use super::failure::broken;
 use super::in_flight::{RequestTable, Send, SendStage, Told};

@@ -118,8 +118,8 @@ impl Fabric {
     }
 
     /// Permits the other ranks of the job to access the memory of this process, as far as the system allows
-    /// it. `number` is the probe number. Other ranks find it in this rank's slot and, if they can read this
-    /// process's memory, at the address `at`.
+    /// it. Publishes `number` and `at` in this rank's slot. The same number is stored in this process at
+    /// address `at`; a rank that can read it there knows that it can access this process's memory.
     pub fn open_memory(&self, at: u64, number: u64) {
         let Some(segment) = &self.segment else { return };
         if let Some(launcher) = segment.launcher() {

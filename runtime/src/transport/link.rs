@@ -51,7 +51,7 @@ pub enum Outgoing {
     Help(HelpWanted),
 }
 
-/// The direction from this rank to another rank.
+/// The sending half of a link: from this rank to another rank.
 #[derive(Debug)]
 pub struct Tx {
     /// The area in which this rank writes.
@@ -145,7 +145,7 @@ impl Tx {
     }
 }
 
-/// The direction from another rank to this rank.
+/// The receiving half of a link: from another rank to this rank.
 #[derive(Debug)]
 pub struct Rx {
     /// The area in which the other rank writes.
@@ -159,31 +159,31 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Creates the direction from the other rank, which writes in `area`.
+    /// Creates the receiving half of a link. The other rank writes to `area`.
     pub fn new(area: Area) -> Self {
         let (ring, known) = (Consumer::default(), Known::default());
         Self { area, ring, known, offers: Offers::default() }
     }
 }
 
-/// Both directions.
+/// A link to another rank: both halves.
 #[derive(Debug)]
 pub struct Link {
     /// The other rank.
     pub rank: usize,
-    /// The direction to the other rank; `None` before the first contact.
+    /// The sending half; `None` before the first contact.
     pub tx: Option<Tx>,
-    /// The direction from the other rank; `None` until the first envelope from that rank arrives.
+    /// The receiving half; `None` until the first envelope from that rank arrives.
     pub rx: Option<Rx>,
 }
 
 impl Link {
-    /// Creates a link that has neither direction yet.
+    /// Creates a link that has neither half yet.
     pub fn new(rank: usize) -> Self {
         Self { rank, tx: None, rx: None }
     }
 
-    /// Returns the direction to the other rank. Makes the first contact if necessary.
+    /// Returns the sending half. Makes the first contact if necessary.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -196,7 +196,7 @@ impl Link {
         }
     }
 
-    /// Returns the direction to the other rank.
+    /// Returns the sending half.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if there was no first contact. That is a bug.
@@ -204,10 +204,10 @@ impl Link {
         self.tx.as_mut().ok_or_else(|| lost_at("the link to", self.rank))
     }
 
-    /// Returns both directions.
+    /// Returns both halves.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Internal` if a direction does not exist yet. That is a bug.
+    /// Returns `ErrorKind::Internal` if one of the halves does not exist yet. That is a bug.
     pub fn both(&mut self) -> Result<(&mut Tx, &mut Rx)> {
         match self {
             Self { tx: Some(tx), rx: Some(rx), .. } => Ok((tx, rx)),

@@ -2,7 +2,7 @@
 //! nothing else to do.
 //!
 //! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message. They assume that
-//! the next message resembles the last one. `peer.rs` calls this file to fetch the lines. The receiver was
+//! the next message resembles the last one. `peer.rs` uses this file to fetch the lines. The receiver was
 //! the last rank to read these lines, so they lie in the receiver's cache. While a sender waits, it has
 //! time to fetch the lines back.
 

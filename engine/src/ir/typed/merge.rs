@@ -1,7 +1,7 @@
 //! Lowers a tree to a typed program. First `ir/lower.rs` lowers the tree, with one leaf per named type.
 //! Then this file merges leaves, but only leaves of the same named type.
 //!
-//! `ir/typed/mod.rs` calls this file. The passes of `passes/` cannot be used here: they compare and
+//! `ir/typed/mod.rs` uses this file. The passes of `passes/` cannot be used here: they compare and
 //! merge blocks by their lengths in bytes, and would merge blocks of different types.
 
 use super::Unit;

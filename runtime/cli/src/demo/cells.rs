@@ -31,7 +31,7 @@ impl Element for Gapped {
         let places = [0, 4, 8];
         // The arguments are constants: three members within 16 bytes.
         Datatype::structured(&[1, 1, 1], &places, &members)
-            .expect("a struct of constants should be a type")
+            .expect("these constant arguments should make a valid struct type")
     }
 }
 

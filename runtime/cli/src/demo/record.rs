@@ -124,7 +124,7 @@ fn parse(text: &[u8]) -> Result<Vec<Record>, String> {
     let mut reader = csv::Reader::from_reader(text);
     let header = reader.headers().map_err(|error| error.to_string())?;
     if header.iter().collect::<Vec<_>>().join(",") != HEADER {
-        return Err("not a .csv file of typepack demo".to_owned());
+        return Err(format!("the first line of a table of typepack demo must be {HEADER}"));
     }
     let mut records: Vec<Record> = Vec::new();
     for (number, row) in reader.records().enumerate() {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn other_and_damaged_tables_are_refused() {
         let refused = |text: &str| parse(text.as_bytes()).expect_err("must be refused");
-        assert!(refused("a,b\n1,2\n").contains("not a .csv file of typepack demo"));
+        assert!(refused("a,b\n1,2\n").contains(HEADER));
         for row in ["hand,a,b,1,c", "fast,a,b,1,c,2", "hand,a,b,-1,c,2", "hand,a,b,1,c,NaN"] {
             let text = refused(&format!("{HEADER}\n{row}\n"));
             assert!(text.contains("line") || text.contains("record"), "{text}");

@@ -22,7 +22,8 @@ use super::poll::{self, PollFd, PollFlags};
 /// define it.
 const F_SETSIG: i32 = 10;
 
-/// The content of that single message: one byte. The kernel adds the identity of the sender.
+/// The one byte that a process sends over the control socket to say that it has joined the job. The kernel
+/// adds the identity of the sender.
 const REGISTER: u8 = b'R';
 
 /// Makes a control socket. Returns the launcher's end and the rank's end; both are close-on-exec.

@@ -1,6 +1,6 @@
 //! Checks the names of machines on the command line or in a host file: only this machine is allowed.
 //!
-//! `mod.rs` calls this file. A script that was written for a cluster may pass `-host localhost`, or a
+//! `mod.rs` uses this file. A script that was written for a cluster may pass `-host localhost`, or a
 //! scheduler's host file that contains the name of this machine, so mpiexec must accept both. The name of any
 //! other machine must be an error.
 

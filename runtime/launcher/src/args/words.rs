@@ -1,6 +1,6 @@
 //! Splits a file given by `-configfile` into the words of a command line (MPI-5.0 section 11.5).
 //!
-//! `mod.rs` calls this file. Each line of the file describes one program with its options, like the part of a
+//! `mod.rs` uses this file. Each line of the file describes one program with its options, like the part of a
 //! command line between two colons. A line that begins with `#` is a comment, and a backslash at the end of a
 //! line continues the line. As in a shell, a quoted word may contain blanks. Unlike in a shell, variables and
 //! patterns are not expanded.

@@ -1,6 +1,6 @@
 //! Parses the wrapper's command line, and builds the compiler's command line.
 //!
-//! `mod.rs` calls this file. The paths come from `prefix.rs`. The functions have no side effects.
+//! `mod.rs` uses this file. The paths come from `prefix.rs`. The functions have no side effects.
 //!
 //! The wrapper understands the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of
 //! Open MPI's wrappers (`-showme:…`), because some build systems use the first set and others use the second.

@@ -1,6 +1,6 @@
 //! Detaches operations from their memory, and cancels receives.
 //!
-//! `progress.rs` calls this file when a panic ends a scope or a wait fails, and `comm/` calls it to cancel
+//! `progress.rs` uses this file when a panic ends a scope or a wait fails, and `comm/` uses it to cancel
 //! receives. `transport/peer.rs` makes the other rank stop using the memory.
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Messages of this rank to itself. Once both the send and the receive are known, the engine's fused copy
 //! moves the data from layout to layout. No transport takes part.
 //!
-//! `../engine.rs` calls this file for every send whose destination is this rank. If the receive is posted
+//! `../engine.rs` uses this file for every send whose destination is this rank. If the receive is posted
 //! after the send, `receive.rs` completes both.
 
 use super::*;

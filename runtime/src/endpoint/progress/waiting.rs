@@ -1,6 +1,6 @@
 //! How a call waits: turns, the poller, errands, and sleep.
 //!
-//! `progress.rs` starts operations and calls this file to wait for them. The module documentation of
+//! `progress.rs` starts operations and uses this file to wait for them. The module documentation of
 //! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
