@@ -524,7 +524,8 @@ static TABLE: [Row; 72] = [
     one("MPI_REAL16", 0x2e2, 16, 16),
     one("MPI_COMPLEX16", 0x2e3, 16, 8),
     one("MPI_COMPLEX32", 0x2eb, 32, 16),
-    // The ABI does not contain these two types. Their values lie above all values of the standard.
+    // The ABI does not contain these two types. The engine assigns them values above all values of
+    // the ABI.
     one("MPI_LB", 0x1210, 0, 1),
     one("MPI_UB", 0x1211, 0, 1),
 ];

@@ -93,8 +93,8 @@ pub(crate) use entries;
 /// these values fit.
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
-/// stops at the first part that does not fit. Before the pass, it tests the last value, because the
-/// values of a list often ascend.
+/// converts the values in parts, and stops after the first part that does not fit. Before the pass,
+/// it tests the last value, because the values of a list often ascend.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,

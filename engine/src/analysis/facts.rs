@@ -17,12 +17,12 @@ pub enum Answer {
     Yes,
     /// No, proven.
     No,
-    /// Not decided within the limits on runs and memory.
+    /// Not decided, because a proof would exceed the limits on runs and memory.
     Unknown,
 }
 
-/// Facts about one element of a layout. [`Iov`](crate::analysis::iov::Iov) defines a run; runs are
-/// counted after all passes.
+/// Facts about one element of a layout. A run is what [`Iov`](crate::analysis::iov::Iov) lists. The
+/// runs are those of the program as it is after all passes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {

@@ -37,7 +37,8 @@ use crate::plan::Plan;
 pub struct Iov {
     plan: Plan,
     counts: Box<[u64]>,
-    /// How the runs before each part or entry are counted, for each node; see [`Ranks`].
+    /// For each node that is a sequence or a list: how to find the number of runs before one of its
+    /// parts or entries.
     ranks: Box<[Ranks]>,
 }
 
@@ -47,9 +48,9 @@ enum Ranks {
     /// Every part or entry has this many runs, so the number of runs before `i` is `i` times this
     /// value.
     Uniform(u64),
-    /// Element `k`, called a sample, is the number of runs before part or entry `k * SAMPLE`. For any
-    /// other index, the last sample at or before the index is used, and the runs of the parts or
-    /// entries between the two are added one by one.
+    /// Array element `k`, called a sample, is the number of runs before part or entry `k * SAMPLE`.
+    /// For an index that is not a multiple of `SAMPLE`, the last sample before the index is used, and
+    /// the runs of the parts or entries from there to the index are added one by one.
     Sampled(Box<[u64]>),
 }
 
@@ -123,7 +124,7 @@ impl Iov {
             let of = |edge: &Edge, counts: &[u64]| counts[edge.node.index()];
             let mut rank = Ranks::Uniform(1);
             // These products cannot overflow: every run has at least one byte, and the number of
-            // packed bytes is known to fit.
+            // packed bytes is known to fit in an `i64`.
             let count = match &node.op {
                 Op::Block => 1,
                 Op::Loop { count, body, .. } => count * of(body, &counts),

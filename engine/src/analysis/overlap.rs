@@ -42,8 +42,9 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         runs: 0,
         words: WORDS,
     };
-    // If there are few runs, the proofs run first without a budget for runs; if they fail, all runs
-    // are sorted together. If there are many runs, the budget is spent on the runs of single parts.
+    // If there are few runs, the proofs are tried first with a run budget of 0, that is, without
+    // sorting; if they fail, all runs are sorted together. If there are more runs than the budget
+    // allows, the budget is spent on sorting the runs of single parts.
     let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
     let few = runs <= u128::from(RUNS);
     question.runs = if few { 0 } else { RUNS };
@@ -65,7 +66,8 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
 struct Question<'a> {
     program: &'a Program,
     summaries: Vec<Summary>,
-    /// One answer per node. Only the answers for heads and leaves of nests are ever set.
+    /// One answer per node. Only the answers for the heads (outermost nodes) and the leaves of nests
+    /// are ever set.
     answers: Vec<Answer>,
     /// For each node that is a table: `None` if the table has not been examined yet; otherwise the
     /// least and the greatest distance between two entries, not yet multiplied by the table's scale.
@@ -123,8 +125,8 @@ impl<'a> Question<'a> {
         (levels, at)
     }
 
-    /// Returns the heads and leaves of all nests inside `leaf`, and `leaf` itself. Operands precede
-    /// their users.
+    /// Returns the heads (outermost nodes) and the leaves of all nests inside `leaf`, and `leaf`
+    /// itself. In the result, operands precede their users.
     fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.program.nodes().len()];
         let (mut found, mut pending) = (Vec::new(), vec![leaf]);
@@ -341,7 +343,7 @@ impl<'a> Question<'a> {
     }
 
     /// Sorts the runs of the copies of `leaf`, as many as the budget allows, and looks for two that
-    /// overlap. A copy lies at every sum of one offset per level.
+    /// overlap. One copy lies at each sum of one offset per level.
     fn sort(&mut self, levels: &[Dimension<'_>], leaf: NodeId) -> Answer {
         let each = self.summaries[leaf.index()].runs;
         let mut runs = self.first_runs(leaf);

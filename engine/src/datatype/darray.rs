@@ -246,7 +246,7 @@ impl Darray {
         let mut ty = old.clone();
         for d in slowest_first(sizes.len(), self.order).rev() {
             let (share, extent) = (&shares[d], ty.extent());
-            // These indices lie in the array or just past its end. So their byte offsets fit in 64
+            // Each `index` below lies in the array or just past its end. So its byte offset fits in 64
             // bits, because the size of the array does.
             let place = |index: i64| index.checked_mul(extent).ok_or_else(too_large);
             let (first, every) = (place(share.first)?, share.every.saturating_mul(extent));

@@ -309,8 +309,9 @@ impl Datatype {
     /// returns.
     #[doc(alias = "MPI_Type_get_envelope")]
     pub fn envelope(&self) -> Envelope {
-        // The first three numbers belong to the `int` form: integers, addresses and datatypes. The
-        // last two belong to the large form: integers and large counts.
+        // The first three numbers count the integers, addresses and datatypes of the `int` form. The
+        // last two count the integers and the large counts of the large form, which has no addresses
+        // and the same number of datatypes.
         let (integers, addresses, datatypes, large_integers, large_counts) =
             match self.constructor() {
                 Constructor::Named(_) => (0, 0, 0, 0, 0),

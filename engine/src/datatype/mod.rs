@@ -358,7 +358,7 @@ impl Datatype {
     }
 
     /// If this is a named type whose consecutive copies form one run (without holes or padding),
-    /// returns its size in bytes. The result is 0 for a named type without data.
+    /// returns its size in bytes, which is 0 for a named type without data. Otherwise returns `None`.
     #[inline]
     pub(crate) fn named_run(&self) -> Option<u64> {
         let named = matches!(self.0, Handle::Named(_));

@@ -97,7 +97,7 @@ pub(crate) unsafe fn run<const PACK: bool>(
         return;
     }
     let params = words.as_ptr();
-    // The current position in each level except the innermost level.
+    // The current iteration of each level except the innermost level.
     let mut position = [0u64; Nest::MAX_DEPTH];
     let mut packed = packed;
     loop {

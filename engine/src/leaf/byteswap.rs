@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub(crate) struct Width(u8);
 
 impl Width {
-    /// The width of elements of 1 byte.
+    /// The width of 1-byte elements, which have no byte order.
     pub(crate) const ONE: Self = Self(1);
 
     /// Returns the width of an element of `bytes` bytes. Returns `None` if no element has that
@@ -50,7 +50,7 @@ impl Width {
 pub(crate) enum Swap {
     /// All elements of the leaf have the same width.
     Same(Width),
-    /// The elements of run `i` of a window have the width of entry `i`.
+    /// Entry `i` is the width of the elements of run `i` of a window.
     Each(Arc<[Width]>),
 }
 

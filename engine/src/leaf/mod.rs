@@ -112,8 +112,8 @@ impl Routine {
         };
         let work = work?;
         let traversal = match work {
-            // A dense pattern uses all of each cache line, in whatever order memory is visited, so it
-            // needs no traversal.
+            // A dense pattern uses each cache line completely while it moves one row, so it needs no
+            // traversal.
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => None,
             _ => Traversal::of(nest, swap, direction, isa).map(Box::new),

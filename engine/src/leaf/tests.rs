@@ -189,7 +189,8 @@ fn check_swap(
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Pack, isa) {
-                // The second iteration runs after the lazy parts are built.
+                // `routine.build` at the end of the first iteration builds the lazy parts, so the
+                // second iteration tests them.
                 for _ in 0..2 {
                     out.fill(0);
                     // SAFETY: `mem` contains the whole span of the nest; `out` has room for all its
@@ -226,8 +227,7 @@ fn check_swap(
             let expected = mem.to_vec();
             mem.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Unpack, isa) {
-                // The lazy parts are built after the first iteration, so the second iteration tests
-                // them.
+                // As above, only the second iteration tests the lazy parts.
                 for _ in 0..2 {
                     mem.fill(0);
                     // SAFETY: `mem` has room for all bytes that the nest accesses, and `out` holds
@@ -305,8 +305,9 @@ fn windows_at_every_alignment_and_count() {
 }
 
 /// Checks dense patterns in calls so large that stores are announced. The patterns have periods of
-/// one line, periods whose permutes stay in registers, and longer periods. A packed register takes
-/// its bytes from two to four lines, and the grains are bytes and words.
+/// one line, periods whose permutes stay in registers, and longer periods. There are patterns whose
+/// packed registers take their bytes from two, three or four lines, and masks of both grains (bytes
+/// and words of 4 bytes).
 #[test]
 fn windows_beyond_the_first_cache() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
@@ -401,8 +402,8 @@ fn random_nests() {
                     let wide = if numbers.next(2) == 0 { 1_i64 << 33 } else { 0 };
                     let entries: Vec<i64> =
                         (0..numbers.next(12)).map(|_| numbers.next(60) as i64 - 20).collect();
-                    // With 64-bit entries, the offsets exceed any buffer. So the scale of such a
-                    // table is 0.
+                    // Entries that need 64 bits would place blocks far outside any buffer. So the
+                    // scale of a table with such entries is 0.
                     let entries: Vec<i64> = entries.iter().map(|e| e + wide).collect();
                     let scale = if wide == 0 { 1 + numbers.next(9) as i64 } else { 0 };
                     return Level::Table { entries: Table::new(&entries), scale };

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! When packing, x counts along the near level; when unpacking, x counts along the far level. The
-//! kernels transpose squares of elements in registers. A square uses the whole of each line that it
-//! touches, and uses it at one time, in `from` and in `to`. So a pitch that is a power of two does no
-//! harm, although it puts all rows of a square into one cache set. The written blocks must be
-//! disjoint. The caller must prove this before it picks a tile kernel.
+//! kernels transpose squares of elements in registers. A square uses each line that it touches
+//! completely and all at once, in `from` and in `to`. So a pitch that is a power of two does no harm,
+//! although it puts all rows of a square into one cache set. The written blocks must be disjoint. The
+//! caller must prove this before it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
 use super::isa::Isa;

@@ -42,8 +42,8 @@ pub(crate) const CHUNK: u64 = 64;
 /// Minimum width and height, in elements, of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// If the width and the height of a tile are at least this many elements, squares of every size are
-/// at least half full.
+/// A tile whose width and height are at least this many elements covers at least half of each side of
+/// a square, even of the largest squares (16 by 16 elements).
 const FULL: u64 = 8;
 
 /// Maximum distance in bytes between two iterations of the near level. Iterations that lie a line or

@@ -65,8 +65,8 @@ impl Reach {
     }
 }
 
-/// Returns the error that `what` has too large a value. The value is `None` if it exceeds even 128
-/// bits.
+/// Returns the error which reports that the quantity `what` does not fit in 64 bits. `bytes` is its
+/// value, or `None` if it does not even fit in 128 bits.
 #[cold]
 fn too_far(what: &str, bytes: Option<i128>) -> Error {
     let detail = match bytes {
@@ -76,7 +76,7 @@ fn too_far(what: &str, bytes: Option<i128>) -> Error {
     Error::new(ErrorKind::Overflow, "program", detail)
 }
 
-/// Returns the error that the operation `what` places no data.
+/// Returns the error which reports that the operation `what` places no data.
 #[cold]
 fn no_data(what: &str) -> Error {
     Error::new(ErrorKind::Internal, "program", format!("{what}, but must place data"))

@@ -15,8 +15,8 @@ impl Plan {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the name of this plan. While a name exists, no other plan gets the same name. A name
-    /// does not keep the contents of the plan alive.
+    /// Returns the name of this plan, which identifies it. While a name exists, no other plan gets
+    /// the same name. A name does not keep the contents of the plan alive.
     pub(crate) fn name(&self) -> PlanName {
         PlanName(Arc::downgrade(&self.0))
     }

@@ -47,7 +47,8 @@ pub struct Plan(Arc<Inner>);
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
-    /// A copy of the program's factor, placed next to the other fields that every call reads.
+    /// Number of iterations of the program's body per element: a copy of the program's `factor`,
+    /// placed next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
     /// If consecutive elements adjoin each other without a gap and form one run: the displacement of

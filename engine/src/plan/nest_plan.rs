@@ -37,7 +37,7 @@ pub(crate) struct NestPlan {
 #[derive(Default)]
 #[repr(C)]
 struct KernelSlot {
-    /// The choice of the executor. Empty until the first call.
+    /// The executor for this direction. Empty until the first call in this direction.
     selected: OnceLock<Selected>,
     /// Empty until the kernel is requested from the compiler. Holds `None` if the compiler refused.
     kernel: OnceLock<Option<Kernel>>,
@@ -60,7 +60,7 @@ pub(crate) struct Selected {
 }
 
 impl NestPlan {
-    /// Makes an empty plan. The caller must set the nest and then call `complete`.
+    /// Makes an empty nest plan. The caller must set its nest and then call `complete`.
     #[inline(always)]
     pub(super) fn empty() -> Self {
         Self {
@@ -74,7 +74,8 @@ impl NestPlan {
         }
     }
 
-    /// Makes the plan of `nest`. `swap` contains the widths of the byte-swapped elements in its leaf.
+    /// Makes the nest plan of `nest`. `swap` contains the widths of the byte-swapped elements in its
+    /// leaf.
     pub(super) fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
         let mut planned = Self { nest, swap, ..Self::empty() };
         planned.complete(settings);

@@ -2,8 +2,8 @@
 //!
 //! `exec/` can pack any range of packed bytes. But a range that begins or ends inside a block, a row
 //! or a plane needs extra calls at that end. The functions of this file find ranges that begin and
-//! end at the boundaries of blocks, rows or planes. Messages in chunks, file buffers and pipelines
-//! use them. This file moves no bytes.
+//! end at the boundaries of blocks, rows or planes. Messages that are sent in chunks, file buffers
+//! and pipelines use them. This file moves no bytes.
 //!
 //! A *unit* is a part that the program repeats. From coarse to fine, the units are elements,
 //! iterations of the loop over elements, and then the bodies of loops, tables, lists and sequences.
@@ -232,8 +232,9 @@ fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, 
     }
 }
 
-/// Returns the end of a segment if `target` lies in a run of `bytes` bytes. The run begins at packed
-/// byte `begin`. `best` is the last end of a unit before the run.
+/// Returns the end of the segment that begins at `start`, for a `target` inside a run of `bytes`
+/// bytes. The run begins at packed byte `begin`. `best` is the last end of a unit up to the start of
+/// the run, or `start` if there is none after `start`.
 fn in_block(begin: u64, bytes: u64, target: u64, best: u64, start: u64) -> u64 {
     let cut = begin + whole(target - begin, SHORT);
     if bytes > SHORT && cut > best {

@@ -97,8 +97,8 @@ impl Affine {
         }
         let (mut power, mut rest, mut answer) = (self, count, Self::EMPTY);
         while rest > 0 {
-            // Every factor is a power of one map, and such powers commute. So the order of the
-            // factors does not matter.
+            // Both operands of `then` are powers of `self`, and such powers commute. So the order of
+            // the operands does not matter.
             if rest & 1 == 1 {
                 answer = answer.then(power);
             }

@@ -24,7 +24,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Number of basic elements before this position; for packed data, the number of bytes that fit.
+    /// Number of basic elements before this position; if the message is packed data that is too long,
+    /// the number of bytes that fit in the buffer.
     pub element: u64,
     /// The basic type in the message.
     pub sent: Basic,
@@ -160,7 +161,8 @@ impl Signature {
         Ok(sent.elements <= room && self.prefix_hash(count, sent.elements)? == sent)
     }
 
-    /// Returns true if there is data and all of it is `MPI_PACKED`. Such data matches everything.
+    /// Returns true if there is data and all of it is `MPI_PACKED`. Such data matches data of any
+    /// type.
     pub fn is_packed(&self) -> bool {
         let packed = |node: NodeId| match self.node(node).kind {
             Kind::Basic(basic) => basic.is_packed(),

@@ -94,7 +94,7 @@ enum Kind {
     Basic(Basic),
     Sequence {
         parts: Box<[Repeated]>,
-        /// For each `k`, the sums over the parts before part `k * SAMPLE`.
+        /// Entry `k` describes all parts before part `k * SAMPLE`, taken together.
         samples: Box<[Sample]>,
     },
 }

@@ -1,6 +1,6 @@
 //! Moves whole periods of a dense pattern, one line of memory at a time.
 //!
-//! `mod.rs` uses this form for calls with many elements. The pattern of 64-byte lines repeats after
+//! `mod.rs` uses this method for calls with many elements. The pattern of 64-byte lines repeats after
 //! `lcm(stride, 64)` bytes, a *period*. A [`Step`] describes one line of a period: it says which
 //! bytes of the line are data. The addresses of the elements ascend, so the data of a line is
 //! consecutive in packed order. Packing a line takes one load, one permute and one store, which the
@@ -23,7 +23,7 @@ struct Step {
     /// When packing: for each packed byte, the index of its source byte in the line. When
     /// unpacking: for each byte of the line, the index of its source among the packed bytes.
     permute: [u8; LINE],
-    /// A mask of the data of the line, one bit per grain.
+    /// A mask of the data of the line, one bit per grain (`masked.rs`).
     mask: u64,
     /// Offset of the line from the first element of the period, in bytes.
     mem: usize,
@@ -105,7 +105,8 @@ impl Lines {
         packed: *mut u8,
     ) {
         let written = if PACK { self.bytes } else { self.pitch };
-        // Announce only lines that this call will write itself.
+        // The last periods are moved without announcements, so that only lines that this call will
+        // write are announced.
         let announced = if far { periods.saturating_sub(AHEAD / written + 1) } else { 0 };
         let (rest, done) = (periods - announced, announced);
         // SAFETY: `announced + rest == periods`, and the caller guarantees that all periods are
@@ -119,8 +120,8 @@ impl Lines {
         }
     }
 
-    /// Does what [`run`](Self::run) does. If `FAR` is true, every store is announced ([`announce`]);
-    /// otherwise none is.
+    /// Does what [`run`](Self::run) does. If `FAR` is true, each store comes with the announcement of
+    /// a later store ([`announce`]).
     ///
     /// # Safety
     ///
@@ -158,8 +159,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the caller guarantees that the periods are valid and that `WIDTH` and `GRAIN` are
-        // right. Each arm passes the number of steps that it matched.
+        // SAFETY: the caller guarantees that the periods are valid and that `WIDTH` and `GRAIN` suit
+        // the pattern. Each arm passes the number of steps that it matched.
         unsafe {
             match self.steps.len() {
                 1 => self.held::<PACK, FAR, WIDTH, GRAIN, 1>(periods, mem, packed),

@@ -78,8 +78,8 @@ pub(super) struct Pattern {
     few: Short,
     /// Minimum number of elements in a call for which `long` is used.
     many: usize,
-    /// The form for many elements. It is built by the first call that needs it, because programs
-    /// often make types with few elements and soon free them.
+    /// The method for calls with many elements. It is built by the first call that needs it, because
+    /// programs often make types with few elements and soon free them.
     long: OnceLock<Long>,
     /// The runs of an element, in ascending order.
     runs: Box<[Stripe]>,
@@ -119,7 +119,7 @@ impl Stripe {
 /// The method for calls with many elements.
 struct Long {
     method: Method,
-    /// A period of lines has `1 << shift` elements.
+    /// Number of elements in a period of lines. The number is `1 << shift`.
     elements: usize,
     shift: u32,
     /// The inverse of the number of lines per period, modulo the number of elements per period. This
@@ -358,8 +358,9 @@ impl Pattern {
             let Self { ref runs, stride, bytes, grain, .. } = *self;
             let elements = period(stride);
             let gather = if PACK { Gather::new(runs, stride) } else { None };
-            // If the data of a packed register comes from two lines, aligning saves no time and may
-            // cost time.
+            // When packing, aligning is not worthwhile in two cases: if `Gather` takes the data of a
+            // register from two stretches (then aligning saves no time and may cost time), and if
+            // `Lines` has a period of one line.
             let aligns =
                 !PACK || gather.as_ref().map_or(elements * stride > LINE, |f| f.parts() > 2);
             Long {

@@ -128,8 +128,9 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     }
 }
 
-/// The runs of an element that spans several stretches of 64 bytes. The first run has a single byte;
-/// runs of 16 bytes follow.
+/// The runs, as offsets and lengths, of an element that spans several stretches of 64 bytes. Each
+/// offset is a multiple of the run's length. The first run has a single byte; the longest runs have
+/// 16 bytes.
 const LONG: [(i64, u64); 19] = [
     (0, 1),
     (2, 2),
@@ -159,7 +160,8 @@ fn every_class_at_every_alignment() {
     let block = |bytes| Leaf::Block { bytes };
     let nest = |levels: Vec<Level>, leaf| Nest { base: 0, levels: levels.into(), leaf };
     for shift in 0..64 {
-        // These counts give full groups for every group width, and every possible remainder.
+        // Over all shifts, these counts give full groups and every possible remainder, for every
+        // group size.
         let count = 16 + shift as u64 % 17;
         for kind in levels() {
             for bytes in (1..=65).chain([96, 127, 130, 300]) {

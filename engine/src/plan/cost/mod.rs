@@ -243,8 +243,9 @@ fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
 }
 
-/// Chooses between the available executor and a kernel. `other` and `kernel` are the times of the
-/// two. One outermost iteration packs `bytes` bytes, and compiling the kernel takes `price`.
+/// Chooses between the available executor and a kernel. `other` is the time of the available
+/// executor, `kernel` that of the kernel. One outermost iteration packs `bytes` bytes, and compiling
+/// the kernel takes `price`.
 fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     /// A relative difference below this fraction is measurement noise in the table.
     const NOISE: f64 = 0.04;

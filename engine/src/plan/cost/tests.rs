@@ -94,7 +94,8 @@ fn choices_of_the_table() {
         // of 16 bytes. So no kernel is wanted for large calls.
         let long = nest(vec![level(1, 0), level(1000, 1024)], 512);
         assert!(ask(&long, Class::Row).most < 1 << 20, "{direction:?}");
-        // Tiles are faster because of their order of visits. The table does not contain this effect.
+        // Tiles are faster because they visit memory in a better order. The table does not contain
+        // this effect.
         assert_eq!(ask(&short, Class::Tile), Choice::NEVER);
         // For dense windows of many short blocks, moving line by line is faster than a kernel.
         let dense = nest(vec![level(1, 0), level(10_000, 2)], 1);
