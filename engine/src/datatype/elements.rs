@@ -1,5 +1,5 @@
 //! Converts between packed bytes and elements (MPI-5.0 sections 3.2.5 and 5.1.11). A program that
-//! receives a message shorter than its buffer needs the number of elements in these bytes. The
+//! receives a message shorter than its buffer needs the number of elements in the message. The
 //! opposite conversion returns the number of bytes that a number of elements takes.
 //!
 //! The functions walk down from the type to the basic element in which the bytes end. In every

@@ -54,8 +54,8 @@ impl<'a> Reader<'a> {
         if self.counts.is_empty() { Form::Int } else { Form::Large }
     }
 
-    /// Returns the count at the start of `values`. This count determines the lengths of the other
-    /// lists.
+    /// Returns the first entry of `values`, which holds the integers or the large counts of the call.
+    /// This entry is the number of blocks, so it determines the lengths of the four arrays.
     fn count(&self, argument: &'static str, values: &[i64]) -> Result<u64> {
         match values {
             [] => wrong(

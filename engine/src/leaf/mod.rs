@@ -52,7 +52,7 @@ pub(crate) enum Class {
         expect(dead_code, reason = "made of byte permutes of AVX-512")
     )]
     Window,
-    /// Tiles.
+    /// Tiles, which consist of the innermost level and a second level (`tiles.rs`).
     Tile,
     /// One memcpy per run.
     Interpreter,

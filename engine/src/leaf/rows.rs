@@ -33,7 +33,7 @@ const GROUP: usize = 4;
 /// group. So computing the address of a block there takes an addition and no multiplication
 /// (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
-    /// A position in the level.
+    /// Denotes one iteration of the level: a displacement, or a pointer to a table entry.
     type Cursor: Copy;
 
     /// Reads the parameters of the level.

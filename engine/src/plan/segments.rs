@@ -2,8 +2,8 @@
 //!
 //! `exec/` can pack any range of packed bytes. But a range that begins or ends inside a block, a row
 //! or a plane needs extra calls at that end. The functions of this file find ranges that begin and
-//! end at the boundaries of blocks, rows or planes. Messages that are sent in chunks, file buffers
-//! and pipelines use them. This file moves no bytes.
+//! end at the boundaries of blocks, rows or planes. Chunked messages, file buffers and pipelines use
+//! them. This file moves no bytes.
 //!
 //! A *unit* is a part that the program repeats. From coarse to fine, the units are elements,
 //! iterations of the loop over elements, and then the bodies of loops, tables, lists and sequences.
