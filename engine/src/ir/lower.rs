@@ -333,8 +333,8 @@ impl Lowering<'_> {
         self.seq(&runs)
     }
 
-    /// Lowers `count` copies (at least one) that are `stride` bytes apart. A single copy is the body
-    /// itself.
+    /// Lowers `count` copies (at least one) that are `stride` bytes apart. If `count` is 1, returns the
+    /// body itself.
     #[inline(always)]
     fn repeat(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         if count == 1 { body } else { self.repeat_many(count, stride, body) }

@@ -121,8 +121,8 @@ impl Merging {
     }
 
     /// Repeats `body`. If the copies of a leaf follow each other without a gap, the result is one
-    /// longer leaf. If `body` is a loop and its steps continue from copy to copy, the result is one
-    /// longer loop.
+    /// longer leaf. If `body` is a loop, and each copy begins one step of the loop after the last
+    /// iteration of the copy before it, the result is one longer loop.
     fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
         let units = self.units(body) * count;
         if count == 1 {
