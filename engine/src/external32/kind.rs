@@ -101,7 +101,8 @@ pub(super) trait Kind {
     }
 }
 
-/// Unsigned integers. The kinds use them to move and reverse bytes, whatever the bytes represent.
+/// An unsigned integer type. The kinds use such integers to move and reverse bytes, whatever the bytes
+/// represent.
 pub(super) trait Word: Copy + PartialEq {
     const ZERO: Self;
     const ONE: Self;

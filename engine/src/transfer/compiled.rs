@@ -269,8 +269,8 @@ impl Compiled {
             let whole = (words[5 * l] - index).min(left / nest.below[l]);
             words[5 * l] = if l < level { 1 } else { whole };
         }
-        // SAFETY: `words`, `a` and `b` describe at most `left` leaves, beginning with `leaf`. No
-        // level gets more iterations than it has left.
+        // SAFETY: `words`, `a` and `b` describe at most `left` leaves, beginning with `leaf`. In
+        // `words`, no level has more iterations than it has left from `leaf` on.
         unsafe { callee.call(&words, a, b) };
         words[5 * level] * nest.below[level]
     }

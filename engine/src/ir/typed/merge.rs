@@ -222,8 +222,9 @@ impl Merging {
     }
 }
 
-/// Merges the outermost loop with the loop over the elements, as long as its steps continue from one
-/// element to the next.
+/// Merges the outermost loop with the loop over the elements if each element begins one step of the
+/// loop after the last iteration of the element before it. Repeats this while the new outermost loop
+/// meets the same condition.
 fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {
         let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };
