@@ -10,8 +10,8 @@ use counting_allocator::most_allocated;
 use handmade::{handmade, node};
 use typepack_engine::{Datatype, Named, wire};
 
-/// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than that
-/// limit.
+/// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than four
+/// times the length of `bytes`, plus 64 KiB.
 fn decode(name: &str, bytes: &[u8]) -> bool {
     let (plan, peak) = most_allocated(|| wire::decode(bytes));
     let bound = 4 * bytes.len() + (64 << 10);

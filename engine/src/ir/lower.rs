@@ -364,8 +364,8 @@ impl Lowering<'_> {
         stride: i64,
         body: Lowered,
     ) -> Lowered {
-        // `total` returns `Some`, because the tree has checked that no length is negative and that the
-        // sum of the lengths does not overflow.
+        // `total` always succeeds here, because the tree has checked that no length is negative and
+        // that the sum of the lengths does not overflow.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;

@@ -173,8 +173,9 @@ impl Nest {
     }
 
     /// Returns the pair (base shift, table shift) that moves one side (0 source, 1 destination) to
-    /// iteration `index` of level `l`, in bytes. For a loop, add the first to the base; for a
-    /// table, add the second to the address of its entries. The other is 0.
+    /// iteration `index` of level `l`, in bytes. For a loop, the caller adds the base shift to the
+    /// base, and the table shift is 0. For a table, the caller adds the table shift to the address of
+    /// the entries, and the base shift is 0.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {

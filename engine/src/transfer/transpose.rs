@@ -89,7 +89,8 @@ impl Transposed {
     ///
     /// - The conditions of [`Entry`](crate::kernel::Entry) hold for the transfer for which `self`
     ///   was made.
-    /// - `words` gives no level more iterations than it has in that transfer.
+    /// - The count that `words` states for a level is at most the count of the same level in that
+    ///   transfer.
     pub(super) unsafe fn run(
         &self,
         words: &[u64; TransferShape::WORDS],
@@ -249,8 +250,8 @@ impl Axes {
         }
     }
 
-    /// Removes and returns the level around the innermost loop, or returns `None` in packed order.
-    /// The caller calls [`take_far`](Self::take_far) first.
+    /// Removes and returns the level around the innermost loop. Returns `None` if the blocks are
+    /// visited in packed order. The caller calls [`take_far`](Self::take_far) first.
     fn take_near(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Packed => None,
