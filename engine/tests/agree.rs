@@ -8,8 +8,9 @@ use layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
-/// Returns the types of `layouts`, and some larger types, with which the other tests would take too
-/// long, because they try all pairs of types.
+/// Returns the types of `layouts`, and some larger types. The larger types are only here and not in
+/// `layouts`, because `transfer.rs` tries all pairs of the types in `layouts`, which would take too
+/// long with larger types.
 fn types() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let members = [Datatype::named(Named::CHAR), int, Datatype::named(Named::DOUBLE)];

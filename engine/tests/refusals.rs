@@ -118,8 +118,9 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// Checks the text of overflow errors. For a call with one stride, the error must name the largest
-/// number; for a call with a list, it must name the entry that lies too far away.
+/// Checks the text of overflow errors. If the arguments of the call are single numbers, the error must
+/// name the argument with the largest absolute value. If they are lists, the error must name the entry
+/// that is too large or lies too far away.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;
