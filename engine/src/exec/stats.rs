@@ -78,8 +78,8 @@ fn more() -> MutexGuard<'static, Vec<&'static Block>> {
     MORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Claims the block of the thread's slot if the block has no owner. Otherwise returns the thread's
-/// block in `MORE`, and creates it at the first call.
+/// Claims and returns the block of the thread's slot if the block has no owner. Otherwise returns the
+/// thread's block in `MORE`, and creates it at the first call.
 #[cold]
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {

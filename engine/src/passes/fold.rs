@@ -10,8 +10,8 @@ use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 
-/// Maximum length of a sequence after nested sequences have been spliced into it. Sequences that would
-/// become longer stay nested (rule 2).
+/// Maximum number of parts of a sequence after nested sequences have been spliced into it. If there
+/// would be more parts, the sequences stay nested (rule 2).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The parts of a sequence that is being rewritten.

@@ -28,8 +28,8 @@ pub(super) struct Compiled {
     /// `None` if the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a wrong result. After that, the executor is never called
-    /// again.
+    /// Set when a comparison under `Settings::verify` has found a wrong result. After that, the
+    /// executor is never called again.
     distrusted: Cell<bool>,
 }
 

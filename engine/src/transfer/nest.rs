@@ -191,7 +191,8 @@ impl Nest {
 /// Returns the mean number of iterations that can be copied before a row ends on either side. The
 /// rows have `a` iterations on one side and `b` on the other.
 pub(super) fn mean(a: u64, b: u64) -> f64 {
-    // The divisor is the number of positions at which a row of either side ends.
+    // In `a * b` iterations, there are `a + b - gcd(a, b)` positions at which a row of either side
+    // ends.
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 

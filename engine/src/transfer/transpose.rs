@@ -175,11 +175,11 @@ impl Axis {
 enum Order {
     /// Packed order.
     Packed,
-    /// Transpose two levels: `near` continues the block in the source, and `far` does so in the
-    /// destination.
+    /// Two levels are transposed in registers: `near`, which continues the block in the source, and
+    /// `far`, which continues the block in the destination.
     Transposed { near: usize, far: usize, transpose: Transposer },
-    /// Divide the innermost level into parts, and execute each part for a chunk of iterations of
-    /// level `near`.
+    /// The innermost level is divided into parts, and each part is executed for a chunk of iterations
+    /// of level `near`.
     Parts { near: usize },
 }
 
