@@ -118,9 +118,9 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// Checks the text of overflow errors. If the arguments of the call are single numbers, the error must
-/// name the argument with the largest absolute value. If they are lists, the error must name the entry
-/// that is too large or lies too far away.
+/// Checks the text of overflow errors. The error must name what makes the type too large: the argument
+/// with the largest absolute value if the arguments are single numbers, or the entries of a list that
+/// are too large or lie too far apart.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;

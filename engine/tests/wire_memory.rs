@@ -59,7 +59,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // These programs take a lot of memory in relation to their few encoded bytes.
+    // Decoding these programs takes a lot of memory in relation to their few encoded bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)

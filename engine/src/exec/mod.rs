@@ -101,7 +101,7 @@ pub(crate) unsafe fn run<const PACK: bool>(
 
 /// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
 /// `0..bytes`. Functions that pack or unpack whole buffers call this function instead of `run`, because
-/// it is short enough to inline.
+/// this function is short enough to inline.
 ///
 /// # Safety
 ///

@@ -392,7 +392,7 @@ pub(super) enum Encoding {
     LongDoubleInt,
 }
 
-/// A part of an element whose bytes are reversed together.
+/// A part of an element. The bytes of the part are reversed as one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Displacement of the part within the element, in bytes.

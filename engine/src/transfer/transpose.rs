@@ -31,7 +31,8 @@ use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// An order of visits, other than packed order, for a nest of loops over one block.
+/// An executor for a nest of loops over one block. It visits the blocks in an order other than packed
+/// order.
 pub(super) struct Transposed {
     depth: usize,
     bytes: u64,
@@ -122,8 +123,9 @@ impl Transposed {
                 };
                 // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of
                 // `far`, at one position of the other levels. `near` continues the block in the source,
-                // and `far` does so in the destination. The blocks of the destination are disjoint:
-                // `of` proved it for counts that are at least as large.
+                // and `far` does so in the destination. The caller guarantees that all these blocks are
+                // valid. The blocks of the destination are disjoint: `of` proved it for counts that are
+                // at least as large.
                 return unsafe { transpose(t) };
             }
             let part = match order {
