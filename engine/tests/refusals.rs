@@ -203,8 +203,8 @@ fn subarrays() {
     refuse(&[4], &[2], &[-1], text);
     let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
     refuse(&[4], &[2], &[3], text);
-    // In both orders, the constructor must check every dimension, and the error must number the
-    // dimensions as the caller does.
+    // For C order and for Fortran order, the constructor must check every dimension, and the error must
+    // number the dimensions as the caller does.
     refuse(&[4, 4, -1], &[1, 1, 1], &[0, 0, 0], "sizes: dimension 2: -1 is less than 1");
     let text = "subsizes: dimension 1: -2 is not between 1 and the size 4";
     refuse(&[4, 4, 4], &[1, -2, 1], &[0, 0, 0], text);

@@ -77,7 +77,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // One memcpy per block copies blocks of this length just as fast.
+            // For blocks of at least `ROW_BYTES` bytes, one memcpy per block is as fast as a kernel.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }

@@ -40,8 +40,8 @@ pub(super) struct Transposed {
 }
 
 impl Transposed {
-    /// Returns the order of visits for `nest`. Returns `None` if packed order is fast, or if the
-    /// blocks of the destination may overlap.
+    /// Returns an executor for `nest` that visits the blocks in a better order. Returns `None` if
+    /// packed order is fast, or if the blocks of the destination may overlap.
     pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
         let depth = nest.depth();
         let bytes = match &nest.shape.leaf {
