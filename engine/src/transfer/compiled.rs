@@ -40,7 +40,7 @@ impl Compiled {
     }
 
     /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is no
-    /// executor yet or if verification has found a wrong result of it.
+    /// executor yet or if verification has found that the executor gives wrong results.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {
