@@ -45,9 +45,10 @@ fn main() -> typepack_engine::Result<()> {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
                         .expect("a buffer is too small");
                 }));
-                // `unpack` above read external32 bytes as native ones, so it stored other values.
-                // `unpack_external` has overwritten these values; restore the originals anyway, so that
-                // no candidate of the next round works on denormal numbers.
+                // The call of `unpack` above interpreted external32 bytes as native doubles, so it
+                // stored wrong values in the memory, many of them denormal. `unpack_external` has since
+                // overwritten them, but restore the original values anyway, so that no candidate of the
+                // next round works on denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -63,7 +63,7 @@ fn fixed() -> Vec<Row> {
     };
     let mut rows = Vec::new();
     // A cube [z][y][x] of n elements per dimension (x varies fastest in memory), packed in every order
-    // of its levels except address order.
+    // of its dimensions except address order.
     for (n, block) in [(32, 8), (100, 8), (128, 8), (64, 4), (64, 24)] {
         let [z, y, x] = [(n, n * n * block), (n, n * block), (n, block)];
         for (order, levels) in [

@@ -8,8 +8,9 @@ use layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
-/// Returns the types of `layouts`, and some larger types, with which the other tests would take too
-/// long, because they try all pairs of types.
+/// Returns the types of `layouts`, and some larger types. The larger types are only here and not in
+/// `layouts`, because `transfer.rs` tries all pairs of the types in `layouts`, which would take too
+/// long with larger types.
 fn types() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let members = [Datatype::named(Named::CHAR), int, Datatype::named(Named::DOUBLE)];
@@ -33,8 +34,8 @@ fn types() -> Vec<(&'static str, Datatype)> {
     types
 }
 
-/// Returns all ranges within a small packed size. For a larger size, returns ranges with many different
-/// starts and ends.
+/// Returns ranges of the packed form, which has `bytes` bytes. If `bytes` is small, these are all
+/// ranges; otherwise they have many different starts and ends.
 fn ranges(bytes: u64) -> Vec<Range<u64>> {
     let step = if bytes <= 150 { 1 } else { 37 };
     let mut all = Vec::new();

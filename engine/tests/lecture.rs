@@ -66,7 +66,7 @@ fn displacements_by_address() {
     let plan = ty.commit().unwrap();
     let mut packed = [0; 13];
     // SAFETY: `data` has the layout of one element of the plan, and all its data is readable. `packed`
-    // has room for the 13 packed bytes; it is another variable, so the two do not overlap.
+    // is a separate variable with room for the 13 packed bytes, so the two do not overlap.
     unsafe { pack_raw(&plan, 1, (&raw const data).cast(), 0..13, packed.as_mut_ptr()) };
     assert_eq!(packed[0], data.a);
     assert_eq!(packed[1..5], data.b.to_ne_bytes());

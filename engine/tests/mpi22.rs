@@ -63,7 +63,7 @@ fn absolute_addresses_from_bottom() {
     // The provenance of memory must be exposed before the memory is accessed by an absolute address.
     let _ = ((&raw const i).expose_provenance(), a.as_ptr().expose_provenance());
     // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..3]`, which are alive and
-    // readable. `buffer` has room for `size` bytes and is another variable.
+    // readable. `buffer` is a separate variable with room for `size` bytes.
     unsafe { pack_raw(&plan, 1, bottom, 0..size, buffer.as_mut_ptr()) };
     // The standard says: "Unpack i", "unpack a[0]...a[i-1]".
     assert_eq!(buffer[..4], i.to_ne_bytes());
@@ -86,7 +86,7 @@ fn a_type_from_another_language() {
     let _ = ((&raw const count).expose_provenance(), r.as_ptr().expose_provenance());
     let mut packed = [0; 24];
     // SAFETY: the origin is address 0, so the type's data is `count` and `r`, which are alive and
-    // readable. `packed` has room for 24 bytes and is another variable.
+    // readable. `packed` is a separate variable with room for 24 bytes.
     unsafe { pack_raw(&plan, 1, std::ptr::with_exposed_provenance(0), 0..24, packed.as_mut_ptr()) };
     assert_eq!(packed[..4], count.to_ne_bytes());
     assert_eq!(packed[4..], *r.map(f32::to_ne_bytes).as_flattened());
@@ -250,7 +250,7 @@ fn a_unit_is_the_message_of_the_concatenation() {
     let _ = (ints.as_ptr().expose_provenance(), doubles.as_ptr().expose_provenance());
     let bottom = std::ptr::with_exposed_provenance(0);
     // SAFETY: the origin is address 0, so the type's data is parts of `ints` and all of `doubles`,
-    // which are alive and readable. `message` has room for 24 bytes and is another variable.
+    // which are alive and readable. `message` is a separate variable with room for 24 bytes.
     unsafe { pack_raw(&all.commit().unwrap(), 1, bottom, 0..24, message.as_mut_ptr()) };
     assert_eq!((position, unit), (24, message));
 
@@ -317,12 +317,12 @@ fn example_4_22() {
     let bottom = std::ptr::with_exposed_provenance(0);
     let (mut buff, mut position) = ([0u8; 1000], 0);
     // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..4]`, which are alive and
-    // readable. `buff` has 1000 bytes, as the call states, and is another variable.
+    // readable. `buff` is a separate variable and has 1000 bytes, as the call states.
     unsafe { pack_at_raw(&newtype, 1, bottom, buff.as_mut_ptr(), 1000, &mut position).unwrap() };
     assert_eq!(position, 20);
     let mut message = [0; 20];
     // SAFETY: the origin is address 0, so the type's data is `i` and `a[0..4]`, which are alive and
-    // readable. `message` has room for the 20 packed bytes and is another variable.
+    // readable. `message` is a separate variable with room for the 20 packed bytes.
     unsafe { pack_raw(&newtype, 1, bottom, 0..20, message.as_mut_ptr()) };
     assert_eq!(buff[..20], message);
 

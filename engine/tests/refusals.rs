@@ -118,8 +118,9 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// Checks the text of overflow errors. For a call with one stride, the error must name the largest
-/// number; for a call with a list, it must name the entry that lies too far away.
+/// Checks the text of overflow errors. The error must name what makes the type too large: the argument
+/// with the largest absolute value if the arguments are single numbers, or the entries of a list that
+/// are too large or lie too far apart.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;
@@ -202,8 +203,8 @@ fn subarrays() {
     refuse(&[4], &[2], &[-1], text);
     let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
     refuse(&[4], &[2], &[3], text);
-    // In both orders, the constructor must check every dimension, and the error must number the
-    // dimensions as the caller does.
+    // For C order and for Fortran order, the constructor must check every dimension, and the error must
+    // number the dimensions as the caller does.
     refuse(&[4, 4, -1], &[1, 1, 1], &[0, 0, 0], "sizes: dimension 2: -1 is less than 1");
     let text = "subsizes: dimension 1: -2 is not between 1 and the size 4";
     refuse(&[4, 4, 4], &[1, -2, 1], &[0, 0, 0], text);

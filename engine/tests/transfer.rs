@@ -106,8 +106,8 @@ fn every_block_length() {
     }
 }
 
-/// Checks ranges that are longer than the buffer, for runs just below and just above each
-/// threshold.
+/// Checks ranges that are longer than the buffer of `staged.rs`, for runs just below and just above
+/// each of its thresholds.
 #[test]
 fn large_layouts_through_every_rule() {
     let byte = Datatype::named(Named::BYTE);

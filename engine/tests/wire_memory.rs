@@ -10,8 +10,8 @@ use counting_allocator::most_allocated;
 use handmade::{handmade, node};
 use typepack_engine::{Datatype, Named, wire};
 
-/// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than that
-/// limit.
+/// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than four
+/// times the length of `bytes`, plus 64 KiB.
 fn decode(name: &str, bytes: &[u8]) -> bool {
     let (plan, peak) = most_allocated(|| wire::decode(bytes));
     let bound = 4 * bytes.len() + (64 << 10);
@@ -59,7 +59,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // These programs take a lot of memory in relation to their few encoded bytes.
+    // Decoding these programs takes a lot of memory in relation to their few encoded bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)

@@ -97,7 +97,7 @@ fn overlap(ty: &Datatype, count: u64) -> bool {
         })
 }
 
-/// Returns the innermost type below the duplicates and resized types that wrap it.
+/// Removes all `dup` and `resized` wrappers around a type, and returns the type inside them.
 fn essence(mut ty: &Datatype) -> &Datatype {
     while let Constructor::Dup { old } | Constructor::Resized { old, .. } = inspect::constructor(ty)
     {

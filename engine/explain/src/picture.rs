@@ -358,10 +358,10 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
     lines
 }
 
-/// Returns the columns, and whether the rows are too long for the drawing (crowded). `cuts` holds the
+/// Returns the columns, and true if the rows are too long for the drawing (crowded). `cuts` holds the
 /// offsets within a row at which the content of any row changes. Between two such offsets every row
-/// looks uniform, so the columns in the middle may be left out. If there are still too many columns,
-/// the rows are truncated and the second result is true.
+/// looks uniform, so the columns in the middle may be left out. If too many columns remain, the
+/// function truncates the rows and returns true.
 fn slots(
     cuts: &[i128],
     marks: &[i128],

@@ -86,7 +86,7 @@ impl Measures {
         measures
     }
 
-    /// Returns the numbers with their names, the most interesting number first.
+    /// Returns each figure with its name, the most interesting figure first.
     fn rows(&self) -> [(&'static str, u64); 10] {
         [
             ("nodes", self.nodes),
@@ -104,7 +104,7 @@ impl Measures {
 }
 
 impl fmt::Display for Measures {
-    /// Prints those numbers that are not 0, for example `3 nodes, 2 levels, 2 loops, 1 block`.
+    /// Prints the figures that are not 0, for example `3 nodes, 2 levels, 2 loops, 1 block`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let told = rows.iter().take(9).filter(|(_, number)| *number > 0);

@@ -168,8 +168,8 @@ pub fn signature(ty: &Datatype) -> String {
     written(&done[&address(ty)])
 }
 
-/// Returns the sequence of all parts, each repeated `copies` times. Adjacent runs of one basic type
-/// become one run.
+/// Concatenates the sequences of all parts, each repeated `copies` times. Adjacent runs of one basic
+/// type become one run.
 fn join<'a>(parts: impl Iterator<Item = (i128, &'a Sequence)>) -> Sequence {
     let mut text = String::new();
     let mut last = Sequence::Empty;

@@ -9,8 +9,8 @@ use super::verified::call_verified;
 use crate::kernel::interpreter;
 use crate::plan::{NestPlan, Plan, Strategy};
 
-/// Calls the compiled kernel of a nest, else its leaf kernel, else the interpreter, with the given
-/// parameters.
+/// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one, otherwise
+/// the leaf kernel if it has one, otherwise the interpreter.
 ///
 /// # Safety
 ///
@@ -55,7 +55,8 @@ pub(super) unsafe fn call<const PACK: bool>(
     }
 }
 
-/// Executes a nest with the interpreter and counts its bytes.
+/// Executes a nest with the interpreter, and adds the bytes moved to the interpreter's count
+/// (`stats.rs`).
 ///
 /// # Safety
 ///

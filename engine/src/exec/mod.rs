@@ -6,9 +6,10 @@
 //! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also executes whole elements whose
 //!   body is a short sequence of nests and blocks, part by part.
 //! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
-//!   broken leaves. The whole leaves form *boxes*: a box is a number of consecutive iterations of one
-//!   level. A range needs at most two boxes per level, and one more in the middle. The kernel executes
-//!   each box in one call (or the interpreter does, which takes the same parameters).
+//!   *broken* leaves, which lie only partly in the range. The whole leaves form *boxes*: a box is a
+//!   number of consecutive iterations of one level. A range needs at most two boxes per level, and one
+//!   more in the middle of the range. One call of the kernel (or of the interpreter, which takes the
+//!   same parameters) executes one box.
 //! - `walk.rs`: any other program. The walk begins at the root (`ir/walk.rs`) and enters only the
 //!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
@@ -71,8 +72,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
         let bytes = range.end - range.start;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
         // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` is the address of
-        // byte `range.start` in memory. The caller guarantees that the range is valid there and at
-        // `packed`.
+        // byte `range.start` in memory. The caller guarantees that the bytes of the range are valid in
+        // memory and at `packed`.
         unsafe { copy::<PACK>(at, packed, bytes as usize) };
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(planned) = plan.whole_nest() {
@@ -100,7 +101,7 @@ pub(crate) unsafe fn run<const PACK: bool>(
 
 /// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
 /// `0..bytes`. Functions that pack or unpack whole buffers call this function instead of `run`, because
-/// it is short enough to inline.
+/// this function is short enough to inline.
 ///
 /// # Safety
 ///

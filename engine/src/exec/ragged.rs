@@ -104,9 +104,9 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     }
 }
 
-/// Executes whole entries of a ragged list of nests. Returns the packed address after the last
-/// entry. The function chooses the executor once, for an entry of average length, because choosing
-/// an executor for every entry would add 25 to 50 ns even to a short entry.
+/// Executes whole entries of a ragged list of nests. Returns the packed address after the last entry.
+/// The function chooses the executor once, for an entry of average length, because choosing it for
+/// every entry would add 25 to 50 ns to each entry, however short the entry is.
 ///
 /// # Safety
 ///

@@ -122,9 +122,9 @@ unsafe fn partial<const PACK: bool>(
 }
 
 /// The position of a leaf in a nest: one index per level. A range computes the indices by division
-/// once, for its first leaf, and increments them after each box. When the code divided for every box,
-/// packing four nested loops in pieces of 8 KiB took longer, by 8 % of the time that packing the same
-/// loops in one call takes (`typepack-bench commit`, "nest of 4 loops").
+/// once, for its first leaf, and increments them after each box. Divisions for every box made packing
+/// four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of packing the same
+/// loops in one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.
@@ -140,7 +140,7 @@ impl<'a> Place<'a> {
         for (index, &below) in indices.iter_mut().zip(&planned.below[..inner]) {
             (*index, rest) = below.divide(rest);
         }
-        // One iteration of the innermost level is one leaf, so the rest is the innermost index.
+        // One iteration of the innermost level is one leaf, so the remainder is the innermost index.
         indices[inner] = rest;
         Self { planned, outer, indices }
     }

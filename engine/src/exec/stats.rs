@@ -78,8 +78,8 @@ fn more() -> MutexGuard<'static, Vec<&'static Block>> {
     MORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Claims the block of the thread's slot if the block has no owner. Otherwise returns the thread's
-/// block in `MORE`, and creates it at the first call.
+/// Claims and returns the block of the thread's slot if the block has no owner. Otherwise returns the
+/// thread's block in `MORE`, and creates it at the first call.
 #[cold]
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {
@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
         // Each round runs more threads at once than there are slots, and there are two rounds. Each
-        // count is a multiple of a unit that is far larger than the byte counts of any other test.
+        // thread adds a multiple of a unit that is far larger than the number of bytes that any other
+        // test moves.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

@@ -34,8 +34,8 @@ pub(super) unsafe fn whole<const PACK: bool>(
         return unsafe { call::<PACK>(plan, planned, &planned.words, base, packed, bytes) };
     }
     if planned.nest.levels.len() == 1 {
-        // SAFETY: a nest of one level has at most 4 words. The caller guarantees that the whole
-        // nest is valid, and `base` is the address of its base.
+        // SAFETY: the parameter block of a nest of one level has at most 4 words. The caller guarantees
+        // that the whole nest is valid, and `base` is the address of its base.
         return unsafe { with_outer::<PACK, 4>(plan, planned, outer, base, packed, bytes) };
     }
     // SAFETY: the caller guarantees that the whole nest is valid, and `base` is the address of the
@@ -59,8 +59,8 @@ unsafe fn deep<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    // SAFETY: the caller guarantees that the nest at `base` is valid. The block of a nest with at
-    // most three levels has at most 10 words, and that of any nest has at most `Nest::WORDS`.
+    // SAFETY: the caller guarantees that the nest at `base` is valid. The parameter block has at most
+    // 10 words if the nest has at most three levels, and never more than `Nest::WORDS`.
     unsafe {
         match planned.nest.levels.len() {
             ..=3 => with_outer::<PACK, 10>(plan, planned, outer, base, packed, bytes),

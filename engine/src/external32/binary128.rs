@@ -26,8 +26,8 @@ pub(crate) struct Extended {
     pub(crate) significand: u64,
 }
 
-/// Converts an x87 number to binary128. Patterns that an x87 rejects because their integer bit is clear
-/// where it must be set become quiet NaNs.
+/// Converts an x87 number to binary128. Some bit patterns are invalid on an x87, because their integer
+/// bit is clear although their exponent requires a set one; these become quiet NaNs.
 #[inline]
 pub(crate) fn from_extended(number: Extended) -> u128 {
     let Extended { head, significand } = number;
@@ -36,8 +36,8 @@ pub(crate) fn from_extended(number: Extended) -> u128 {
     let exponent = match (exponent, significand & INTEGER != 0) {
         // In both formats, zero and the subnormal numbers have exponent field 0 and the same scale.
         (0, false) => 0,
-        // A pseudo-denormal has the integer bit set and exponent field 0. Its value is that of
-        // exponent 1.
+        // A pseudo-denormal has the integer bit set and exponent field 0. Its value is the same as with
+        // exponent field 1.
         (0, true) => 1,
         (_, false) => return sign | (u128::from(SPECIAL) << 112) | (u128::from(QUIET) << EXTRA),
         (exponent, true) => exponent,
@@ -54,8 +54,8 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
     if exponent == SPECIAL {
         let mut significand = INTEGER | (fraction >> EXTRA) as u64;
         if fraction != 0 && significand == INTEGER {
-            // The NaN's payload was only in the lost bits. Set the quiet bit, because without any
-            // payload the result would be an infinity.
+            // All set bits of the NaN's payload were among the bits that the x87 format lacks. Set the
+            // quiet bit, because a NaN pattern without any payload bit would be an infinity.
             significand |= QUIET;
         }
         return Extended { head: sign | SPECIAL, significand };
@@ -138,8 +138,8 @@ mod tests {
         assert_eq!(last(one | (half + 1)), 1);
         assert_eq!(last(one | (1 << 49) | (half - 1)), 1);
         assert_eq!(last(one | (1 << 49) | half), 2);
-        // If a fraction of all ones is rounded up, the carry increments the exponent; from the
-        // largest exponent, the result is infinity.
+        // If a fraction of all ones is rounded up, the carry increments the exponent. If the exponent
+        // was the largest one of a finite number, the result is infinity.
         assert_eq!(to_extended(one | FRACTION), x(0x4000, INTEGER));
         assert_eq!(to_extended((0x7ffe << 112) | FRACTION), x(0x7fff, INTEGER));
         assert_eq!(to_extended((0xfffe << 112) | FRACTION), x(0xffff, INTEGER));

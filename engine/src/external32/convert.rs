@@ -382,9 +382,8 @@ mod tests {
                     let (mut memory, mut packed) = (source.clone(), vec![0u8; bytes + 1]);
                     let (at, to) = (memory.as_mut_ptr(), packed.as_mut_ptr());
                     // SAFETY:
-                    // - `memory` is larger than the blocks of the shape. `packed` has room for
-                    //   their external form, starting at its second byte. The two are separate
-                    //   allocations.
+                    // - `memory` has room for all blocks of the shape. `packed` has room for their
+                    //   external form, starting at its second byte. The two are separate allocations.
                     // - This CPU can execute every instance that `instances` returns.
                     unsafe {
                         let bad = pack(at, to.add(1), blocks, stride, length);

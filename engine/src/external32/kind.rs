@@ -21,7 +21,8 @@ use super::binary128::{Extended, from_extended, to_extended};
 use crate::named::Named;
 use std::marker::PhantomData;
 
-/// Size of the largest element, in bytes. It is the same in external32 and in memory.
+/// Size of the largest element, in bytes. The largest element has the same size in external32 and in
+/// memory.
 pub(super) const LARGEST: usize = 32;
 
 /// A kind of element: its sizes in memory and in external32, and the conversion between them.
@@ -100,7 +101,8 @@ pub(super) trait Kind {
     }
 }
 
-/// Unsigned integers. The kinds use them to move and reverse bytes, whatever the bytes represent.
+/// An unsigned integer type. The kinds use such integers to move and reverse bytes, whatever the bytes
+/// represent.
 pub(super) trait Word: Copy + PartialEq {
     const ZERO: Self;
     const ONE: Self;
@@ -121,7 +123,7 @@ macro_rules! word {
 }
 word!(u8, u16, u32, u64, u128);
 
-/// Reads a `T` from an address without alignment.
+/// Reads a `T` from an address that need not be aligned.
 ///
 /// # Safety
 ///
@@ -133,7 +135,7 @@ unsafe fn read<T: Copy>(from: *const u8) -> T {
     unsafe { from.cast::<T>().read_unaligned() }
 }
 
-/// Writes a `T` to an address without alignment.
+/// Writes a `T` to an address that need not be aligned.
 ///
 /// # Safety
 ///
@@ -390,7 +392,7 @@ pub(super) enum Encoding {
     LongDoubleInt,
 }
 
-/// A part of an element whose bytes are reversed together.
+/// A part of an element. The bytes of the part are reversed as one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Displacement of the part within the element, in bytes.

@@ -283,17 +283,19 @@ unsafe fn run<const PACK: bool>(
     let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
-        // SAFETY: `range.start..whole.start` is the beginning of the range; it consists of the last
-        // bytes of the element in which the range begins.
+        // SAFETY: `range.start..whole.start` is the beginning of the caller's range (the last bytes of
+        // the element in which the range begins), and the caller guarantees that the whole range is
+        // valid.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
-    // SAFETY: `whole` is a part of the range, cuts no element, and ends at or before `all`. Byte
-    // `i` of the plan's packed form is byte `i` of the external32 form.
+    // SAFETY: `whole` is a part of the caller's range, which is valid. It cuts no element and ends at
+    // or before `all`, the external size of all elements. Byte `i` of the plan's packed form is byte
+    // `i` of the external32 form.
     unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
-        // SAFETY: `whole.end..range.end` is the end of the range; it consists of the first bytes of
-        // the element in which the range ends.
+        // SAFETY: `whole.end..range.end` is the end of the caller's range (the first bytes of the
+        // element in which the range ends), and the caller guarantees that the whole range is valid.
         unsafe { convert::<PACK>(external, count, origin, rest, at)? };
     }
     Ok(())

@@ -27,14 +27,14 @@ const LOOK_BACK: usize = 8;
 /// blocks of bytes.
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
 
-/// Lowers `ty`. The outermost loop of the program runs over elements, whose distance is the extent of
-/// `ty`.
+/// Lowers `ty`. The outermost loop of the program runs over the elements, which are one extent of `ty`
+/// apart.
 pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
     lower_with(ty, None)
 }
 
-/// Lowers `ty`; `leaf` makes the leaves. A leaf may have at most as many bytes as the named type has in
-/// memory. The tree guarantees only that sums of these sizes do not overflow.
+/// Lowers `ty`; `leaf` makes the leaves. A leaf must not have more bytes than its named type has in
+/// memory, because the tree guarantees only that sums of the sizes in memory do not overflow.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
     // Most types are one constructor call over named types. Lowering such a type needs no memo and no
@@ -299,8 +299,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns a block of `bytes` bytes. This is one of the most recent nodes if it has the same
-    /// length, else a new node.
+    /// Returns a node that is a block of `bytes` bytes. If one of the most recent nodes is such a
+    /// block, returns that node; otherwise adds a new node.
     #[inline]
     fn block(&mut self, bytes: u64) -> NodeId {
         let nodes = self.program.nodes();
@@ -333,8 +333,8 @@ impl Lowering<'_> {
         self.seq(&runs)
     }
 
-    /// Lowers `count` copies (at least one) that are `stride` bytes apart. A single copy is the body
-    /// itself.
+    /// Lowers `count` copies (at least one) that are `stride` bytes apart. If `count` is 1, returns the
+    /// body itself.
     #[inline(always)]
     fn repeat(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         if count == 1 { body } else { self.repeat_many(count, stride, body) }
@@ -364,8 +364,8 @@ impl Lowering<'_> {
         stride: i64,
         body: Lowered,
     ) -> Lowered {
-        // The default is never used: the tree has checked that no length is negative and that their sum
-        // does not overflow.
+        // `total` always succeeds here, because the tree has checked that no length is negative and
+        // that the sum of the lengths does not overflow.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;
@@ -476,7 +476,7 @@ mod tests {
         };
         for round in 0..3000 {
             let members = 1 + next(17) as usize;
-            // Depending on the case, the members mostly touch, all have one type, or lie anywhere.
+            // Depending on the round, the members mostly touch, all have one type, or lie anywhere.
             let types: Vec<&Datatype> = (0..members)
                 .map(|_| if round % 5 == 0 { &named[2] } else { &named[next(5) as usize] })
                 .collect();

@@ -254,7 +254,8 @@ impl Program {
 
     pub(crate) fn push(&mut self, bytes: u64, op: Op) -> NodeId {
         self.nodes.push(Node { bytes, op });
-        // The index fits in 32 bits, because `lower.rs` refuses trees that need more nodes than that.
+        // The index fits in 32 bits, because `lower.rs` refuses a tree that needs more than `MAX_NODES`
+        // nodes.
         NodeId((self.nodes.len() - 1) as u32)
     }
 

@@ -274,8 +274,8 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Packs types whose body is a list of nests and blocks: each type as a whole, and in two pieces,
-    /// split at each multiple of 37 bytes in turn.
+    /// Checks types whose body is a list of nests and blocks. Packs each type as a whole, and then in
+    /// two pieces, split at each multiple of 37 bytes in turn.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

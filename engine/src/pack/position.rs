@@ -266,8 +266,9 @@ mod tests {
         Datatype::named(named)
     }
 
-    /// Packs 7 ints and 8 doubles with two calls. Then unpacks them in pieces of 1 to 7 elements,
-    /// and finally as one struct.
+    /// Checks that a packing unit can be unpacked in other parts than it was packed. Packs 7 ints and 8
+    /// doubles with two calls. Then unpacks them in pieces of 1 to 7 elements, and finally as one
+    /// struct.
     #[test]
     fn a_unit_is_unpacked_in_other_parts_than_it_was_packed() {
         let (int, double) = (named(Named::INT).commit().unwrap(), named(Named::DOUBLE));

@@ -1,5 +1,6 @@
-//! Removes loops and sequences with a single iteration or part. Merges a loop with the loop inside it
-//! if the steps of the inner loop continue from one iteration of the outer loop to the next.
+//! Removes loops that have a single iteration, and sequences that have a single part. Merges a loop
+//! with the loop inside it if the steps of the inner loop continue from one iteration of the outer loop
+//! to the next.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
 //! rules by number.
@@ -9,15 +10,15 @@ use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 
-/// Maximum length of a sequence after nested sequences have been spliced into it. Sequences that would
-/// become longer stay nested (rule 2).
+/// Maximum number of parts of a sequence after nested sequences have been spliced into it. If there
+/// would be more parts, the sequences stay nested (rule 2).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The parts of a sequence that is being rewritten.
 type Edges = SmallVec<[Edge; 8]>;
 
-/// Removes single iterations, merges loops, and simplifies sequences. Returns true if the program
-/// changed.
+/// Removes loops that have a single iteration, merges loops, and simplifies sequences. Returns true if
+/// the program changed.
 pub(crate) fn fold(program: &mut Program) -> bool {
     rewrite_unless(is_folded, program, |builder, node| match node.op {
         Op::Block => builder.push(node.bytes, Op::Block),

@@ -2,7 +2,8 @@
 //!
 //! `pipeline.rs` defines in which order the passes run and how often. The `README.md` in this folder
 //! lists the rules that every rewrite obeys. A pass visits the nodes in order, operands first, and
-//! builds a new program. It calls its rule for each node after it has rewritten the node's operands.
+//! builds a new program. For each node, after the node's operands have been rewritten, it calls its
+//! rewrite function, the argument `rule` of `rewrite`.
 
 mod coalesce;
 mod count;

@@ -184,16 +184,16 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Moves both ends of `span` into `text`, to character boundaries.
+/// Limits both ends of `span` to the length of `text`, and moves them to character boundaries.
 fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     let floor = |at: usize| (0..=at.min(text.len())).rev().find(|&i| text.is_char_boundary(i));
     let (start, end) = (floor(span.start).unwrap_or(0), floor(span.end).unwrap_or(0));
     start..end.max(start)
 }
 
-/// Returns `error`, which refers to a position in the expression `value`, with the position in the file
-/// instead. If the string contains escapes, positions inside it cannot be computed, and the error marks
-/// the whole string.
+/// Converts the position in `error` from a position in the expression `value` to a position in the
+/// file. If the string contains escapes, the position inside the string cannot be computed, so the
+/// error marks the whole string.
 fn moved(text: &str, value: &Spanned<String>, error: ParseError) -> FileError {
     let outer = inside(text, value.span());
     let verbatim = memmem::find(text[outer.clone()].as_bytes(), value.get_ref().as_bytes());

@@ -28,8 +28,8 @@ pub(super) struct Compiled {
     /// `None` if the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// Set when `Settings::verify` finds a wrong result. After that, the executor is never called
-    /// again.
+    /// Set when a comparison under `Settings::verify` has found a wrong result. After that, the
+    /// executor is never called again.
     distrusted: Cell<bool>,
 }
 
@@ -40,7 +40,7 @@ impl Compiled {
     }
 
     /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is no
-    /// executor yet.
+    /// executor yet or if verification has found that the executor gives wrong results.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {
@@ -269,8 +269,8 @@ impl Compiled {
             let whole = (words[5 * l] - index).min(left / nest.below[l]);
             words[5 * l] = if l < level { 1 } else { whole };
         }
-        // SAFETY: `words`, `a` and `b` describe at most `left` leaves, beginning with `leaf`. No
-        // level gets more iterations than it has left.
+        // SAFETY: `words`, `a` and `b` describe at most `left` leaves, beginning with `leaf`. In
+        // `words`, no level has more iterations than it has left from `leaf` on.
         unsafe { callee.call(&words, a, b) };
         words[5 * level] * nest.below[level]
     }

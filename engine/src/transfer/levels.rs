@@ -133,8 +133,8 @@ impl SideLevels {
         }
     }
 
-    /// Adds an innermost level. A level with a single iteration only moves the base. Returns `None`
-    /// if there are too many levels.
+    /// Adds an innermost level. If the level has a single iteration, adds no level and only moves the
+    /// base. Returns `None` if there are too many levels.
     pub(super) fn push(&mut self, level: SideLevel) -> Option<()> {
         if level.count() == 1 {
             // SAFETY: a table comes from a plan that the caller borrows, so that plan is alive; a loop

@@ -77,7 +77,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // One memcpy per block copies blocks of this length just as fast.
+            // For blocks of at least `ROW_BYTES` bytes, one memcpy per block is as fast as a kernel.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }
@@ -173,8 +173,9 @@ impl Nest {
     }
 
     /// Returns the pair (base shift, table shift) that moves one side (0 source, 1 destination) to
-    /// iteration `index` of level `l`, in bytes. For a loop, add the first to the base; for a
-    /// table, add the second to the address of its entries. The other is 0.
+    /// iteration `index` of level `l`, in bytes. For a loop, the caller adds the base shift to the
+    /// base, and the table shift is 0. For a table, the caller adds the table shift to the address of
+    /// the entries, and the base shift is 0.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {
@@ -190,7 +191,8 @@ impl Nest {
 /// Returns the mean number of iterations that can be copied before a row ends on either side. The
 /// rows have `a` iterations on one side and `b` on the other.
 pub(super) fn mean(a: u64, b: u64) -> f64 {
-    // The divisor is the number of positions at which a row of either side ends.
+    // In `a * b` iterations, there are `a + b - gcd(a, b)` positions at which a row of either side
+    // ends.
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 

@@ -31,7 +31,8 @@ use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// An order of visits, other than packed order, for a nest of loops over one block.
+/// An executor for a nest of loops over one block. It visits the blocks in an order other than packed
+/// order.
 pub(super) struct Transposed {
     depth: usize,
     bytes: u64,
@@ -39,8 +40,8 @@ pub(super) struct Transposed {
 }
 
 impl Transposed {
-    /// Returns the order of visits for `nest`. Returns `None` if packed order is fast, or if the
-    /// blocks of the destination may overlap.
+    /// Returns an executor for `nest` that visits the blocks in a better order. Returns `None` if
+    /// packed order is fast, or if the blocks of the destination may overlap.
     pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
         let depth = nest.depth();
         let bytes = match &nest.shape.leaf {
@@ -89,7 +90,8 @@ impl Transposed {
     ///
     /// - The conditions of [`Entry`](crate::kernel::Entry) hold for the transfer for which `self`
     ///   was made.
-    /// - `words` gives no level more iterations than it has in that transfer.
+    /// - The count that `words` states for a level is at most the count of the same level in that
+    ///   transfer.
     pub(super) unsafe fn run(
         &self,
         words: &[u64; TransferShape::WORDS],
@@ -121,8 +123,9 @@ impl Transposed {
                 };
                 // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of
                 // `far`, at one position of the other levels. `near` continues the block in the source,
-                // and `far` does so in the destination. The blocks of the destination are disjoint:
-                // `of` proved it for counts that are at least as large.
+                // and `far` does so in the destination. The caller guarantees that all these blocks are
+                // valid. The blocks of the destination are disjoint: `of` proved it for counts that are
+                // at least as large.
                 return unsafe { transpose(t) };
             }
             let part = match order {
@@ -174,11 +177,11 @@ impl Axis {
 enum Order {
     /// Packed order.
     Packed,
-    /// Transpose two levels: `near` continues the block in the source, and `far` does so in the
-    /// destination.
+    /// Two levels are transposed in registers: `near`, which continues the block in the source, and
+    /// `far`, which continues the block in the destination.
     Transposed { near: usize, far: usize, transpose: Transposer },
-    /// Divide the innermost level into parts, and execute each part for a chunk of iterations of
-    /// level `near`.
+    /// The innermost level is divided into parts, and each part is executed for a chunk of iterations
+    /// of level `near`.
     Parts { near: usize },
 }
 
@@ -249,8 +252,8 @@ impl Axes {
         }
     }
 
-    /// Removes and returns the level around the innermost loop, or returns `None` in packed order.
-    /// The caller calls [`take_far`](Self::take_far) first.
+    /// Removes and returns the level around the innermost loop. Returns `None` if the blocks are
+    /// visited in packed order. The caller calls [`take_far`](Self::take_far) first.
     fn take_near(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Packed => None,

@@ -22,9 +22,9 @@
 //! ```
 //!
 //! Fields that a node does not use are zero. The encoding does not contain the packed sizes of the
-//! nodes, because the decoder can compute them. It does contain the element size and the bounds,
-//! for readers that do not decode the program. The decoder refuses an encoding in which they are
-//! wrong.
+//! nodes, because the decoder can compute them. It does contain the element size and the bounds, for
+//! readers that do not decode the program. The decoder refuses an encoding whose header states a wrong
+//! element size or wrong bounds.
 
 /// Version of the format. Any change of meaning requires a new version. The decoder refuses all other
 /// versions.

@@ -397,7 +397,7 @@ mod tests {
         Datatype::named(n)
     }
 
-    /// Returns types whose programs contain every operation of a typed program.
+    /// Returns types whose programs together contain every operation that a typed program can have.
     fn types() -> Vec<Datatype> {
         let (int, double) = (named(Named::INT), named(Named::DOUBLE));
         let members = [named(Named::CHAR), int.clone(), double.clone()];
