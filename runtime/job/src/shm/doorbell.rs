@@ -76,10 +76,10 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // This is a swap and not a store, so that it is ordered after the swap of a waker that cleared an
-        // earlier announcement of this rank. This order makes the proof simpler. Loom needs the order as
-        // well, because loom does not know that no write comes between a swap and the write whose value the
-        // swap read.
+        // A waker clears `sleeping` with a swap. This is also a swap and not a store, so that it is ordered
+        // after the swap of any waker that has cleared an earlier announcement of this rank. The proof in the
+        // README is simpler with this order, and the loom models need it: on a real machine no write can come
+        // between a swap and the write whose value the swap read, but loom does not know this rule.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen

@@ -86,8 +86,9 @@ pub fn start_as_is(mut command: Command) -> Job {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
-    // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would inherit
-    // this setting. So restore the default actions, which a program started from a terminal has.
+    // If the tests run in the background or under nohup, some of the four signals below are ignored, and
+    // mpiexec would inherit this setting. So restore the default actions, which a program has when it is
+    // started from a terminal.
     let as_from_a_terminal = || {
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
             // SAFETY: SIG_DFL runs no code of this process when the signal arrives.
