@@ -63,7 +63,7 @@ fn place_with(
 /// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the function
 /// removes that core from its copy of the table and places all ranks again on the remaining cores. It repeats
 /// this until it has reserved all chosen cores or too few cores remain. The loop ends, because each
-/// repetition has fewer cores.
+/// repetition starts with fewer cores.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,

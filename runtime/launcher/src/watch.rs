@@ -312,7 +312,7 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // mpiexec blocks these signals so that they do not stop it, and otherwise ignores them.
+                // mpiexec blocks SIGTTIN and SIGTTOU so that they do not stop it, and otherwise ignores them.
                 // `input.rs` checks whether mpiexec is in the background before it reads from the terminal.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {

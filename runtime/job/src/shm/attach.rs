@@ -126,10 +126,11 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 }
 
 impl Attached {
-    /// Step 4: makes the kernel kill this process if the launcher dies. The launcher made a process group for
-    /// this rank and armed the control socket for that group (`sys/channel.rs`): when the launcher dies, the
-    /// kernel kills the group. If a wrapper program has put this process into another group, this process
-    /// arms the socket for itself. The parent-death signal is a second safeguard.
+    /// Step 4 of the list in `README.md`: makes the kernel kill this process if the launcher dies. The
+    /// launcher made a process group for this rank and armed the control socket for that group
+    /// (`sys/channel.rs`): when the launcher dies, the kernel kills the group. If a wrapper program has put
+    /// this process into another group, this process arms the socket for itself. The parent-death signal is a
+    /// second safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
         process::die_with_parent().map_err(failed)?;
@@ -142,7 +143,8 @@ impl Attached {
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 
-    /// Step 5: registers this process as the rank. Step 6: waits until the launcher watches this process.
+    /// Steps 5 and 6 of the list in `README.md`: registers this process as the rank, and then waits until the
+    /// launcher watches this process.
     fn register(&self) -> Result<(), Error> {
         let slot = self.segment.slot(self.rank);
         slot.state

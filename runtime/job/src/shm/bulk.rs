@@ -104,7 +104,8 @@ impl Drainer {
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Returns the index and the length of the next full chunk, or `None` if the next chunk is not full yet.
+    /// Returns the index and the length of the next chunk to drain, or `None` if the sender has not filled
+    /// that chunk yet.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the length is 0 or larger than a chunk.

@@ -17,8 +17,8 @@
 //!    all slots below its `writers`, and maps the areas that are new to it.
 //!
 //! The transport uses read-modify-write operations only in these steps, in doorbells, and where two ranks
-//! share the work of copying one message (`work_split.rs`). The steps happen once per ordered pair in the
-//! life of a job. If a process dies between two of the steps, its area stays unused.
+//! share the work of copying one message (`work_split.rs`). A first contact happens once per ordered pair in
+//! the life of a job. If a process dies between two of the steps, its new area stays unused.
 //!
 //! Invariants: each word of a mailbox has only one writer. A mapped area stays mapped as long as the
 //! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
@@ -83,7 +83,7 @@ impl Contacts {
             return known.map(&self.segment, number);
         }
         // Allocate memory for this slot's word and for all words before it, because the receiver also reads
-        // those.
+        // the words before it.
         let words = (self.slot + 1) * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);

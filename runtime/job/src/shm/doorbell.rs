@@ -51,8 +51,8 @@ pub struct Doorbell<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Doorbell<'_, K> {
-    /// Wakes the rank if it sleeps (steps 2 to 4). The caller must publish its data before it calls this
-    /// function.
+    /// Wakes the rank if it sleeps (steps 2 to 4 of the protocol in `README.md`). The caller must publish its
+    /// data before it calls this function.
     #[inline]
     pub fn ring(&self) {
         // The fence orders the caller's publication before the load of `sleeping`. It pairs with the fence in
@@ -72,8 +72,8 @@ impl<K: Kernel> Doorbell<'_, K> {
         let _ = self.kernel.wake(self.word);
     }
 
-    /// Announces that the calling rank is about to sleep (steps 5 and 6). Returns the value to pass to
-    /// [`Doorbell::wait`].
+    /// Announces that the calling rank is about to sleep (steps 5 and 6 of the protocol in `README.md`).
+    /// Returns the value to pass to [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
         // A waker clears `sleeping` with a swap. This is also a swap and not a store, so that it is ordered
@@ -85,13 +85,13 @@ impl<K: Kernel> Doorbell<'_, K> {
         seen
     }
 
-    /// Cancels the announcement that `prepare` made (step 7).
+    /// Cancels the announcement that `prepare` made (step 7 of the protocol in `README.md`).
     pub fn cancel(&self) {
         self.sleeping.store_relaxed(0);
     }
 
     /// Sleeps until another rank wakes this rank, the futex word differs from `seen`, or `timeout` has passed
-    /// (step 8).
+    /// (step 8 of the protocol in `README.md`).
     ///
     /// # Errors
     /// Returns the kernel's error.

@@ -294,7 +294,7 @@ impl Layout {
     ///
     /// Holes in the file cost nothing. So the layout has slots for as many processes as a job can ever have,
     /// areas for all pairs of these processes, and heaps as large as the machine's memory. The heaps of the
-    /// `ranks` ranks together have at most [`HEAPS_MAX`] bytes.
+    /// ranks at the start together have at most [`HEAPS_MAX`] bytes.
     ///
     /// If such a layout is larger than `file`, the result has slots only for the ranks at the start and areas
     /// only for pairs of these ranks, and the heaps of these ranks share the rest of the file. If not even

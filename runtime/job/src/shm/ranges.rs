@@ -39,8 +39,8 @@ impl Ranges {
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
             // This is an empty range. It arises when the caller shrinks a range to its whole pages and the
-            // range contains no whole page. The search in the tree below would panic if the end is below the
-            // start.
+            // range contains no whole page. Its end is then below its start, and the search in the tree below
+            // would panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();

@@ -238,7 +238,7 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::IncludeDirs => vec![places.include.clone().into()],
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => vec!["mpi_abi".into()],
-        // `mod.rs` answers these two queries itself.
+        // `mod.rs` answers the queries for the version and the help text itself.
         Query::Version | Query::Help => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")

@@ -44,8 +44,8 @@ pub struct Job {
 
 /// Returns a command that runs `mpiexec` with these arguments. Its standard input is `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    // If the variable is missing, the caller is one of the runtime's tests. These tests also include this
-    // file, but must call `mpiexec_at` with the path of the launcher.
+    // If `CARGO_BIN_EXE_mpiexec` is missing, the caller is one of the runtime's tests. These tests also
+    // include this file, but must call `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
         panic!("this package does not build mpiexec: use mpiexec_at");
     };
