@@ -7,7 +7,8 @@
 
 use std::{fmt, io};
 
-/// The kind of an [`Error`]. Each kind corresponds to the MPI error class in parentheses.
+/// The kind of an [`Error`]. The description of each kind ends with the corresponding MPI error class in
+/// parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

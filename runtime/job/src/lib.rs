@@ -10,7 +10,8 @@
 //!
 //! 1. `error`: the error type of this crate; the runtime maps the kind of an error to an MPI error class;
 //! 2. [`sys`]: every system call, one file per facility of the kernel;
-//! 3. [`sync`]: the atomics that two processes share, behind traits that loom can implement;
+//! 3. [`sync`]: traits for the atomics that two processes share, so that loom tests can replace them with
+//!    loom's own atomics;
 //! 4. [`shm`]: the segment, its layout, and the rings, chunks, doorbells and heaps in it.
 
 mod error;

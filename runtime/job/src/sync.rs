@@ -1,4 +1,5 @@
-//! The atomics that two processes share, behind traits that loom can implement.
+//! Traits for the atomics that two processes share, so that loom tests can replace them with loom's own
+//! atomics.
 //!
 //! `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` in `shm/` use [`Word`]; `shm/doorbell.rs` uses
 //! [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the mapped segment. In the loom

@@ -15,7 +15,8 @@ use crate::placement::{Core, Plan, place, widened};
 pub struct Reservation {
     /// The cores to which the ranks are bound, indexed by rank, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
-    /// True if this job needs cores that other jobs have reserved.
+    /// True if another job held a core that was chosen for this job at first, even if the job then got other
+    /// cores.
     pub crowded: bool,
     /// True if each rank has a core that no other job has reserved.
     pub exclusive: bool,
@@ -27,8 +28,8 @@ pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reserva
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(lock)) => Answer::Ours(Some(lock)),
         Ok(None) => Answer::Taken,
-        // If the lock cannot be made at all, this job cannot find out about other jobs. So it binds its ranks
-        // as if there were none.
+        // If the lock cannot be made at all, this job cannot find out which cores other jobs have reserved.
+        // So it binds its ranks as if there were no other jobs.
         Err(_) => Answer::Ours(None),
     })
 }
@@ -59,9 +60,10 @@ fn place_with(
     if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
-/// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the loop
-/// removes that core from its copy of the table and places all ranks again on the remaining cores. The loop
-/// ends, because each iteration that does not succeed removes a core.
+/// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the function
+/// removes that core from its copy of the table and places all ranks again on the remaining cores. It repeats
+/// this until it has reserved all chosen cores or too few cores remain. The loop ends, because each
+/// repetition starts with fewer cores.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,

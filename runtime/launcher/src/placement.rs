@@ -115,8 +115,8 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
         units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
     {
         // `share` returns how many ranks belong on the first `upto` cores. It rounds up, so that a single
-        // rank goes to the first node. The difference between the values after and before a node never
-        // exceeds the number of the node's cores.
+        // rank goes to the first node. A node gets the difference between the share up to its last core and
+        // the share before its first core. This difference never exceeds the number of the node's cores.
         let share = |upto: usize| (ranks * upto).div_ceil(units.len());
         let here = share(before + node.len()) - share(before);
         placed.extend_from_slice(&node[..here]);

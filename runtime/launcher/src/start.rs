@@ -78,7 +78,7 @@ pub struct Setting<'a> {
     pub table: &'a [CpuInfo],
     /// The core of each rank, or `None` if the ranks are not bound.
     pub placed: Option<&'a [Core]>,
-    /// The flags that the ranks get.
+    /// The job's flags, which mpiexec passes to the ranks through the segment.
     pub flags: JobFlags,
     /// The signals that were blocked when mpiexec was started. They are also blocked in the ranks.
     pub signals: SignalSet,
@@ -276,8 +276,8 @@ impl Shared<'_> {
                 variables.insert(name, list);
             }
         }
-        // If mpiexec itself runs as a rank of another job, it has inherited that job's values of these two
-        // variables. Remove them: only the command line may set these variables.
+        // If mpiexec itself runs as a rank of another job, it has inherited that job's universe size and
+        // initial error handler. Remove both variables: only this mpiexec's command line may set them.
         for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
             variables.remove(OsStr::new(name));
         }

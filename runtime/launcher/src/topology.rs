@@ -32,7 +32,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
         for (cpu, row) in table.iter_mut().enumerate() {
             row.allowed &= allowed.contains(cpu);
         }
-        // A source may not list all CPUs that the scheduler allows. Add the missing CPUs.
+        // A source may omit CPUs that the scheduler allows. Add these CPUs.
         for cpu in allowed.iter().filter(|&cpu| cpu < MAX_CPUS) {
             if table.len() <= cpu {
                 table.resize(cpu + 1, CpuInfo::default());

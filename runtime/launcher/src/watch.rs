@@ -40,8 +40,8 @@ const LINGER: Duration = Duration::from_millis(250);
 /// Interval at which mpiexec checks whether processes remain in the process groups of ranks that have ended.
 const GROUP_POLL: Duration = Duration::from_millis(5);
 
-/// How long mpiexec waits, after SIGKILL, for the remaining processes in these groups to end. It does not
-/// wait for ever, because a process may be stuck in the kernel.
+/// How long mpiexec waits, after SIGKILL, for the remaining processes in the process groups of the ranks to
+/// end. It does not wait for ever, because a process may be stuck in the kernel.
 const KILLED_DELAY: Duration = Duration::from_millis(500);
 
 /// The process that has joined the job as a rank.
@@ -62,8 +62,8 @@ struct Watched {
     failed: bool,
     /// The rank's exit code, if the rank has finalized and the code is not 0.
     parting: Option<u8>,
-    /// Time until which mpiexec waits for a second event after the first of two: the end of the member and
-    /// the end of its wrapper. `None` if mpiexec is not waiting in this way.
+    /// If only one of the member and its wrapper has ended, the time until which mpiexec waits for the other
+    /// one to end. `None` if mpiexec is not waiting in this way.
     wrapper_until: Option<Instant>,
 }
 
@@ -312,7 +312,7 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // mpiexec blocks these signals so that they do not stop it, and otherwise ignores them.
+                // mpiexec blocks SIGTTIN and SIGTTOU so that they do not stop it, and otherwise ignores them.
                 // `input.rs` checks whether mpiexec is in the background before it reads from the terminal.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {

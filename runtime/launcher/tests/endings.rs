@@ -85,9 +85,10 @@ fn the_children_of_a_shell_go_with_it() {
 #[test]
 fn killing_mpiexec_leaves_nothing() {
     let before = shared_names();
-    // In the three scripts, `sleep` is the rank itself, a child of the rank's shell, and a child of a second
-    // shell inside the first. Parent-death signals would not end the last of these; the SIGKILL that the
-    // kernel sends to the process group when the control socket closes does.
+    // In the first script `sleep` is the rank itself, in the second it is a child of the rank's shell, and in
+    // the third a child of a second shell inside the rank's shell. Parent-death signals would not end the
+    // `sleep` of the third script. It ends because the kernel sends SIGKILL to the whole process group when
+    // the control socket closes.
     for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
         let job = start(shell(3, script));
         wait_for_sleepers(&job, 3);

@@ -185,7 +185,8 @@ fn more_ranks_than_cpus() {
 
 #[test]
 fn bindings_are_reported_and_can_be_refused() {
-    // Accept either message, because jobs of other tests may hold the cores at this moment.
+    // Also accept the message that other jobs hold the cores, because jobs of other tests may hold them at
+    // this moment.
     let done = run(mpiexec(&["-n", "1", "--report-bindings", "true"]));
     let bound = done.err.starts_with("mpiexec: rank 0 bound to cpu ");
     assert!(bound || done.err.contains("other jobs hold some"), "{}", done.err);

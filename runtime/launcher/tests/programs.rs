@@ -78,8 +78,8 @@ fn variables() {
     assert_eq!(sorted(&done.out), ["x [1] [2] [c] []", "y [3] [ours] [c] [/h]"], "{done:?}");
 }
 
-/// Checks that a job started by a rank of another job does not inherit the outer job's values of two
-/// variables.
+/// Checks that a job started by a rank of another job does not inherit the outer job's universe size and
+/// initial error handler.
 #[test]
 fn what_a_job_is_told_ends_with_it() {
     let say = "echo ${TYPEPACK_UNIVERSE_SIZE-none} ${TYPEPACK_INITIAL_ERRHANDLER-none}";
@@ -153,7 +153,7 @@ fn all_exit_codes() {
 
 #[test]
 fn larger_parts_of_the_machine() {
-    // mpiexec must bind any number of ranks to these parts, even if other jobs hold cores.
+    // mpiexec must bind any number of ranks to packages or to NUMA nodes, even if other jobs hold cores.
     for what in ["socket", "numa"] {
         let mut words = vec!["-n", "5", "--bind-to", what, "--map-by", what, "--report-bindings"];
         words.extend(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"]);

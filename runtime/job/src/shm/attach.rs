@@ -81,8 +81,8 @@ impl Attached {
 /// if the launcher comes from another build, [`ErrorKind::LauncherGone`] if the launcher has ended, and
 /// [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
-    // The function holds the lock until it returns, so that two threads do not take ownership of the same
-    // descriptors.
+    // The function holds the lock `TAKEN` until it returns, so that two threads never take ownership of the
+    // same descriptors.
     static TAKEN: Mutex<bool> = Mutex::new(false);
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
@@ -126,10 +126,11 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 }
 
 impl Attached {
-    /// Step 4: makes the kernel kill this process if the launcher dies. The launcher has armed the control
-    /// socket for the process group that it made for this rank. If a wrapper program has put this process
-    /// into another group, this process arms the socket for itself. The parent-death signal is a second
-    /// safeguard.
+    /// Step 4 of the list in `README.md`: makes the kernel kill this process if the launcher dies. The
+    /// launcher made a process group for this rank and armed the control socket for that group
+    /// (`sys/channel.rs`): when the launcher dies, the kernel kills the group. If a wrapper program has put
+    /// this process into another group, this process arms the socket for itself. The parent-death signal is a
+    /// second safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
         process::die_with_parent().map_err(failed)?;
@@ -142,7 +143,8 @@ impl Attached {
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 
-    /// Step 5: registers this process as the rank. Step 6: waits until the launcher watches this process.
+    /// Steps 5 and 6 of the list in `README.md`: registers this process as the rank, and then waits until the
+    /// launcher watches this process.
     fn register(&self) -> Result<(), Error> {
         let slot = self.segment.slot(self.rank);
         slot.state

@@ -8,8 +8,10 @@
 //! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
 //! memory is its stamp and its length.
 //!
-//! 1. The sender takes chunk `n % window` when `n - freed < window`. The sender packs data into the chunk,
-//!    writes the length, and then writes the stamp `n + 1` with release order.
+//! 1. Let `n` be the number of chunks that the sender has filled since the start of the job, `freed` the
+//!    number that the receiver has freed, and `window` the number of chunk buffers of the pair. When
+//!    `n - freed < window`, the sender takes chunk `n % window`, packs data into it, writes the length, and
+//!    then writes the stamp `n + 1` with release order.
 //! 2. The receiver reads the stamp with acquire order, checks the length against the size of a chunk and
 //!    against the rest of the message, unpacks the data, and publishes `freed = n + 1`.
 //!
@@ -25,7 +27,8 @@ pub trait ChunkMemory {
     /// Size of one chunk in bytes.
     const BYTES: usize;
 
-    /// Returns the stamp of chunk `index`. The index is below the number of chunks that the pair uses.
+    /// Returns the word with the stamp of chunk `index`. The index is below the number of chunks that the
+    /// pair uses.
     fn stamp(&self, index: usize) -> &Self::Word;
     /// Returns the length word of chunk `index`: the number of bytes in the chunk.
     fn length(&self, index: usize) -> &Self::Word;
@@ -68,7 +71,7 @@ impl Filler {
         Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
-    /// Looks `ahead` chunks past the next one to fill. Returns the index of that chunk if the chunk is
+    /// Returns the index of the chunk that is `ahead` chunks after the next chunk to fill, if that chunk is
     /// already free, and `None` otherwise.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
@@ -101,7 +104,8 @@ impl Drainer {
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Returns the index and the length of the next full chunk, or `None` if the next chunk is not full yet.
+    /// Returns the index and the length of the next chunk to drain, or `None` if the sender has not filled
+    /// that chunk yet.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the length is 0 or larger than a chunk.

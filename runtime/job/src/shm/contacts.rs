@@ -1,4 +1,4 @@
-//! First contact: how a process finds the area in which another process writes to it.
+//! First contact: how a process finds the area of the segment in which another process writes to it.
 //!
 //! A job has slots for processes. The ranks have the first slots; processes that join later take other slots.
 //! At the start, no pair of slots has an area. When a sender writes to a receiver for the first time, the
@@ -10,15 +10,15 @@
 //! 1. `a` adds one to the count of taken areas in the header, allocates memory for the first pages of its new
 //!    area (the pages of the ring), and maps the area;
 //! 2. `a` writes the number of the area, plus 1, into the word for `a` in the mailbox of `b` (release). Then
-//!    `a` raises the word `writers` of `b` to at least its own slot number plus 1 (release), adds one to the
-//!    word `connects` of `b` (release), and rings the doorbell of `b`;
+//!    `a` raises the word `writers` of `b` to the slot number of `a` plus 1, unless the word is already that
+//!    high (release), adds one to the word `connects` of `b` (release), and rings the doorbell of `b`;
 //! 3. `b` reads its word `connects` in every iteration of its progress loop (acquire). The read costs one
 //!    load from a cache line that rarely changes. When the count has changed, `b` reads the mailbox words of
 //!    all slots below its `writers`, and maps the areas that are new to it.
 //!
-//! Apart from doorbells and copies that two ranks share, the transport uses read-modify-write operations only
-//! in these steps. The steps happen once per ordered pair in the life of a job. If a process dies between two
-//! of the steps, its area stays unused.
+//! The transport uses read-modify-write operations only in these steps, in doorbells, and where two ranks
+//! share the work of copying one message (`work_split.rs`). A first contact happens once per ordered pair in
+//! the life of a job. If a process dies between two of the steps, its new area stays unused.
 //!
 //! Invariants: each word of a mailbox has only one writer. A mapped area stays mapped as long as the
 //! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
@@ -83,7 +83,7 @@ impl Contacts {
             return known.map(&self.segment, number);
         }
         // Allocate memory for this slot's word and for all words before it, because the receiver also reads
-        // those.
+        // the words before it.
         let words = (self.slot + 1) * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);

@@ -51,8 +51,8 @@ pub struct Doorbell<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Doorbell<'_, K> {
-    /// Wakes the rank if it sleeps (steps 2 to 4). The caller must publish its data before it calls this
-    /// function.
+    /// Wakes the rank if it sleeps (steps 2 to 4 of the protocol in `README.md`). The caller must publish its
+    /// data before it calls this function.
     #[inline]
     pub fn ring(&self) {
         // The fence orders the caller's publication before the load of `sleeping`. It pairs with the fence in
@@ -72,26 +72,26 @@ impl<K: Kernel> Doorbell<'_, K> {
         let _ = self.kernel.wake(self.word);
     }
 
-    /// Announces that the calling rank is about to sleep (steps 5 and 6). Returns the value to pass to
-    /// [`Doorbell::wait`].
+    /// Announces that the calling rank is about to sleep (steps 5 and 6 of the protocol in `README.md`).
+    /// Returns the value to pass to [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // This is a swap and not a store, so that it is ordered after the swap of a waker that cleared an
-        // earlier announcement of this rank. This order makes the proof simpler. Loom needs the order as
-        // well, because loom does not know that no write comes between a swap and the write whose value the
-        // swap read.
+        // A waker clears `sleeping` with a swap. This is also a swap and not a store, so that it is ordered
+        // after the swap of any waker that has cleared an earlier announcement of this rank. The proof in the
+        // README is simpler with this order, and the loom models need it: on a real machine no write can come
+        // between a swap and the write whose value the swap read, but loom does not know this rule.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen
     }
 
-    /// Cancels the announcement that `prepare` made (step 7).
+    /// Cancels the announcement that `prepare` made (step 7 of the protocol in `README.md`).
     pub fn cancel(&self) {
         self.sleeping.store_relaxed(0);
     }
 
     /// Sleeps until another rank wakes this rank, the futex word differs from `seen`, or `timeout` has passed
-    /// (step 8).
+    /// (step 8 of the protocol in `README.md`).
     ///
     /// # Errors
     /// Returns the kernel's error.

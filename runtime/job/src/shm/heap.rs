@@ -1,10 +1,10 @@
 //! This rank's heap in the segment: memory that other ranks can read and write in place.
 //!
 //! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
-//! the machine's memory, if the limits on the size of files and of all heaps permit. It is a hole in the file
-//! until it is used. The runtime's `memory/` folder allocates pieces of this rank's heap. `transport/` tells
-//! another rank at which offset of the heap a message lies, and the other rank maps the heap when it first
-//! needs it.
+//! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. A
+//! heap is a hole in the file until it is used. The runtime's `memory/` folder allocates pieces of this
+//! rank's heap. `transport/` tells another rank at which offset of the heap a message lies, and the other
+//! rank maps the heap when it first needs it.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
@@ -12,7 +12,7 @@
 //! - The pages of a range get memory before `alloc` returns the range, so that a lack of memory is an error
 //!   here and not a signal later. A cgroup that is out of memory does not refuse an allocation; the kernel
 //!   kills a process instead. Therefore this file first checks how much memory is left (`sys/limits.rs`). If
-//!   little is left, the ranks check one at a time.
+//!   little is left, the ranks check and allocate one at a time.
 //! - Freed memory returns to the system, except for at most 32 MiB (`KEEP`) that the heap keeps. Later
 //!   allocations that fit in the kept memory are cheap.
 
@@ -97,10 +97,10 @@ impl Heap {
     /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
     /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
     ///
-    /// Large pieces begin at different cache lines within a page, and different ranks use different lines. If
-    /// two pieces began at the same offset in a page, they would use the same sets of a cache. In a copy from
-    /// one piece to the other, the processor would also mistake a load from the source for a load of data
-    /// that it has just stored to the destination.
+    /// The offset within a page at which a large piece begins differs from one piece to the next and from
+    /// rank to rank. If two pieces began at the same offset within a page, they would use the same sets of a
+    /// cache. In a copy from one piece to the other, the processor would also mistake a load from the source
+    /// for a load of data that it has just stored to the destination.
     ///
     /// # Errors
     ///
@@ -127,8 +127,9 @@ impl Heap {
         let page = PAGE as u64;
         let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
         let (step, shift) = if align > page {
-            // Shift the search so that the address is aligned, and not just the offset, because the mapping
-            // may begin at any page.
+            // The mapping may begin at any page, so an aligned offset does not give an aligned address.
+            // Therefore search for an offset that is `shift` more than a multiple of `align`: the address at
+            // such an offset is aligned.
             (align, (self.base().as_ptr() as u64).wrapping_neg() & (align - 1))
         } else if align == LINE as u64 && bytes >= page {
             (page, colour)
@@ -178,9 +179,9 @@ impl Heap {
     fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
-        // Several ranks may check at the same time and all count on the same remaining bytes. If allocations
-        // of this size by all ranks together could exceed the limit, the ranks check and allocate one at a
-        // time.
+        // Several ranks may check at the same time, and each of them may count on the same remaining bytes.
+        // If allocations of this size by all ranks together could exceed the limit, the ranks check and
+        // allocate one at a time.
         let ranks = self.segment.ranks() as u64;
         let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
             let turn = memory::exclusive(self.segment.fd());

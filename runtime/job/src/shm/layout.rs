@@ -97,8 +97,8 @@ pub struct Header {
     pub fail_epoch: AtomicU32,
     /// Number of the first rank that failed, plus 1; 0 while no rank has failed.
     pub failed_rank: AtomicU32,
-    /// How that rank failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed it, `0x300` if
-    /// it ended without finalizing, `0x400` if it ended without joining the job.
+    /// How the rank `failed_rank` failed: `0x100 | code` if it exited, `0x200 | signal` if a signal killed
+    /// it, `0x300` if it ended without finalizing, `0x400` if it ended without joining the job.
     pub failed_how: AtomicU32,
     /// Fills the cache line.
     pub spare2: [AtomicU32; 13],
@@ -135,19 +135,19 @@ pub struct RankSlot {
     pub state: AtomicU32,
     /// 1 once the launcher watches the registered process. Written by the launcher.
     pub watched: AtomicU32,
-    /// Number of the first CPU to which this rank is bound, plus 1; 0 if it is not bound. Written by the
-    /// launcher.
+    /// Number of the first CPU to which this rank is bound, plus 1; 0 if the rank is not bound, or is bound
+    /// to a part of the machine that is larger than a core. Written by the launcher.
     pub bound_cpu: AtomicU32,
-    /// Address of a test number in the rank's private memory, low half first; 0 if other ranks must not
-    /// access that memory. Another rank tries to read the test number to find out whether it can access this
-    /// rank's private memory. Written by the rank.
+    /// Address of the rank's test number, low half first; 0 if other ranks must not access the rank's private
+    /// memory. The test number lies in that memory. Another rank tries to read it, to find out whether it can
+    /// access the memory. Written by the rank.
     pub probe_at: [AtomicU32; 2],
-    /// The value of that test number, low half first. Written by the rank.
+    /// The value of the test number at the address `probe_at`, low half first. Written by the rank.
     pub probe: [AtomicU32; 2],
     /// Number of first contacts with this rank. A process that begins to write to this rank adds 1.
     pub connects: AtomicU32,
-    /// 1 more than the highest slot whose process has begun to write to this rank. Each such process raises
-    /// this word if necessary, before it changes `connects`.
+    /// 1 more than the highest slot number of a process that has begun to write to this rank; 0 if there is
+    /// none. Each such process raises this word if necessary, before it changes `connects`.
     pub writers: AtomicU32,
     /// Fills the cache line.
     pub spare2: [AtomicU32; 5],
@@ -294,11 +294,11 @@ impl Layout {
     ///
     /// Holes in the file cost nothing. So the layout has slots for as many processes as a job can ever have,
     /// areas for all pairs of these processes, and heaps as large as the machine's memory. The heaps of the
-    /// `ranks` ranks together have at most [`HEAPS_MAX`] bytes.
+    /// ranks at the start together have at most [`HEAPS_MAX`] bytes.
     ///
-    /// If such a layout is larger than `file`, the result has slots and areas only for the ranks at the start
-    /// and their pairs, and their heaps share the rest of the file. If not even the areas fit in the file,
-    /// the result is larger than `file`, and creating the segment fails.
+    /// If such a layout is larger than `file`, the result has slots only for the ranks at the start and areas
+    /// only for pairs of these ranks, and the heaps of these ranks share the rest of the file. If not even
+    /// the areas fit in the file, the result is larger than `file`, and creating the segment fails.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -386,9 +386,9 @@ impl Layout {
         PAGE + cpu * size_of::<CpuEntry>()
     }
 
-    /// Returns the offset of the mailbox of `slot`. The mailbox has [`Layout::mailbox_bytes`] bytes, with a
-    /// 32-bit word for each other slot. The word is 0 at first, and later 1 plus the number of the area in
-    /// which the process in that other slot writes to `slot`.
+    /// Returns the offset of the mailbox of `slot`. The mailbox has [`Layout::mailbox_bytes`] bytes, which
+    /// hold one 32-bit word per slot of the job. The word for a slot `s` is 0 at first, and later 1 plus the
+    /// number of the area in which the process in slot `s` writes to the process in `slot`.
     ///
     /// # Panics
     ///

@@ -38,8 +38,9 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // The caller has shrunk `range` to the whole pages in it, but it contained no whole page, so its
-            // end is now below its start. The range is empty, and the search in the tree would panic on it.
+            // This is an empty range. It arises when the caller shrinks a range to its whole pages and the
+            // range contains no whole page. Its end is then below its start, and the search in the tree below
+            // would panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();

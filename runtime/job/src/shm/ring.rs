@@ -11,9 +11,9 @@
 //! credits       slots freed so far | payload bytes freed so far      (written by the consumer)
 //! ```
 //!
-//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and takes payload bytes by the same rule.
-//!    The producer reads the credits from shared memory only if its private copy of the credits shows no
-//!    room.
+//! 1. For message `n`, the producer takes slot `n % SLOTS` when `n - freed < SLOTS`, where `freed` is the
+//!    number of slots freed so far. It takes payload bytes by the same rule. The producer reads the credits
+//!    from shared memory only if its private copy of the credits shows no room.
 //! 2. The producer writes the payload and the words of the envelope, and then writes the stamp with release
 //!    order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
@@ -30,7 +30,8 @@
 //! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
 //! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
 //! bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`, and the
-//! consumer holds back credits for at most a quarter of the payload area.
+//! consumer holds back credits for at most a quarter of the payload area. So as the consumer frees the
+//! outstanding bytes, it again reaches a quarter and returns credits.
 
 use super::pair::LINE;
 use crate::sync::Word;

@@ -270,7 +270,8 @@ impl Segment {
         NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))
     }
 
-    /// Returns the first CPU of the core to which `rank` is bound, or `None` if `rank` is not bound.
+    /// Returns the first CPU of the core or hardware thread to which `rank` is bound. Returns `None` if
+    /// `rank` is not bound, or is bound to a part of the machine that is larger than a core.
     pub fn bound_cpu(&self, rank: usize) -> Option<usize> {
         let word = self.slot(rank).bound_cpu.load(Ordering::Relaxed);
         word.checked_sub(1).map(|cpu| cpu as usize)

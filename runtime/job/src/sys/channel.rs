@@ -52,9 +52,9 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 /// Makes the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
 ///
 /// `target` is a process id, or the negated id of a process group. The setting belongs to the open file, not
-/// to the descriptor. So it is enough that the launcher makes the setting through its own copy of the rank's
-/// end: the setting also holds for every process that inherits that end. The launcher must never write to the
-/// socket after this call, because arriving data would also make the kernel send the signal.
+/// to the descriptor. So if the launcher makes the setting through its own copy of the rank's end, the
+/// setting also holds for every process that inherits that end. The launcher must never write to the socket
+/// after this call, because arriving data would also make the kernel send the signal.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the launcher that this process is the rank.
+/// Tells the launcher that this process has joined the job as the rank that owns this end of the socket.
 ///
 /// # Errors
 ///

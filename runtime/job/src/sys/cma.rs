@@ -32,15 +32,15 @@ pub struct Range {
 /// The direction of a copy between this process and another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// From the other process.
+    /// Copies from the other process to this process.
     Read,
-    /// To the other process.
+    /// Copies from this process to the other process.
     Write,
 }
 
 /// Permits `process` and its descendants to access the memory of this process. This permission is necessary
-/// where Yama otherwise allows such access only to a process's ancestors. Ranks pass the launcher, because
-/// the other ranks are its descendants.
+/// where Yama otherwise allows such access only to a process's ancestors. A rank passes the process id of the
+/// launcher, because all other ranks are descendants of the launcher.
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
     // SAFETY: PR_SET_PTRACER takes integers and touches no memory. On a system without Yama the call fails,

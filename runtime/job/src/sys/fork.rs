@@ -1,10 +1,10 @@
 //! Detects that this process is a forked child of the process that joined the job.
 //!
 //! `endpoint/progress.rs` calls [`is_child`] before every use of the endpoint. A forked child must not use
-//! the endpoint: the job's memory is not mapped in the child (`memory.rs` excludes the mappings from forks),
-//! and a lock may be held by a thread that does not exist in the child. The check costs one load of a static
-//! that a `pthread_atfork` handler sets in the child. A check with `getpid` would cost a system call for
-//! every message.
+//! the endpoint: of the job's memory, only the rank's own heap is mapped in the child (`Inherit` in
+//! `memory.rs`), and a lock may be held by a thread that does not exist in the child. The check costs one
+//! load of a static that a `pthread_atfork` handler sets in the child. A check with `getpid` would cost a
+//! system call for every message.
 //!
 //! This file guarantees to safe callers that after a call of [`watch`], [`is_child`] returns true in every
 //! process made by `fork` and false in the process that called `watch`. A child made by a raw `clone` or by

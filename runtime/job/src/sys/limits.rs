@@ -164,8 +164,8 @@ fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
     groups
 }
 
-/// If `line` of `mountinfo` mounts the hierarchy whose files have these names, returns the root and the mount
-/// point of the mount.
+/// If `line`, a line of `mountinfo`, describes a mount of the hierarchy whose files have the names `names`,
+/// returns the root and the mount point of that mount.
 fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut system = system.split(' ');

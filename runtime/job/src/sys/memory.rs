@@ -1,10 +1,10 @@
 //! Memory that processes share: creates a sealed memfd (an anonymous file in memory), maps parts of it, and
 //! allocates memory for its pages.
 //!
-//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So its name cannot collide with
-//! another program's file, nothing is left behind after a SIGKILL, and the size of `/dev/shm` does not limit
-//! it. This file guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as
-//! it lives, and that its file cannot become shorter than the mapping.
+//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So it cannot collide with another
+//! program's file, it does not remain after a SIGKILL, and the size of `/dev/shm` does not limit it. This
+//! file guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as it
+//! lives, and that its file cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,7 +15,8 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// The seals on the file. With them no process can change the size of the file or remove the seals.
+/// The seals that `create_sealed` puts on a file. With them no process can change the size of the file or
+/// remove the seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
 /// Creates an anonymous file of `len` bytes, and seals its size. The whole file is a hole, so it uses no

@@ -1,10 +1,11 @@
 //! All system calls of the runtime and of the launcher. Each file contains the calls for one facility of the
 //! kernel.
 //!
-//! `../shm/` (memory, futex, channel, process, limits, fork), the runtime and the launcher (process, signal,
-//! stream, poll, channel) use this folder. The files call rustix where rustix offers the system call, and
-//! libc otherwise. They contain nothing about ranks or messages; their functions return `io::Error`s, which
-//! the callers turn into error messages.
+//! `../shm/` uses `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
+//! `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime uses `clock`,
+//! `cma`, `fork`, `limits`, `machine`, `memory` and `process`. The files call rustix where rustix offers the
+//! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return
+//! `io::Error`s, which the callers turn into error messages.
 //!
 //! # Safety
 //!

@@ -104,16 +104,16 @@ pub struct Descriptors<'a> {
     /// The child waits for one byte from this descriptor before it continues. If it reads end-of-file
     /// instead, the child exits.
     pub gate: BorrowedFd<'a>,
-    /// The other end of the gate. The child closes its copy of this end; otherwise it could never read
-    /// end-of-file from its gate.
+    /// The writing end of the pipe whose reading end is `gate`. The child closes its copy of the writing end;
+    /// otherwise it could never read end-of-file from `gate`.
     pub gate_writer: BorrowedFd<'a>,
     /// If the child cannot execute the program, it writes an [`ExecFailure`] to this descriptor. The
     /// descriptor is close-on-exec.
     pub report: BorrowedFd<'a>,
 }
 
-/// The record that a child writes to `report` if it cannot execute the program. In the pipe, the record
-/// consists of the two numbers in native byte order.
+/// The record that a child writes to the descriptor `Descriptors::report` if it cannot execute the program.
+/// The child writes the two numbers in native byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecFailure {
     /// The number of the child, as given to [`spawn`].
@@ -146,7 +146,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Forks a child that waits until its gate opens and then executes the command.
+/// Forks a child that waits for a byte from its gate (`Descriptors::gate`) and then executes the command.
 ///
 /// The child is the leader of its own process group. The kernel kills the child when the calling *thread*
 /// ends, so the calling thread must live at least as long as the child should. No other thread may change the
@@ -251,8 +251,8 @@ impl ChildPlan {
         unsafe {
             libc::setpgid(0, 0);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // If the parent died before the line above, the kernel will not send the signal, so check here
-            // whether the parent is still alive.
+            // If the parent died before the call of `prctl` above, the kernel does not send SIGKILL, so check
+            // here whether the parent is still alive.
             if libc::getppid() != self.parent {
                 libc::_exit(127);
             }
@@ -267,8 +267,8 @@ impl ChildPlan {
             if !passed {
                 libc::_exit(127);
             }
-            // All sources are the launcher's descriptors, and they are above 2. So no dup2 overwrites the
-            // source of a later dup2.
+            // The descriptors in `stdio` belong to the launcher and are all above 2. So no dup2 overwrites a
+            // descriptor that a later dup2 copies.
             for (target, &source) in (0..).zip(&self.stdio) {
                 if libc::dup2(source, target) == -1 {
                     self.fail();

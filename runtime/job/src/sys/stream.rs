@@ -146,9 +146,10 @@ impl Output {
     pub fn new(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let stat = rustix::fs::fstat(fd)?;
         let terminal = fd.is_terminal();
-        // The identity shows whether two streams lead to the same place. A terminal that is open under two
-        // names (tty and pts) has two identities. In this case, only the terminal's own handling of
-        // whole-line writes keeps lines of standard output and standard error apart.
+        // `is_same` compares the identities of two streams to find out whether both lead to the same file,
+        // pipe or terminal. A terminal that is open under two names (tty and pts) has two identities. In this
+        // case, only the terminal's own handling of whole-line writes prevents lines of standard output and
+        // standard error from mixing.
         let identity =
             if stat.st_rdev != 0 { (stat.st_rdev, 0) } else { (stat.st_dev, stat.st_ino) };
         let file = FileType::from_raw_mode(stat.st_mode);

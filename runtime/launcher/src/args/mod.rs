@@ -227,7 +227,7 @@ struct Reading<'a> {
     job: Job,
 }
 
-/// The options of one program that the parser has read before it reaches the program's name.
+/// The options of one program, collected until the parser reaches the program's name.
 #[derive(Default)]
 struct Section {
     ranks: Option<usize>,

@@ -145,7 +145,7 @@ const WITH_VALUE: [&str; 35] = [
     "-dumpbase",
 ];
 
-/// Options after which a compiler does not link, or does not link with shared libraries (`-r`).
+/// Options with which a compiler does not link, or does not link with shared libraries (`-r`).
 const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
 
 /// What the compiler will do with its arguments.
@@ -202,8 +202,8 @@ fn link_words(places: &Places) -> Vec<OsString> {
     } else {
         words.push(with_path("-Wl,-rpath,", lib));
     }
-    // This option makes the linker set RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another
-    // library of the same ABI.
+    // The option `--enable-new-dtags` makes the linker set RUNPATH instead of RPATH, so that LD_LIBRARY_PATH
+    // can select another library of the same ABI.
     words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     words
 }
@@ -238,7 +238,7 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::IncludeDirs => vec![places.include.clone().into()],
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => vec!["mpi_abi".into()],
-        // `mod.rs` answers these two queries itself.
+        // `mod.rs` answers the queries for the version and the help text itself.
         Query::Version | Query::Help => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")

@@ -5,7 +5,8 @@
 //! prints the answer to a query, or replaces the wrapper's process with the compiler (`execvp`).
 //!
 //! Invariants:
-//! - A wrapper always compiles for its own prefix and for the same ABI. No environment variable changes this.
+//! - A wrapper always compiles for the MPI ABI and with the header and the library of its own prefix. No
+//!   environment variable changes this.
 //! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
 //!   code.
 //! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`

@@ -44,8 +44,8 @@ pub struct Job {
 
 /// Returns a command that runs `mpiexec` with these arguments. Its standard input is `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    // If the variable is missing, the caller is one of the runtime's tests. These tests also include this
-    // file, but must call `mpiexec_at` with the path of the launcher.
+    // If `CARGO_BIN_EXE_mpiexec` is missing, the caller is one of the runtime's tests. These tests also
+    // include this file, but must call `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
         panic!("this package does not build mpiexec: use mpiexec_at");
     };
@@ -86,8 +86,9 @@ pub fn start_as_is(mut command: Command) -> Job {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
-    // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would inherit
-    // this setting. So restore the default actions, which a program started from a terminal has.
+    // If the tests run in the background or under nohup, some of the four signals below are ignored, and
+    // mpiexec would inherit this setting. So restore the default actions, which a program has when it is
+    // started from a terminal.
     let as_from_a_terminal = || {
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
             // SAFETY: SIG_DFL runs no code of this process when the signal arrives.
