@@ -1,7 +1,7 @@
 //! Runs one job of a library, which exists for the whole run, and sends it the rows to measure.
 //!
-//! `suite.rs` uses the sessions, and `message/main.c` is the other end. Every rank has a socket of its own
-//! and answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
+//! `suite.rs` uses the sessions. The ranks run `message/main.c`. Every rank has a socket of its own and
+//! answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
 //! one-line error, and a new job starts for the next row.
 
 use super::library::Library;
@@ -26,9 +26,8 @@ const LIVES: usize = 5;
 const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
-/// The number of voluntary context switches that a rank may make between its last answer and the next
-/// line. There is one when the rank sleeps in `read`, and one more if the line arrived before the rank
-/// called `read`.
+/// The number of voluntary context switches that a rank may make between its last answer and the next line
+/// without counting as woken up. One is the switch to sleep in `read`; one more is tolerated.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
