@@ -5,9 +5,9 @@
 //! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
 //! Nothing is unrolled or vectorised by hand.
 //!
-//! There are three builds of the loops: a shared object, a copy inside `typepack-bench`, and C code.
-//! `scripts/bench` builds this crate separately as the shared object, for this machine (`-C
-//! target-cpu=native`); `typepack-bench` loads it (`../../src/competitor/hand.rs`). If the object is
+//! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
+//! `scripts/bench` builds this crate separately as the shared object, for this machine
+//! (`-C target-cpu=native`); `typepack-bench` loads it (`../../src/competitor/hand.rs`). If the object is
 //! missing, `typepack-bench` uses its own copy of the loops, which is compiled twice: once for any machine
 //! and once for AVX-512. `../hand.c` has the same loops in C.
 
@@ -58,7 +58,7 @@ pub struct Nest {
     /// Bytes per block.
     pub block: usize,
     /// The number of bytes from the origin of memory to the first block or struct. The entries of `offsets`
-    /// count from this first position.
+    /// count from this position.
     pub start: usize,
     /// The number of bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
@@ -456,7 +456,7 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     }
 }
 
-/// Packs blocks of `B` bytes from the listed offsets. The slice operation checks each offset.
+/// Packs blocks of `B` bytes from the listed offsets. Slicing `memory` checks the bounds at each offset.
 #[inline(always)]
 fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
     let (blocks, _) = packed.as_chunks_mut::<B>();
@@ -466,7 +466,7 @@ fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]
     }
 }
 
-/// Unpacks blocks of `B` bytes to the listed offsets. The slice operation checks each offset.
+/// Unpacks blocks of `B` bytes to the listed offsets. Slicing `memory` checks the bounds at each offset.
 #[inline(always)]
 fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
     let (blocks, _) = packed.as_chunks::<B>();

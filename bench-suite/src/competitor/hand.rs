@@ -2,9 +2,9 @@
 //!
 //! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
 //! loops themselves are in the crate `typepack-hand` (`../../hand/`). All builds of the loops have the same
-//! C interface. Two builds take part in a run: the Rust loops in a library that is built for this machine
-//! and loaded at run time (or, if that library is missing, the Rust loops that are part of this command),
-//! and the C loops (`hand_c.rs`).
+//! C interface. At most two builds take part in a run: the Rust loops in a library that is built for this
+//! machine and loaded at run time (or, if that library is missing, the Rust loops that are part of this
+//! command), and the C loops (`hand_c.rs`).
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
 
