@@ -26,8 +26,9 @@ const LIVES: usize = 5;
 const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
-/// The number of voluntary context switches that a rank may make between its last answer and the next line
-/// without counting as woken up. One is the switch to sleep in `read`; one more is tolerated.
+/// The number of voluntary context switches that a rank may make between its last answer and the next
+/// line. There is one when the rank sleeps in `read`, and one more if the line arrived before the rank
+/// called `read`.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
