@@ -1,8 +1,8 @@
 //! Shows why typepack has a JIT: compares the bandwidths of each layout with leaf kernels only, with
 //! compiled kernels only, and with both.
 //!
-//! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions
-//! of this file compare their rows.
+//! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions of
+//! this file compare the bandwidths of these competitors.
 
 use crate::competitor::{JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -11,8 +11,8 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// The default policy has made a wrong choice in a row if the bandwidth of "typepack" is less than this
-/// fraction of the greater of the bandwidths of "leaf" and "jit".
+/// "typepack" has the default policy. This policy has made a wrong choice in a row if the bandwidth of
+/// "typepack" is less than this fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 
 /// Writes the list of wrong choices and then a table with one line per layout. For each setting, the line

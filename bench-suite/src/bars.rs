@@ -12,7 +12,7 @@ use std::fmt;
 /// The verdict on one bar for one row: whether the row reaches the bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The text of the bar.
+    /// The description of the bar, from the definitions file.
     pub text: String,
     /// The layout, the size and the direction of the row.
     pub row: String,
@@ -25,7 +25,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Returns true if the row is steady and below the bar.
+    /// Returns true if both figures of the ratio are steady and the ratio is below the bar.
     pub fn is_miss(&self) -> bool {
         self.steady && self.ratio < self.least
     }
@@ -44,7 +44,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares every bar with every row whose layout and size the bar names.
+/// Applies every bar to every row whose layout and size the bar lists.
 pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
     let mut list = Vec::new();
     for bar in bars {
@@ -98,12 +98,12 @@ mod tests {
         let bars = Definitions::built_in().bars;
         let rows = [row(10.0, 1.0, 1.0), row(4.0, 1.0, 1.0), row(4.0, 1.0, 1.4)];
         let list = verdicts(&bars, &rows);
-        // Two bars name each row: one against the interpreter, one against the hand loop.
+        // Two bars apply to each row: one compares the JIT with the interpreter, one with the hand loop.
         assert_eq!(list.len(), 6);
         let over: Vec<bool> = list[..3].iter().map(super::Verdict::is_miss).collect();
         assert_eq!(over, [false, true, false]);
-        // The bar of `list[5]` compares the JIT with the hand loop, so that the unsteady figure of the
-        // interpreter does not make its verdict unsteady.
+        // `list[2]` and `list[5]` are the verdicts on the third row, in which only the interpreter's figure
+        // is unsteady. `list[5]` compares the JIT with the hand loop, so it is steady.
         assert!(list[5].steady && !list[5].is_miss());
         assert!(list[2].to_string().starts_with("miss~"));
     }

@@ -5,8 +5,8 @@
 //! that are powers of two.
 //!
 //! For walks that touch one cache line per page, it also matters which physical pages a buffer has: the
-//! times of two processes differed by a factor of 1.5. The child processes of peers (`peer/`) therefore
-//! work on the same physical pages as the main process.
+//! times of the same walk in two processes differed by a factor of 1.5. The child processes of peers
+//! (`peer/`) therefore work on the same physical pages as the main process.
 //!
 //! `prepare.rs` makes the buffers of a layout.
 //!

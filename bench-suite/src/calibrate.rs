@@ -2,9 +2,9 @@
 //!
 //! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
 //! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
-//! cache. From these three times, the command computes the time of a call, of a row and of a run. The
-//! command forces the engine to use the executor, and checks the name of the kernel that ran, because a
-//! table with the times of the wrong executor would be worse than no table.
+//! cache. From these three times, the command computes the fixed cost of a call, the fixed cost of a row,
+//! and the time of a run. The command forces the engine to use the executor, and checks the name of the
+//! kernel that ran, because a table with the times of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -20,8 +20,7 @@ use typepack_jit::{Jit, Mode};
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
 /// The number of blocks in the short row.
 const FEW: i64 = 16;
-/// The number of moves that a struct of 16 bytes (`record(16)`) takes: one move of 1 byte and one of 12
-/// bytes.
+/// The number of runs in a struct of 16 bytes (`record(16)`): one run of 1 byte and one of 12 bytes.
 const MOVES: f64 = 2.0;
 /// The number of rows in the layout of several rows.
 const ROWS: i64 = 8;
@@ -37,11 +36,11 @@ const ROUND_NS: f64 = 40_000.0;
 #[derive(Clone)]
 struct Executor {
     settings: Settings,
-    /// A part of the names of this executor's kernels.
+    /// A text that the names of all kernels of this executor contain.
     name: String,
 }
 
-/// The fixed time of a call, the time of a row and the time of a run, in picoseconds.
+/// The fixed cost of a call, the fixed cost of a row, and the time of a run, in picoseconds.
 struct Cost([f64; 3]);
 
 impl Cost {
@@ -173,19 +172,20 @@ fn bytes(length: i64) -> Result<Datatype> {
     Datatype::contiguous(length, &Datatype::named(Named::BYTE))
 }
 
-/// Makes `rows` rows of `n` blocks each, at a constant stride.
+/// Makes `rows` rows of `n` blocks each. The blocks of a row have a constant stride.
 fn strided(rows: i64, n: i64, block: i64) -> Result<Datatype> {
     grid(rows, n, stride(block), &bytes(block)?)
 }
 
-/// Makes `rows` rows of `n` elements of the type `old`, `stride` bytes apart.
+/// Makes `rows` rows of `n` elements of the type `old`. The elements of a row are `stride` bytes apart.
 fn grid(rows: i64, n: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
     let row = Datatype::hvector(n, 1, stride, old)?;
     // The gap of 64 bytes keeps the engine from merging consecutive rows into one.
     Datatype::hvector(rows, 1, n * stride + 64, &row)
 }
 
-/// Makes `rows` rows of `n` blocks each, at displacements from a table.
+/// Makes `rows` rows of `n` blocks each. The blocks of a row have irregular displacements, as in an index
+/// list.
 fn listed(rows: i64, n: i64, block: i64) -> Result<Datatype> {
     // The distances between blocks vary, so that the engine cannot use a constant stride.
     let at: Vec<i64> =
@@ -222,7 +222,7 @@ fn cost(
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;
-    // `short.ns` minus the time of its runs is the fixed cost of one row plus that of one call. So the cost
+    // `short.ns` minus the time of its runs is the fixed cost of one call plus that of one row. So the cost
     // of a row cannot exceed this difference.
     let row = row.clamp(0.0, (short.ns - short.leaves * runs * run).max(0.0));
     let call = short.ns - short.leaves * runs * run - row;

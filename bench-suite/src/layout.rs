@@ -53,7 +53,7 @@ pub enum HandNest {
         block: usize,
         /// Number of iterations of each loop.
         counts: [usize; 3],
-        /// Bytes from one iteration of each loop to the next.
+        /// The number of bytes by which each loop advances in memory per iteration.
         strides: [usize; 3],
     },
     /// An array of `struct { char c; int i; double d; }`.
@@ -141,8 +141,9 @@ impl Layout {
     }
 }
 
-/// Returns the sizes at which `definition` is measured: the sizes that it states; for a text shape without
-/// `unit`, the size of its type; and otherwise those of `sizes` at which it exists.
+/// Returns the sizes at which `definition` is measured: the sizes that it states; if it states none, all of
+/// `sizes`. A text shape that states no sizes is an exception: with a `unit`, it is measured at those of
+/// `sizes` that are at least `unit`; without one, at the size of its type.
 pub fn sizes_of(definition: &LayoutDefinition, sizes: &[u64]) -> Vec<u64> {
     if !definition.sizes.is_empty() {
         return definition.sizes.clone();
@@ -178,11 +179,11 @@ fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     Ok((vector, 1, Some(nest)))
 }
 
-/// Makes a part of one face if the size is smaller than a face, and otherwise the whole faces of several
-/// fields.
+/// Makes a part of one face if `size` is smaller than a face. Otherwise makes whole faces, one for each of
+/// several fields.
 fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
     // A part of a face has fewer cells in the slowest dimension of the face: z, or y if the normal is z.
-    // `unit` is the number of bytes for one cell of this dimension.
+    // `unit` is the number of packed bytes per cell of this dimension.
     let unit = edge * halo * 8;
     let units = size / unit;
     let (units, fields) = match units {

@@ -1,5 +1,5 @@
-//! Measures packing, messages and collectives: layouts are data, competitors share one trait, and every
-//! answer is verified before the calls are timed.
+//! Measures packing, messages and collectives. Data files define most layouts, the competitors for packing
+//! implement one trait, and every answer is verified before the calls are timed.
 //!
 //! Terms: a *competitor* packs and unpacks a layout, for example memcpy, the engine, or a hand-written
 //! loop; a *peer* is another MPI. A *row* is one layout at one size in one direction, with a *figure* for

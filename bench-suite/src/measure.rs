@@ -15,9 +15,9 @@ use typepack_engine::kernel::Direction;
 /// If the spread of a figure is greater than this, the figure is unsteady. A ratio with an unsteady figure
 /// neither passes nor misses a bar.
 pub const STEADY: f64 = 1.25;
-/// The number of packed bytes that are moved before a measurement. After that many, the engine has
-/// compiled a kernel for most layouts for which this pays: a kernel that saves 5 ps per byte has repaid
-/// its compilation (`engine/src/plan/cost/`).
+/// The number of packed bytes that are moved before a measurement. When this many bytes have been moved,
+/// the engine has compiled kernels for most of the layouts for which compilation pays: by then, even a
+/// kernel that saves only 5 ps per byte would have repaid its compilation (`engine/src/plan/cost/`).
 const SETTLED_BYTES: u64 = 48 << 20;
 /// The intended duration of a sample, in nanoseconds.
 const SAMPLE_NS: f64 = 50_000.0;

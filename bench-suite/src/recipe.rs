@@ -1,11 +1,11 @@
 //! Takes a datatype apart into the constructor calls that make it. The calls that make the parts of a type
 //! come before the call that makes the type.
 //!
-//! A program that makes the same type repeatedly keeps the arrays that it passes to the constructors; a
-//! recipe holds these arrays. From a recipe, `storm.rs` makes the type with the engine, and
-//! `peer/build.rs` with another MPI. To make a recipe, [`Recipe::of`] decodes the type as MPI programs do
-//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13). [`Recipe::of`]
-//! keeps its stack on the heap, because constructor calls can be nested to any depth.
+//! A recipe holds the arrays of arguments, as a program that makes the same type repeatedly would hold
+//! them. From a recipe, `storm.rs` makes the type with the engine, and `peer/build.rs` with another MPI. To
+//! make a recipe, [`Recipe::of`] decodes the type as MPI programs do with `MPI_Type_get_envelope` and
+//! `MPI_Type_get_contents` (MPI-5.0 section 5.1.13). [`Recipe::of`] keeps its stack on the heap, because
+//! constructor calls can be nested to any depth.
 
 use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
 

@@ -159,8 +159,8 @@ impl<'a> Line<'a> {
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
 
-    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `competitors`; `None` if a
-    /// bandwidth is missing or if the rounds of either one are unsteady.
+    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `competitors`; `None` if one
+    /// of the two bandwidths is missing or unsteady.
     pub fn ratio(&self, competitors: &[&str]) -> Option<f64> {
         let other = self.fastest(competitors)?;
         let steady =

@@ -106,10 +106,10 @@ fn story(
     memory: &[u8],
     packed: &mut [u8],
 ) -> Result<f64, String> {
-    // Each sequence needs a new code generator, because a generator keeps the kernels that it has
-    // compiled. A generator that compiles maps code memory, which leaves the caches and TLBs cold. The
-    // measurement therefore makes a spare generator that maps code memory in every mode, so that all
-    // modes pay the same price.
+    // Each sequence needs a new code generator, because a generator keeps the kernels that it has compiled.
+    // If a generator may compile, it maps code memory, which leaves the caches and TLBs cold. To treat all
+    // modes alike, each sequence also makes a spare generator, which maps code memory even if `mode` never
+    // compiles.
     let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     let (jit, spare) = (new(mode), new(Mode::Eager));
     let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };

@@ -18,7 +18,7 @@ use typepack_jit::Jit;
 pub const USES: usize = 10;
 
 /// The types of the storm: the name, and the type in the engine's text form. If this text is empty,
-/// [`layout`] makes the type.
+/// [`layout`] makes the type from the name.
 pub const LAYOUTS: [(&str, &str); 4] = [
     ("struct of 8", "struct([8 x 1], [0..128 step 16], [4 x double, 4 x int])"),
     ("vector of 256", "vector(256, 1, 4, double)"),

@@ -34,7 +34,8 @@ pub enum Value {
     Nanoseconds,
 }
 
-/// The value of a row for a bar, and whether the row is steady. `None` if the bar does not judge the row.
+/// The value of a row for a bar, and whether the row is steady. `None` if the bar does not apply to the
+/// row.
 type Judged = Option<(f64, bool)>;
 
 /// One bar.
@@ -43,7 +44,7 @@ struct Bar {
     least: f64,
     goal: f64,
     value: Value,
-    /// Returns the value of a row for this bar: a ratio or a time. The second argument has the names of
+    /// Returns the value of a row for this bar: a ratio or a time. The second argument holds the names of
     /// the peers.
     of: fn(&SuiteRow, &[String]) -> Judged,
 }
@@ -59,13 +60,13 @@ pub struct Verdict<'a> {
     pub bar: f64,
     /// The limit that the project would like to reach.
     pub goal: f64,
-    /// The value of the steady rows; `None` if there are no steady rows.
+    /// The combined value of the steady rows; `None` if there are no steady rows.
     pub steady: Option<f64>,
-    /// The value of all rows that the bar judges; `None` if there are none.
+    /// The combined value of all rows to which the bar applies; `None` if there are none.
     pub all: Option<f64>,
-    /// The number of steady rows that the bar judges, and the number of all rows that it judges.
+    /// The number of steady rows to which the bar applies, and the number of all rows to which it applies.
     pub rows: [usize; 2],
-    /// True if the value of the steady rows reaches the bar; `None` if there are no steady rows.
+    /// True if the combined value of the steady rows meets the bar; `None` if there are no steady rows.
     pub passes: Option<bool>,
     /// The steady rows whose own values miss the bar, worst first, each with its value.
     pub short: Vec<(&'a SuiteRow, f64)>,
@@ -77,8 +78,9 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
     if holds { row.against_peer(peers) } else { None }
 }
 
-/// Returns how many nanoseconds longer a call of at most 128 bytes takes than the hand loop. The row
-/// counts as steady if both figures are steady.
+/// Returns how many nanoseconds longer a call of typepack takes than the hand loop. The row counts as
+/// steady if both figures are steady. Returns `None` for calls of more than 128 bytes, or if a figure is
+/// missing.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
     let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;

@@ -1,6 +1,6 @@
 //! Counts the bytes that a layout touches in memory: whole cache lines, and each line only once.
 //!
-//! `suite.rs` stores the number in each row, because some bars judge only rows that fit into the caches.
+//! `suite.rs` stores the number in each row, because some bars apply only to rows that fit into the caches.
 
 use crate::layout::Layout;
 use typepack_engine::Plan;

@@ -67,8 +67,8 @@ fn prefix(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Makes a prefix that looks like one of MPICH. Its mpicc is a link to `compiler`, and its mpiexec is a
-/// shell script with the text `mpiexec`.
+/// Makes a folder that looks like the prefix of an installed MPICH. Its mpicc is a link to `compiler`, and
+/// its mpiexec is a shell script with the text `mpiexec`.
 fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
     let bin = folder.join(name).join("bin");
     fs::create_dir_all(&bin).expect("a directory");
@@ -164,7 +164,7 @@ fn every_kind_of_row_is_verified_and_measured() {
 
 /// Checks that all collective calls give right results and times, with as many ranks as CPUs and with more
 /// ranks than CPUs. The second build is the first one under another name; the test also checks that the
-/// summary compares every row of the two.
+/// summary compares the two builds in every row.
 #[test]
 fn collectives_of_two_builds_are_verified_and_compared() {
     let Some(prefix) = prefix("collectives") else { return };

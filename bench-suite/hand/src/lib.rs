@@ -5,11 +5,11 @@
 //! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
 //! Nothing is unrolled or vectorised by hand.
 //!
-//! There are three builds of the loops. `scripts/bench` builds this crate separately as a shared object
-//! for this machine (`-C target-cpu=native`), and `typepack-bench` loads that object
-//! (`../../src/competitor/hand.rs`). If the object is missing, `typepack-bench` uses its own copy of the
-//! loops, which is compiled twice: once for any machine and once for AVX-512. `../hand.c` has the same
-//! loops in C.
+//! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
+//! `scripts/bench` builds this crate separately as the shared object, for this machine
+//! (`-C target-cpu=native`); `typepack-bench` loads it (`../../src/competitor/hand.rs`). If the object is
+//! missing, `typepack-bench` uses its own copy of the loops, which is compiled twice: once for any machine
+//! and once for AVX-512. `../hand.c` has the same loops in C.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -57,13 +57,14 @@ pub struct Nest {
     pub kind: u32,
     /// Bytes per block.
     pub block: usize,
-    /// The bytes from the origin of memory to the first block or struct. Offsets count from this position.
+    /// The number of bytes from the origin of memory to the first block or struct. The entries of `offsets`
+    /// count from this position.
     pub start: usize,
-    /// The bytes from the start of the packed buffer to the packed bytes of this nest.
+    /// The number of bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
     /// The number of iterations of each loop, at least 1.
     pub counts: [usize; 3],
-    /// The distance in memory between consecutive iterations of each loop, in bytes.
+    /// The number of bytes by which each loop advances in memory per iteration.
     pub strides: [usize; 3],
     /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,
@@ -183,8 +184,9 @@ fn has_avx512() -> bool {
 }
 
 /// Does the same as `pack_any`, but is compiled for AVX-512; all loops are inlined into this function. In
-/// the copy of the loops inside `typepack-bench`, this function is nearly as fast as the loops in a build
-/// for this machine (`-C target-cpu=native`). In such a build, it is no different from `pack_any`.
+/// the copy of the loops inside `typepack-bench`, this function is nearly as fast as `pack_any` in the
+/// shared object, which is built for this machine (`-C target-cpu=native`). In the shared object, the two
+/// functions do not differ.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
@@ -454,7 +456,7 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     }
 }
 
-/// Packs blocks of `B` bytes from the listed offsets. The slice operation checks each offset.
+/// Packs blocks of `B` bytes from the listed offsets. Slicing `memory` checks the bounds at each offset.
 #[inline(always)]
 fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
     let (blocks, _) = packed.as_chunks_mut::<B>();
@@ -464,7 +466,7 @@ fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]
     }
 }
 
-/// Unpacks blocks of `B` bytes to the listed offsets. The slice operation checks each offset.
+/// Unpacks blocks of `B` bytes to the listed offsets. Slicing `memory` checks the bounds at each offset.
 #[inline(always)]
 fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
     let (blocks, _) = packed.as_chunks::<B>();

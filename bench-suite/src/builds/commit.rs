@@ -1,8 +1,9 @@
-//! Runs the programs `typepack-bench commit` of two builds alternately and compares their rows.
+//! Runs `typepack-bench commit` of two builds alternately and compares the rows that the two programs
+//! print.
 //!
-//! The rows measure Rust calls, so each build measures them with its own program. For each part, the two
-//! programs run alternately several times (A B A B A B). The value of a row for one build is the median
-//! over the runs of its program.
+//! The rows are about Rust calls, so each build must measure them with its own program. For each part of
+//! `commit` (such as `create` or `seek`), the two programs run alternately several times (A B A B A B). The
+//! value of a row for one build is the median over the runs of its program.
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
@@ -11,12 +12,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The number of times that each program runs a part.
+/// The number of times that each program runs when a part is measured.
 const TURNS: usize = 3;
 
-/// Runs the parts with both programs. `programs[0]` is the new build. Both programs get `arguments` as
-/// additional arguments. If a row is slower in the new build, its part is measured up to [`RUNS`] times.
-/// Returns the rows that both builds have, and the names of the rows that only one build has.
+/// Measures the parts of `commit` with both programs, or only the part `only`. `programs[0]` is the program
+/// of the new build. Both programs get `arguments` as additional arguments. If a row is slower in the new
+/// build, its part is measured again, up to [`RUNS`] times in all. Returns the rows that both builds have,
+/// and the names of the rows that only one build has.
 ///
 /// # Errors
 ///

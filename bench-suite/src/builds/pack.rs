@@ -18,7 +18,7 @@ use typepack_engine::kernel::Direction;
 /// limit.
 const MOST_MEMORY: usize = 300 << 20;
 
-/// One thing to measure.
+/// What to measure: a layout or a storm.
 #[derive(Clone, Debug)]
 pub enum Work<'a> {
     /// A layout at a size in packed bytes.

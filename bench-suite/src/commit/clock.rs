@@ -7,7 +7,7 @@
 use crate::measure::{STEADY, median};
 use std::time::Instant;
 
-/// The intended duration of a sample, in nanoseconds.
+/// The intended duration of a sample (a batch of calls that is timed as a whole), in nanoseconds.
 const SAMPLE_NS: f64 = 50_000.0;
 /// Samples per turn.
 const SAMPLES: usize = 5;

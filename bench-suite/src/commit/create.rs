@@ -40,8 +40,8 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
             ));
         }
     }
-    // The loop above has already made and committed every type once without an error. So `cycle` may
-    // ignore the result.
+    // The loop above has already made and committed every type once without an error. So `cycle` may drop
+    // the result.
     let cycle =
         |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
     let times = take_turns(

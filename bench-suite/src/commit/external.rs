@@ -1,9 +1,9 @@
 //! Compares external32 with the native representation of the same layout, in both directions. The ratio
 //! shows the cost of converting the byte order. The native kernels are compiled.
 //!
-//! A row stands for a layout of `definitions/reference.toml` and a direction. Its value is the ratio at
-//! the worst size, and its details list the ratios at all sizes. Every byte of the answers is compared
-//! with an answer that is computed from the typemap.
+//! A row stands for a layout of `definitions/reference.toml` and a direction. Its value is the least ratio
+//! over the sizes, and its details list the ratios at all sizes. Every byte of the answers is compared with
+//! an answer that is computed from the typemap.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -115,7 +115,7 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
         ));
     }
     memory.bytes_mut().copy_from_slice(&before);
-    // The functions above have succeeded with these arguments. So the timed calls succeed, too, and their
+    // The calls above have succeeded with these arguments. So the timed calls succeed, too, and their
     // results can be dropped.
     let data = memory.bytes();
     let packing = take_turns(

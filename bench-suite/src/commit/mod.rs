@@ -1,4 +1,5 @@
-//! Measures what a layout costs apart from packing: creation, first use, positions, pieces, conversion.
+//! Measures what a layout costs apart from packing in one call: creation, first use, finding positions,
+//! packing in pieces, conversion to external32, and fused copies.
 //!
 //! `typepack-bench commit` runs these benchmarks. Each of the following files measures one operation, and
 //! checks its results before timing it: `create.rs` (create, commit and free), `tables.rs` (index lists of

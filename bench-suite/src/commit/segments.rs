@@ -2,7 +2,7 @@
 //!
 //! Every layout is packed in equal pieces of 64 KiB, and in the pieces near 64 KiB that the plan proposes.
 //! Layouts that the engine does not pack in tiles are also packed in smaller pieces: in equal pieces of 8
-//! KiB, in equal pieces of 8 KiB + 4 bytes (a size that no block divides), and in the pieces near 8 KiB
+//! KiB, in equal pieces of 8 KiB + 4 bytes (so that pieces end inside blocks), and in the pieces near 8 KiB
 //! that the plan proposes.
 
 use super::clock::take_turns;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use typepack_engine::{Plan, pack, pack_range, text};
 use typepack_jit::Mode;
 
-/// The longest allowed time of packing in pieces, as a multiple of the time of one call.
+/// The longest allowed time of packing in pieces, as a multiple of the time of packing in one call.
 const BAR: Limit = Limit::AtMost(1.1);
 
 /// How the packed bytes are divided into pieces. Sizes are in bytes.

@@ -2,9 +2,9 @@
 //! take together.
 //!
 //! Every measurement runs in a new process, because the heap of a process that has already measured a list
-//! is large enough to hide the growth of the next one. For each measurement, the command starts itself
-//! with a hidden argument; the new process prints a [`Child`]. The arrays and the memory of the
-//! application and the packed buffer are allocated and written before the measurement starts.
+//! is large enough to hide the growth of the next one. For each measurement, the command starts itself with
+//! a hidden argument; the new process prints a [`Child`]. The arrays of arguments, the application's memory
+//! and the packed buffer are allocated and written before the measurement starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};

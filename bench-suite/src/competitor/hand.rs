@@ -1,10 +1,10 @@
 //! Turns the hand-written loops into competitors.
 //!
 //! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
-//! loops themselves are in the crate `typepack-hand` (`../../hand/`). They have a C interface, so this
-//! file can call them in any build: as a Rust library that is built for this machine and loaded at run
-//! time; if that library is missing, as the Rust loops that are part of this command; and as the C loops
-//! (`hand_c.rs`).
+//! loops themselves are in the crate `typepack-hand` (`../../hand/`). All builds of the loops have the same
+//! C interface. At most two builds take part in a run: the Rust loops in a library that is built for this
+//! machine and loaded at run time (or, if that library is missing, the Rust loops that are part of this
+//! command), and the C loops (`hand_c.rs`).
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
 
@@ -257,8 +257,9 @@ mod tests {
         let runs = HandNest::Runs([(1, 1), (30, 2)].into());
         let nest = HandNest::Sequence([column, list, runs].into());
         let memory: Vec<u64> = (0..4).map(|word| 0x0101_0101_0101_0101 * (word + 1)).collect();
-        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The slice below
-        // only shadows the vector, so the vector lives until the end of the test, and nothing changes it.
+        // SAFETY: `memory` is a vector of four words, so it has 32 initialised bytes. The slice below takes
+        // over the name `memory`, but the vector itself lives until the end of the test, and nothing
+        // changes it.
         let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 32) };
         let wanted = [0, 1, 4, 5, 8, 9, 20, 21, 22, 12, 13, 14, 1, 30, 31].map(|at| memory[at]);
         for loops in Hands::found(Path::new("/nonexistent")).loops {

@@ -93,7 +93,8 @@ impl TextShape {
                 ));
             }
         }
-        // Parses the expression for `n` = 1. A fault in the expression shows at every `n`.
+        // Parses the expression for `n` = 1 only, because a fault in the expression shows for every value
+        // of `n`.
         self.datatype(1)?;
         self.hand.iter().try_for_each(|hand| self.check_hand(hand))
     }

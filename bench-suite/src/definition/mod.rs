@@ -2,7 +2,7 @@
 //!
 //! This folder is the first step of a run. `layout.rs` turns a [`LayoutDefinition`] and a size into a
 //! layout that competitors can pack, and `bars.rs` compares the results with the [`Bar`]s. This folder
-//! rejects files with faults, so that the input cannot make later steps fail. `shape.rs` defines the
+//! rejects files with faults, so that later steps can rely on the definitions. `shape.rs` defines the
 //! shapes of layouts, and `check.rs` finds the faults of a shape.
 
 mod check;
@@ -49,7 +49,7 @@ pub struct LayoutDefinition {
     pub name: String,
     /// A human-readable description.
     pub text: String,
-    /// The class of the layout. Some bars judge only the layouts of one class.
+    /// The class of the layout. Some bars apply only to the layouts of one class.
     #[serde(default)]
     pub class: Class,
     /// The sizes of this layout. If the list is empty, the layout has the sizes of the file.
@@ -59,7 +59,7 @@ pub struct LayoutDefinition {
     pub shape: ShapeDefinition,
 }
 
-/// The class of a layout. Some bars judge only the layouts of one class.
+/// The class of a layout. Some bars apply only to the layouts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -70,7 +70,7 @@ pub enum Class {
     Gapped,
     /// Layouts with blocks of 1 or 2 bytes.
     Bytes,
-    /// Transposes: layouts whose order walks across the rows of an array in memory.
+    /// Transposes: layouts whose packed order walks across the rows of an array in memory.
     Transpose,
 }
 
@@ -80,9 +80,9 @@ pub enum Class {
 pub struct Bar {
     /// A human-readable description of the bar.
     pub text: String,
-    /// The names of the layouts that the bar judges.
+    /// The names of the layouts to which the bar applies.
     pub layouts: Vec<String>,
-    /// The sizes, in packed bytes, that the bar judges.
+    /// The sizes to which the bar applies, in packed bytes.
     pub sizes: Vec<u64>,
     /// The competitor with which the bar compares the JIT.
     pub against: Against,

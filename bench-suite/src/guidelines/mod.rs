@@ -30,7 +30,7 @@ pub use report::{csv, summary};
 
 /// The greatest allowed ratio of a description's time to the reference's time.
 pub const MOST: f64 = 1.25;
-/// A check is a violation only if this many measurements agree.
+/// The largest number of measurements of a check. The check is a violation only if all of them show it.
 pub const TRIES: usize = 3;
 /// If the description takes longer by at most this many nanoseconds, the check is not a violation,
 /// because a few branches cost as much.
@@ -56,7 +56,7 @@ pub enum Guideline {
     Struct,
     /// Compares a subarray with nested `hvector`s.
     Subarray,
-    /// Compares an index list whose displacements have equal steps with a vector.
+    /// Compares an index list with a vector. The displacements in the list have equal steps.
     Indexed,
 }
 

@@ -70,8 +70,8 @@ pub fn csv(checks: &Checks) -> String {
         let [own, other] = check.ns;
         let [executor, reference] = &check.executors;
         // The names of kernels and the texts of types may contain commas, but no quotes, so quotes around
-        // them suffice. `shown` shortens the text of a type with many displacements; a run with the same
-        // seed makes the same type again.
+        // them suffice. `shown` shortens the text of a type with many displacements. Nothing is lost,
+        // because a run with the same seed makes the same type again.
         let _ = writeln!(
             text,
             "{},{},{},{},{own:.1},{other:.1},{:.3},{},\"{}\",\"{}\",\"{}\"",

@@ -28,8 +28,8 @@ pub fn reserve_apart(command: &mut Command) {
     let maps = [format!("{user} {user} 1"), format!("{group} {group} 1")];
     let own_network = move || leave(&maps).map_err(io::Error::from);
     // SAFETY: the closure runs after a fork, where only async-signal-safe calls are allowed. `leave` makes
-    // only system calls. Their argument `maps` belongs to the closure. `leave` allocates nothing, takes no
-    // lock, and changes only the namespaces of the new process.
+    // only system calls, and the strings `maps` that it passes to some of them belong to the closure.
+    // `leave` allocates nothing, takes no lock, and changes only the namespaces of the new process.
     unsafe { command.pre_exec(own_network) };
 }
 

@@ -83,7 +83,7 @@ pub enum Value {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// The class of the rows that the bar judges.
+    /// The class of the rows to which the bar applies.
     pub class: String,
     /// A human-readable description.
     pub text: String,
@@ -374,8 +374,7 @@ mod tests {
         assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
         assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
         assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
-        // A quick run judges every bar except the bar of the class `cells`, which is the only class
-        // without a row in a quick run.
+        // A quick run has rows for every bar except the bar of the class `cells`.
         for bar in &all.bars {
             let quick = all.rows.iter().any(|r| r.class == bar.class && r.quick);
             assert!(quick || bar.class == "cells", "{}", bar.text);

@@ -1,4 +1,4 @@
-//! Finds the MPI libraries that take part, and compiles the C program for each of them.
+//! Finds the MPI libraries that take part, and compiles the C program (`message/*.c`) for each of them.
 //!
 //! `session.rs` and `whole.rs` start the compiled programs. For each library, the mpicc in the library's
 //! own prefix compiles the program. Intel's package for Python has no mpicc, but its library has the
@@ -247,8 +247,8 @@ mod tests {
         assert!(at("e", &["lib/libmpi_abi.so.1"]).expect_err("no mpiexec").contains("mpiexec"));
         let found = Library::peers(scratch.path());
         assert_eq!(found.len(), 4);
-        // The folder `c` has neither an mpicc nor a library with the standard ABI, so not even the mpicc
-        // of `own` can compile for it.
+        // The folder `c` has neither an mpicc nor a library with the standard ABI, so not even the mpicc of
+        // `own` (folder `d`) can compile for it.
         let own = &found[3];
         assert!(found[2].compiler(Some(own)).is_err() && found[2].compiler(None).is_err());
         assert!(own.compiler(None).expect("its own").ends_with("d/bin/mpicc"));

@@ -5,8 +5,8 @@
 //! (rows and bars from `definitions/message.toml` and `collective.toml`) -> `library.rs` (finds the
 //! libraries that take part, and compiles our C program, `message/*.c`, with the mpicc of each; `apart.rs`
 //! lets jobs of two builds use the same cores) -> `session.rs` (a job that exists for the whole run) ->
-//! `suite.rs` (rows, round by round) and `whole.rs` (rows about starting, waiting and ending) ->
-//! `report.rs` (table, CSV) and `summary.rs` (bars).
+//! `suite.rs` (rows, round by round) and `whole.rs` (rows about whole jobs: starting, waiting and ending)
+//! -> `report.rs` (table, CSV) and `summary.rs` (bars).
 //!
 //! Invariant: only one job works at a time. The ranks of all other jobs sleep in `read`, outside of MPI.
 

@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns a phrase that names what the bars of this subject judge.
+    /// Returns a phrase that names what the bars of this subject apply to.
     pub fn bars(self) -> &'static str {
         match self {
             Self::Messages => "messages, halos and jobs",

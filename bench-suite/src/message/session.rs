@@ -1,7 +1,7 @@
 //! Runs one job of a library, which exists for the whole run, and sends it the rows to measure.
 //!
-//! `suite.rs` uses the sessions, and `message/main.c` is the other end. Every rank has a socket of its own
-//! and answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
+//! `suite.rs` uses the sessions. The ranks run `message/main.c`. Every rank has a socket of its own and
+//! answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
 //! one-line error, and a new job starts for the next row.
 
 use super::library::Library;

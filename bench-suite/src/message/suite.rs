@@ -1,8 +1,8 @@
 //! Measures rows in rounds. In each round, the job of every library takes its turn.
 //!
-//! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over
-//! the rounds. Every turn measures, before and after its row, how long a cache line takes from one CPU to
-//! the other. These times show how far apart the CPUs of the row were.
+//! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over the
+//! rounds. Before and after its row, every turn makes a probe: it measures how long a cache line takes from
+//! one CPU to the other. The probes show how far apart the CPUs of the row were.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
@@ -76,9 +76,10 @@ pub struct Measured {
     pub bytes: u64,
     /// Total size, in bytes, of all cache lines that a rank sends from and receives into.
     pub touched: u64,
-    /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes.
+    /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes (one
+    /// before and one after each turn).
     pub probe: f64,
-    /// The longest time of a probe divided by the shortest one.
+    /// The longest time of a probe divided by the shortest time of a probe.
     pub probe_spread: f64,
     /// The figures of the libraries that did not fail.
     pub figures: Vec<Figure>,

@@ -13,11 +13,11 @@ use std::fmt::Write;
 /// The verdict on one bar for one kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The value of the rows that decide whether the bar passes.
+    /// The combined value of the rows that decide whether the bar passes.
     pub value: Option<f64>,
-    /// The value of all rows of the bar's class.
+    /// The combined value of all rows of the bar's class.
     pub all: Option<f64>,
-    /// True if the rows that decide reach the bar. `None` if no row decides.
+    /// True if the rows that decide meet the bar. `None` if no row decides.
     pub passes: Option<bool>,
     /// The number of rows that decide, and the number of rows that do not decide, because they are
     /// unsteady or their CPUs were not near.
@@ -26,7 +26,7 @@ pub struct Verdict {
     pub short: Vec<(String, f64)>,
 }
 
-/// Compares the rows with buffers in `memory` with `bar`.
+/// Compares those rows whose buffers are in `memory` with `bar`.
 pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     let rows = run.rows.iter().filter(|r| r.class == bar.class && r.memory == memory.name());
     let of = |row: &Measured| match bar.value {

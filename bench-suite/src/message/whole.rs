@@ -163,8 +163,8 @@ pub fn measure(
     Whole { what, values: values.collect() }
 }
 
-/// Sorts `values` and returns a quantile: the least value that at least the share `part` of all values
-/// does not exceed. With a `part` of 0.99, this is the 99th percentile.
+/// Sorts `values` and returns a quantile: the least value such that at least the fraction `part` of all
+/// values is not greater. With a `part` of 0.99, this is the 99th percentile.
 fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (part * values.len() as f64).ceil() as usize;
@@ -195,7 +195,8 @@ fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
     }
 }
 
-/// Runs `command` until it ends. Returns the number in the line with the mark `@` that its program prints.
+/// Runs `command` until it ends. Returns the number in the line that the program of the job prints with the
+/// mark `@`.
 fn said(command: Command) -> Result<f64, String> {
     let mut job = Job::start(command)?;
     let line = job.line(PATIENCE)?;

@@ -259,8 +259,8 @@ impl Call<'_> {
         )
     }
 
-    /// Returns the value of an array order in the ABI of this MPI. C order and Fortran order are constants
-    /// of the standard ABI; in Open MPI they are 0 and 1.
+    /// Returns the value of an array order in the ABI of this MPI. The standard ABI defines constants for C
+    /// order and Fortran order; in Open MPI the values are 0 and 1.
     fn order(&self, standard: c_int) -> c_int {
         match self.mpi.dialect {
             Dialect::Standard => standard,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | (start) | `@ready VERSION`; or `@error LINE`, and the process ends |
 //! | `layout COUNT MEMORY PACKED TYPE` | `@ok` if the MPI's answers are right, or `@error LINE` |
-//! | `storm` with the arguments of `layout` | the same; a call is then one call of a storm (`../storm.rs`) |
+//! | `storm` with the arguments of `layout` | the same; each call then makes a new type (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
 //! Answers begin with `@` because the MPI may also print lines on standard output. COUNT and TYPE describe

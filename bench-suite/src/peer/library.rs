@@ -75,9 +75,9 @@ impl Mpi {
     /// a call returns an error code.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        // SAFETY: loading a library runs its initialisers. The user has chosen this library, so the
-        // program trusts them. The process has loaded no other MPI whose symbols could collide with those
-        // of this one.
+        // SAFETY: loading a library runs its initialisers. The user has chosen this library, so the program
+        // trusts its initialisers. The process has loaded no other MPI whose symbols could collide with
+        // those of this one.
         let library = unsafe { Library::new(path) }.map_err(|e| format!("{shown}: {e}"))?;
         // The library must stay loaded, because MPI libraries start threads and register exit handlers.
         let library: &'static Library = Box::leak(Box::new(library));

@@ -3,7 +3,7 @@
 //! A point of a line is the geometric mean over the layouts of the panel. A panel has those layouts of its
 //! class that were measured at the most sizes, so that all points of a line stand for the same layouts.
 //! Otherwise the line would reflect the choice of layouts. If a competitor has no figure for one of the
-//! layouts in a panel, it has no line there.
+//! layouts of a panel, the panel has no line for it.
 
 use super::axis::{
     Canvas, Drawn, FAINT, INK, Log, Stand, colour, line, mean, origin, picture, write, write_up,
@@ -23,8 +23,8 @@ const CLASSES: [(&str, &str); 4] = [
 /// The number of layouts that the title of a panel names. The title states how many more there are.
 const NAMED: usize = 5;
 
-/// One panel: its title, the packed sizes, and its lines. A line is the name of a competitor, and its
-/// bandwidth at each size.
+/// One panel: its title, the packed sizes, and its lines. A line consists of the name of a competitor and
+/// its bandwidth at each size.
 struct Panel {
     title: String,
     sizes: Vec<f64>,

@@ -93,8 +93,8 @@ mod tests {
             assert!(one.text.starts_with("<svg") && one.text.len() < 150_000, "{}", one.name);
             assert_eq!(one.text, other.text, "{}", one.name);
         }
-        // `list[1]` shows packing. There typepack's ratio to the hand loop is 20 / 25, a loss, which the
-        // picture must also state as a number.
+        // The picture `list[1]` shows the ratios for packing. In the record, typepack's ratio to the hand
+        // loop is 20 / 25. This is a loss, which the picture must also state as a number.
         assert!(list[1].text.contains("0.80"), "{}", list[1].text);
     }
 

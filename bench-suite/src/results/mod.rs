@@ -6,8 +6,8 @@
 //!
 //! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
 //! `ranks.rs` turns the tables of messages, collectives and jobs back into a
-//! [`Run`](crate::message::report::Run). So the same code compares a record and a run with the bars.
-//! `sections.rs` writes the sections of a record, and `overview.rs` writes the summary.
+//! [`Run`](crate::message::report::Run). So the code that compares a run with the bars can also compare a
+//! record with them. `sections.rs` writes the sections of a record, and `overview.rs` writes the summary.
 //!
 //! The page says which tables and columns a record lacks. The file `unrecorded.md` in the folder of the
 //! records has figures that are in no record. The page ends with a copy of this file, under a heading that
@@ -24,7 +24,7 @@ use std::path::Path;
 /// One record with the names of its files.
 #[derive(Clone, Debug)]
 struct Source {
-    /// The name that the files of the record have without their endings.
+    /// The name that all files of the record share, without the file endings.
     name: String,
     /// The contents of the CSV file.
     record: Record,
@@ -173,8 +173,8 @@ mod tests {
         assert!(line("| a | 1024 |").contains("20.0 / 2.0~"), "{page}");
         assert!(line("| a | 1024 |").contains("5.00 / **0.50**~"), "{page}");
         assert!(line("| b | 1024 |").contains("**0.75** / -"), "{page}");
-        // The bar is judged by the mean of the two steady ratios, 5.00 and 0.75. The ratio 0.50 is
-        // unsteady and counts only in the mean of all rows.
+        // The mean of the two steady ratios, 5.00 and 0.75, decides whether the bar passes. The ratio 0.50
+        // is unsteady and counts only in the mean of all rows.
         assert!(line("up to 2 KiB: mean").contains("**1.94** of 2 | 1.23 of 3"), "{page}");
         assert!(page.contains("1 of 3 rows is unsteady"), "{page}");
         assert!(line("Columns that the record lacks").contains("hand-c"), "{page}");

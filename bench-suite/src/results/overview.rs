@@ -231,8 +231,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     lines
 }
 
-/// Returns a text such as `2 of 30`: the number of faults among `rows` rows. The number is bold if it is
-/// not 0 and `decides` is true, that is, if it decides whether a bar passes.
+/// Returns a text such as `2 of 30`: of `rows` rows, `faults` miss a bar or violate a guideline. The first
+/// number is bold if it is not 0 and `decides` is true, that is, if it decides whether a bar passes.
 fn number(faults: usize, rows: usize, decides: bool) -> String {
     if rows == 0 {
         "no steady row".to_owned()
@@ -246,7 +246,7 @@ fn number(faults: usize, rows: usize, decides: bool) -> String {
 fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>) {
     for bar in &ranks::definitions(subject).bars {
         for memory in [Memory::User, Memory::Alloc] {
-            // Collectives are measured from user memory only.
+            // Collectives are measured with buffers in user memory only.
             if subject == Subject::Collectives && memory == Memory::Alloc {
                 continue;
             }
