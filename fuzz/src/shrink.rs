@@ -7,7 +7,7 @@
 use crate::generate::Case;
 use crate::recipe::Recipe;
 
-/// Maximum number of candidates to try. Each candidate runs the check at most once.
+/// Maximum number of candidates to try. The check runs at most once per candidate.
 const MOST_STEPS: usize = 3000;
 
 /// Returns a simple case for which `fails` returns true. The caller guarantees that `fails(case)`

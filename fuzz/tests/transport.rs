@@ -16,8 +16,8 @@ use typepack_fuzz::{Stream, TransportChecker};
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;
 
-/// Limit on the bytes that a case allocates: more than any case without hostile bytes needs, and less
-/// than a made-up length would request.
+/// Upper limit for the bytes that a case has allocated at one moment: more than any case without hostile
+/// bytes needs, and less than a made-up length would request.
 const MOST: usize = 48 << 20;
 
 fn number(name: &str) -> Option<u64> {
