@@ -5,9 +5,9 @@
 //! 1. size, bounds, true bounds and the engine's own typemap, by comparison with `model.rs`;
 //! 2. packing and unpacking by the engine's oracle (`typepack_engine::typemap`);
 //! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
-//! 4. for every executor: packing and unpacking of all packed bytes, and of ranges of packed bytes. A
-//!    small case tries all ranges, a medium one both parts of every split in two, and a large one a
-//!    sample.
+//! 4. for every executor: packing and unpacking of all packed bytes, and of ranges of packed bytes. In a
+//!    small case these are all ranges; in a medium one, both parts of every split in two and some random
+//!    ranges; in a large one, only some random ranges.
 //!
 //! Every buffer has exactly the length that the case needs. One of its ends touches a forbidden page
 //! (`guard.rs`), and guard bytes lie next to its other end. Unpacking writes into memory that is filled
@@ -33,7 +33,7 @@ use typepack_jit::{Jit, Mode};
 /// Selects the code that a checker compares with the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executors {
-    /// The engine's interpreter, without a code generator. ---
+    /// The engine's interpreter, without a code generator.
     Interpreter,
     /// The JIT, which compiles kernels when a type is committed.
     Jit,

@@ -256,8 +256,8 @@ impl Recipe {
         }
     }
 
-    /// Returns this call with `children` as its element types. `children` must have as many entries as
-    /// the list that [`Recipe::children`] returns.
+    /// Returns a copy of this call with `children` as its element types. `children` must have as many
+    /// entries as the list that [`Recipe::children`] returns.
     pub fn with_children(&self, children: Vec<Recipe>) -> Recipe {
         let mut recipe = self.clone();
         let mut children = children.into_iter();

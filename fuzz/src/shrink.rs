@@ -1,5 +1,5 @@
-//! Simplifies a case for as long as the case still fails. The search is greedy and deterministic, and
-//! it does not depend on how the case was generated.
+//! Simplifies a case that fails a check, for as long as the simpler case still fails. The search is
+//! greedy and deterministic, and it does not depend on how the case was generated.
 //!
 //! The search runs after a failed check (`check.rs`). Developers add the resulting case to
 //! `regressions/`.

@@ -1,4 +1,5 @@
-//! Runs two ranks in many cases while hostile bytes change rings, chunks, credits and encoded types.
+//! Runs two ranks in many cases, and overwrites rings, chunks, credits and encoded types with hostile
+//! bytes meanwhile.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number),
 //! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
