@@ -217,8 +217,9 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// A regression: the engine copies some pairs without a kernel, and visits their data in a special
-/// order. It did so although the settings forced kernels.
+/// A regression: the engine copies a pair that transposes a matrix in a special order
+/// (`engine/src/transfer/transpose.rs`), without a compiled kernel. It did so although the settings
+/// forced compiled kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");
