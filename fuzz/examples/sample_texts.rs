@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         eprintln!("sample_texts: git names no commit here; give a SEED");
         return ExitCode::FAILURE;
     };
-    // Hashes the seed's bytes to a number with FNV-1a.
+    // The random generator starts from the FNV-1a hash of the seed's bytes.
     let start = seed.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -95,7 +95,7 @@ fn commit(root: &Path) -> Option<String> {
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
-/// Calls `each` with every Rust source below `folder`, in alphabetical order.
+/// Calls `each` with the path of every Rust source below `folder`, in alphabetical order.
 fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -110,7 +110,7 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Adds to `errors` each line of a script that prints to standard error.
+/// Adds to `errors` each line in `scripts/` whose command prints to standard error.
 fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -132,7 +132,8 @@ fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     }
 }
 
-/// Returns `count` randomly drawn entries of `all`, each at most once; all entries if there are fewer.
+/// Returns `count` randomly drawn entries of `all`, each at most once. Returns all entries if `all` has
+/// fewer than `count`.
 fn draw<T>(random: &mut Random, mut all: Vec<T>, count: usize) -> Vec<T> {
     let mut drawn = Vec::new();
     while drawn.len() < count && !all.is_empty() {

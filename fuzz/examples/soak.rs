@@ -55,7 +55,8 @@ impl Campaign {
                     return;
                 }
             }
-            // Workers check types without the lock, so a panic in a check does not poison the lock.
+            // No worker holds the lock while it checks types, so a panic in a check does not poison the
+            // lock.
             let mut tally = self.tally.lock().expect("a worker panicked with the lock");
             tally.types += batch.types;
             tally.plans += batch.plans;

@@ -1,5 +1,5 @@
-//! cargo-fuzz target: rebuilds types from the contents that they report, and compares the rebuilt types
-//! with the originals.
+//! cargo-fuzz target: rebuilds types from their contents (the arguments of the constructor calls, which
+//! each type reports), and compares the rebuilt types with the originals.
 //!
 //! A failure prints the case as one line.
 #![no_main]

@@ -1,7 +1,7 @@
 //! cargo-fuzz target: copies data from one layout directly into another layout with the same signature,
 //! and compares the result with the model.
 //!
-//! A failure prints the pair as two lines, `count * type` each.
+//! A failure prints the two layouts, one per line, each as `count * type`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,7 @@
 //! cargo-fuzz target: compares the engine's signatures with lists of basic types.
 //!
-//! A failure prints the two cases of the pair, one per line, and then an unrelated case and the seed.
+//! The check takes a pair of cases with equal signatures, and an unrelated case. A failure prints the
+//! two cases of the pair, one per line, and then the unrelated case and the seed on one line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

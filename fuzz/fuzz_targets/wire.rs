@@ -19,8 +19,8 @@ fuzz_target!(|input: (u64, Case, &[u8])| {
         if let Err(reason) = checker.check(&case, &mut Stream::new(seed, 0), 8) {
             panic!("{case}, seed {seed}\n{reason}");
         }
-        // Tries the fuzzer's bytes as they are, and again appended to the first 8 bytes of a valid
-        // encoding. The fuzzer would seldom find these 8 bytes by itself.
+        // Tries the fuzzer's bytes twice: as they are, and after the first 8 bytes of a valid encoding.
+        // The fuzzer would seldom find these 8 bytes by itself.
         let hostile = [b"tpkw\x01\0\0\0", bytes].concat();
         for bytes in [bytes, &hostile] {
             if let Err(reason) = checker.check_bytes(bytes) {

@@ -5,8 +5,9 @@
 //! 1. size, bounds, true bounds and the engine's own typemap, by comparison with `model.rs`;
 //! 2. packing and unpacking by the engine's oracle (`typepack_engine::typemap`);
 //! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
-//! 4. for every executor: packing and unpacking of all packed bytes, and of byte ranges (all ranges if
-//!    the case is small enough, otherwise all split points or a sample).
+//! 4. for every executor: packing and unpacking of all packed bytes, and of ranges of packed bytes. In a
+//!    small case these are all ranges; in a medium one, both parts of every split in two and some random
+//!    ranges; in a large one, only some random ranges.
 //!
 //! Every buffer has exactly the length that the case needs. One of its ends touches a forbidden page
 //! (`guard.rs`), and guard bytes lie next to its other end. Unpacking writes into memory that is filled
@@ -29,10 +30,10 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Isa, Plan, Settings, Strategy, typemap};
 use typepack_jit::{Jit, Mode};
 
-/// Selects the executors that a checker checks.
+/// Selects the code that a checker compares with the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executors {
-    /// The engine without a code generator.
+    /// The engine's interpreter, without a code generator.
     Interpreter,
     /// The JIT, which compiles kernels when a type is committed.
     Jit,
@@ -73,19 +74,19 @@ impl Executors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Tries all ranges if a case has at most 24 packed bytes. Otherwise tries a few random ranges and,
-    /// if the case has at most 128 packed bytes, all split points.
+    /// if the case has at most 128 packed bytes, both parts of every split in two.
     Quick,
     /// Tries all ranges if a case has at most 200 packed bytes. Otherwise tries more random ranges than
-    /// `Quick` and, if the case has at most 1024 packed bytes, all split points.
+    /// `Quick` and, if the case has at most 1024 packed bytes, both parts of every split in two.
     Thorough,
 }
 
 impl Effort {
     /// Returns four limits: the number of packed bytes up to which all ranges are tried; the number of
-    /// packed bytes up to which all split points are tried; the number of random ranges; and the number
-    /// of bytes of memory that may be compared for one case. Every range costs a comparison of all of
-    /// the case's memory. If all ranges together would exceed the last limit, only a sample of them is
-    /// tried.
+    /// packed bytes up to which both parts of every split in two are tried; the number of random ranges;
+    /// and the number of bytes of memory that may be compared for one case. Every range costs a
+    /// comparison of all of the case's memory. If all ranges together would exceed the last limit, only
+    /// a sample of them is tried.
     fn limits(self) -> (usize, usize, usize, usize) {
         match self {
             Effort::Quick => (24, 128, 6, 2 << 20),
@@ -217,7 +218,8 @@ pub(crate) fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-/// The contents of a case's memory, and the results that the model expects.
+/// The contents of a case's memory, and the results that the model expects. The touched memory of a case
+/// extends from the first to the last byte that its elements touch.
 pub(crate) struct Scene {
     /// For every packed byte, its position in the touched memory.
     pub(crate) addresses: Vec<usize>,
@@ -256,7 +258,7 @@ impl Scene {
         let origin = (-self.low).max(0) as usize;
         let mut memory = vec![0x5a; before];
         memory.extend_from_slice(touched);
-        // The calls require that the origin lies within the slice or at its end.
+        // The engine's calls require that the origin lies within the slice or at its end.
         memory.resize(memory.len().max(origin), 0x5a);
         (memory, origin)
     }
@@ -281,7 +283,7 @@ impl Scene {
     }
 }
 
-/// Checks that all bytes of `memory` in `around` still have the value of the canaries.
+/// Checks that the bytes of `memory` at the positions `around` still have the value of the guard bytes.
 pub(crate) fn intact(memory: &[u8], around: Range<usize>) -> Result<(), String> {
     let first = around.start;
     match memory[around].iter().position(|&byte| byte != 0xc3) {
@@ -464,8 +466,9 @@ pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Ra
     }
 }
 
-/// Returns the ranges of packed bytes to try. The first one covers all packed bytes. Trying one range
-/// compares `memory` bytes of memory, which limits the number of ranges.
+/// Returns the ranges of packed bytes to try. The first one covers all packed bytes. `memory` is the
+/// number of bytes that the check of one range compares: the larger it is, the fewer ranges are
+/// returned.
 pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();
     let mut list = Vec::new();

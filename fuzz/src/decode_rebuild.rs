@@ -4,8 +4,8 @@
 //! The case comes from `generate.rs`. At every node the check requires that the envelope states the
 //! lengths of the contents' lists, that a named type refuses to return contents, and that the rebuilt
 //! type has the envelope of the original. For the whole type the check compares bounds and typemap with
-//! the model, and the signature with that of the original. All of this is checked for the type as it
-//! was made, and again for the type in the large form.
+//! the model, and the signature with that of the original. All of this is checked for the type as it was
+//! made, and again for the type with large counts (`Form::Large`).
 
 use crate::check::same_bounds;
 use crate::generate::Case;

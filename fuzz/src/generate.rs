@@ -1,9 +1,9 @@
 //! Makes random cases from random bytes. A case is a datatype tree and a count.
 //!
 //! The input is any [`Unstructured`]: a fuzzer's bytes, or bytes from `stream.rs`. The generator models
-//! every node (`model.rs`) as soon as the node is made, and discards a node that would exceed the
-//! bounds below. So `check.rs` can check every case in full. If the bytes run out, every choice is the
-//! simplest one, so shorter inputs make simpler cases.
+//! every node (`model.rs`) as soon as the node is made, and discards a node that would exceed one of the
+//! limits below (`MAX_ENTRIES` and others). So `check.rs` can check every case in full. If the bytes run
+//! out, every choice is the simplest one, so shorter inputs make simpler cases.
 
 use crate::model::Model;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
@@ -218,8 +218,8 @@ impl Generator<'_, '_> {
         Ok(Spread { size, distribution, argument, processes })
     }
 
-    /// Makes a struct of different members. The members lie one after the other with gaps, as a C
-    /// compiler places them, or at any positions.
+    /// Makes a struct of different members. The members lie either one after the other with gaps, as a C
+    /// compiler places them, or at arbitrary positions.
     fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
         let most = if self.mode == Mode::Tiny { 3 } else { 6 };
         let members = self.u.int_in_range(1..=most)?;
@@ -335,8 +335,9 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a count or a block length. A constructor call multiplies several such numbers together, so
-    /// this function divides the upper limit of the result by the square of `shorter`.
+    /// Makes a count or a block length. A constructor call may multiply several such numbers together;
+    /// its numbers are then made with a larger `shorter`, because the upper limit of the result is
+    /// divided by the square of `shorter`. Tiny types have a fixed limit.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {
@@ -377,8 +378,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes block starts: evenly spaced, in ascending order, or at any positions (including descending
-    /// and overlapping ones).
+    /// Makes the starts of blocks. They are evenly spaced, or ascending, or arbitrary (so that blocks
+    /// may descend and overlap).
     fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
         let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
         let kind = self.u.int_in_range(0..=4)?;

@@ -1,9 +1,9 @@
 //! Allocates memory with a forbidden page at each end.
 //!
-//! `check.rs` places each buffer, which has exactly the needed length, directly at the front or the
-//! back page. So a kernel that reads or writes one byte beyond that end faults at once. Sanitizers do
-//! not see the accesses of JIT-compiled code, and guard bytes detect only writes; a forbidden page
-//! detects every read and every write.
+//! Each buffer of `check.rs` has exactly the needed length, and touches either the page before it or the
+//! page after it. So a kernel that reads or writes one byte beyond that end of the buffer faults at
+//! once. Sanitizers do not see the accesses of JIT-compiled code, and guard bytes detect only writes; a
+//! forbidden page detects every read and every write.
 //!
 //! The `region` crate changes the protection of pages, so this crate makes no system calls of its own.
 //! The code generator needs `region` anyway.
@@ -34,7 +34,7 @@ impl Guarded {
         let mut allocation = region::alloc(capacity + 2 * page, Protection::READ_WRITE)?;
         let first = allocation.as_mut_ptr::<u8>();
         // SAFETY: both pages lie inside `allocation`, which was made above. No reference to the two
-        // pages exists, and `place` and `whole` never return any of their bytes.
+        // pages exists, and neither `place` nor `whole` gives access to any of their bytes.
         unsafe {
             region::protect(first, page, Protection::NONE)?;
             region::protect(first.add(page + capacity), page, Protection::NONE)?;

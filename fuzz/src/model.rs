@@ -31,7 +31,7 @@ pub struct Model {
     pub visits: u64,
 }
 
-/// The position of a copy of a type, in bytes, and the model of the type.
+/// One copy of a type: its position in bytes, and the model of the type.
 type Place<'a> = (i64, &'a Model);
 
 impl Model {
@@ -179,8 +179,8 @@ impl Model {
     }
 }
 
-/// Adds to `places` the copies of `old` in `block`. Returns `None` if there are too many copies, or if
-/// a position does not fit in 64 bits.
+/// Adds to `places` the copies of `old` that make up `block`, whose displacement is in units of `unit`
+/// bytes. Returns `None` if there are too many copies, or if a position does not fit in 64 bits.
 fn run<'a>(
     block: Block,
     unit: i64,
@@ -206,10 +206,10 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
     union(&places, most)
 }
 
-/// Returns the type map of copies in order, and its bounds. The lower and the upper bound are computed
-/// separately. If a bound is explicit in some copies, only these copies set the bound; otherwise all
-/// copies that have data set it. If only one of the two bounds is set (by a marker), the other bound
-/// gets the same position.
+/// Returns the model of a type that consists of copies of other types, in the given order. The lower and
+/// the upper bound are computed separately. If a bound is explicit in some copies, only these copies set
+/// the bound; otherwise all copies that have data set it. If only one of the two bounds is set (by a
+/// marker), the other bound gets the same position.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {
@@ -243,7 +243,7 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
 /// Computes a subarray (MPI-5.0 section 5.1.3). Its entries are the part's elements in the array's
 /// order, and its extent is that of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
-    // In either order, `dims` begins with the slowest-varying dimension.
+    // `dims` must begin with the slowest-varying dimension, which in Fortran order is the last one.
     let mut dims = dimensions.to_vec();
     if order == Order::Fortran {
         dims.reverse();
@@ -307,8 +307,8 @@ fn darray(
     if rest != 0 || rank < 0 || dimensions.is_empty() {
         return None;
     }
-    // `owned` begins with the last dimension; for the loop below it must begin with the slowest-varying
-    // dimension.
+    // `owned` begins with the last dimension, but the loop below needs the slowest-varying dimension
+    // first. In C order that is the first dimension.
     if order == Order::C {
         owned.reverse();
     }

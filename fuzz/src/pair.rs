@@ -63,8 +63,8 @@ fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
     (in_reach(&model) && fits(&model, count)).then_some(Case { recipe, count })
 }
 
-/// Returns every number of equal parts into which the list can be cut, in ascending order. The first
-/// number is 1.
+/// Returns every number of consecutive parts with equal contents into which the list can be cut, in
+/// ascending order. The first number is 1.
 fn repeats(list: &[Named]) -> Vec<usize> {
     let equal = |parts: usize| {
         let period = list.len() / parts;
@@ -100,8 +100,8 @@ fn realise(
     Ok(compose(Recipe::Resized { lb, extent, old: Box::new(leaf) }, &[model]))
 }
 
-/// Builds a struct whose members are consecutive parts of the list. In memory, the members lie in any
-/// order, with or without gaps.
+/// Builds a struct whose members have consecutive parts of the list as their basic types. In memory, the
+/// members lie in any order, with or without gaps.
 fn members(
     u: &mut Unstructured<'_>,
     list: &[Named],
@@ -122,8 +122,8 @@ fn members(
     let (mut low, mut high) = (0i64, 0i64);
     for ends in cuts.windows(2).filter(|ends| ends[0] < ends[1]) {
         let part = &list[ends[0]..ends[1]];
-        // The random cuts may all be at the same end, which leaves the whole list as one part. Such a
-        // part is cut in half, so that the recursion ends.
+        // The random cuts may all fall on an end of the list, which leaves the whole list as one part.
+        // Such a part is cut in half, so that the recursion ends.
         let made = if part.len() == list.len() {
             let half = list.len() / 2;
             let halves =

@@ -231,7 +231,7 @@ impl Recipe {
                 match Datatype::get_value_index(&types[0], &types[1])? {
                     Some(pair) => Ok(pair),
                     // If the pair does not exist, `get_value_index` returns `None` instead of an error.
-                    // `from_contents` makes the same call and returns the error.
+                    // `from_contents` tries to build the same type, and returns the error.
                     None => Datatype::from_contents(Combiner::VALUE_INDEX, &[], &[], &[], &types),
                 }
             }
@@ -256,8 +256,8 @@ impl Recipe {
         }
     }
 
-    /// Returns this call with `children` as its element types. `children` must have as many entries as
-    /// the list that [`Recipe::children`] returns.
+    /// Returns a copy of this call with `children` as its element types. `children` must have as many
+    /// entries as the list that [`Recipe::children`] returns.
     pub fn with_children(&self, children: Vec<Recipe>) -> Recipe {
         let mut recipe = self.clone();
         let mut children = children.into_iter();

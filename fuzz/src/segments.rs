@@ -112,7 +112,8 @@ fn unpack_parts(
     Ok(())
 }
 
-/// Checks that the runs of a cursor have the expected addresses, from several random positions on.
+/// Moves a cursor to several random positions, and checks that the next runs have the expected
+/// addresses.
 fn cursor(
     plan: &typepack_engine::Plan,
     count: u64,

@@ -1,5 +1,5 @@
-//! Simplifies a case for as long as the case still fails. The search is greedy and deterministic, and
-//! it does not depend on how the case was generated.
+//! Simplifies a case that fails a check, for as long as the simpler case still fails. The search is
+//! greedy and deterministic, and it does not depend on how the case was generated.
 //!
 //! The search runs after a failed check (`check.rs`). Developers add the resulting case to
 //! `regressions/`.
@@ -7,7 +7,7 @@
 use crate::generate::Case;
 use crate::recipe::Recipe;
 
-/// Maximum number of candidates to try. Each candidate runs the check at most once.
+/// Maximum number of candidates to try. The check runs at most once per candidate.
 const MOST_STEPS: usize = 3000;
 
 /// Returns a simple case for which `fails` returns true. The caller guarantees that `fails(case)`

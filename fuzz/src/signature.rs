@@ -1,10 +1,11 @@
 //! Compares the engine's signatures with the lists of basic types that the model computes.
 //!
-//! The pair comes from `pair.rs`. For both sides of the pair, the check compares these results with the
-//! list: the number of elements, the runs, single elements, and the hashes of the whole list and of
-//! prefixes (whose lengths are given in elements or in bytes). The check also compares the results of
-//! matching with a comparison of the lists: for the pair itself, for shorter and longer messages, and
-//! for an unrelated case. Everything is checked under both rules for the equality of basic types.
+//! The pair comes from `pair.rs`. For both sides of the pair, the check compares these results of the
+//! engine with the list: the number of elements, the runs, single elements, and the hashes of the whole
+//! list and of prefixes (whose lengths are given in elements or in bytes). The check also lets the
+//! engine match a message with a receive buffer, and compares the answer with a comparison of the two
+//! lists. It does so for the pair itself, for shorter and longer messages, and for an unrelated case.
+//! Everything is checked under both rules for the equality of basic types (`Sameness`).
 
 use crate::generate::Case;
 use crate::pair::{Pair, basics};

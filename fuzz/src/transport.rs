@@ -1,11 +1,12 @@
 //! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
 //! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`). Most of their
-//! messages are real, too: eager messages, waiting messages, streamed messages and messages fetched
-//! from the heap, all with random types. Between the ranks' turns a *hand*, the third party, changes
-//! words in slots, payloads (including encoded types), stamps, lengths, credits, mailboxes, or
-//! anywhere, and forges envelopes. In some cases the ranks compare the types of their messages. A rank
-//! may then report that the other rank is at fault, or receive wrong data. But whatever the hand does:
+//! messages are real, too: eager messages, waiting messages, streamed messages and messages fetched from
+//! the heap, all with random types. Between the ranks' turns the third party, called the *hand*, forges
+//! envelopes and changes words of the shared memory. It prefers slots, payloads (including encoded
+//! types), stamps, lengths, credits and mailboxes. In some cases the ranks also check that the types of
+//! a message agree. After a change by the hand, a rank may report that the other rank is at fault, or
+//! receive wrong data. But whatever the hand does:
 //!
 //! - the memory of a send keeps its values, and a receive writes only the bytes that its type covers;
 //! - no error has the kind [`ErrorKind::Internal`], which only a bug of typepack can cause;
@@ -35,13 +36,13 @@ pub struct Fates {
     pub refused: u64,
     /// Number of operations that were started.
     pub started: u64,
-    /// Number of operations that completed without an error, or that had nothing pending at the end.
+    /// Number of operations that completed without an error, or that had no pending request at the end.
     pub complete: u64,
     /// Number of changes that the hand made to shared memory.
     pub written: u64,
 }
 
-/// Elements of a committed type, and a map of the bytes that are data.
+/// A committed type, a count, and a map of the bytes of memory that are data.
 #[derive(Clone)]
 struct Layout {
     plan: Plan,
@@ -172,7 +173,7 @@ struct Game<'a> {
     broken: [bool; 2],
 }
 
-/// Returns an error if hostile memory must not be able to cause `error`.
+/// Returns an error if `error` is of the kind that hostile memory must never cause.
 fn fair(what: &str, error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Internal => Err(format!("{what}: {error}")),
@@ -208,7 +209,8 @@ fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
 
 impl Game<'_> {
     fn start(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
-        // Half of the operations are the counterpart of the last operation; the others are new ones.
+        // Half of the operations are the counterpart of the last one: for a send, a receive with the
+        // same layout on the other rank; for a receive, such a send. The others are new.
         let last = self.last.take().filter(|_| u.ratio(1, 2).unwrap_or(false));
         let choose = || -> arbitrary::Result<_> {
             let choice = u.int_in_range(0..=255_u8)?;
@@ -377,7 +379,7 @@ impl Game<'_> {
             }
             // Changes the credits, or another word that has a cache line of its own.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
-            // Changes a word near the start of the payload area, where short cases write.
+            // Changes a word near the start of the payload area, where cases with few messages write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {

@@ -8,7 +8,7 @@ use std::io::Write;
 pub fn skipped(reason: impl std::fmt::Display) {
     let program = std::env::current_exe().expect("cannot find the path of this program");
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // Takes the name of the program, without the hash that Cargo adds after the last dash.
+    // Removes the hash that Cargo adds to the program's name after the last dash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
     // The test harness names each thread after its test.
     let thread = std::thread::current();

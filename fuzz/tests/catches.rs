@@ -19,7 +19,7 @@ unsafe extern "C" fn kernel<const PACK: bool, const MISTAKE: u8>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: `params` has two words, because the shape `loop b8` has one level and no word for a
+    // SAFETY: `params` has three words, because the shape `loop b8` has one level and no word for a
     // length.
     let (count, stride) = unsafe { (*params, *params.add(1) as isize) };
     for i in 0..count as usize {
@@ -76,8 +76,8 @@ unsafe impl Compiler for Mistaken {
 ///
 /// - The arguments meet the conditions of [`Entry`] for the shape `copy loop-loop b8`.
 unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8, dst: *mut u8) {
-    // SAFETY: `params` has at least four words, because the shape has one level: a count, and then two
-    // words for the source and two for the destination.
+    // SAFETY: `params` has five words, because the shape has one level: a count, and then two words for
+    // the source and two for the destination.
     let (count, from, to) = unsafe { (*params, *params.add(1) as isize, *params.add(3) as isize) };
     for i in 0..count as isize {
         let i = if MISTAKE == 1 { count as isize - 1 - i } else { i };
@@ -114,8 +114,8 @@ unsafe impl Compiler for Copier {
 
 fn settings(pack: Entry, unpack: Entry) -> Settings {
     let compiler = Some(Arc::new(Mistaken { pack, unpack }) as _);
-    // Without a forced strategy, leaf kernels would execute this plan and the engine would not ask
-    // the compiler.
+    // Without a forced strategy, leaf kernels would execute the plans of these tests, and the engine
+    // would not ask the compiler for a kernel.
     Settings { compiler, strategy: Some(Strategy::Kernel), ..Settings::default() }
 }
 

@@ -8,7 +8,7 @@
 //! - begin with a folder at the repository's top and a slash, or
 //! - be in a block and end with a slash.
 //!
-//! A path may leave out the folders before it. A path without a slash, or one that begins with `src/`,
+//! A path may omit its leading folders. A path without a slash, or one that begins with `src/`,
 //! `tests/`, `examples/` or `benches/`, must exist in the crate of the file that names it (for the
 //! README of the repository: in any crate). Any other path with a slash may exist in any crate. A path
 //! that begins with `../` starts at the folder of the file that names it. [`FOREIGN`] lists words that
@@ -95,9 +95,8 @@ fn is_there(entries: &BTreeSet<String>, (file, folder): (&str, &str), path: &str
     })
 }
 
-/// Returns true if `path` exists below `folder`; the path may leave out the folders before it. A path
-/// with a slash may exist anywhere in the repository, unless it begins with a folder that every crate
-/// has.
+/// Returns true if `path` exists below `folder`; the path may omit its leading folders. A path with a
+/// slash may exist anywhere in the repository, unless it begins with a folder that every crate has.
 fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
     let wanted = path.trim_start_matches("./");
     let is = |name: &str| {

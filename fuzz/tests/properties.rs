@@ -80,7 +80,7 @@ fn run(mode: Mode, stream: u64, cases: u64) -> Tally {
     tally.refusals += refusals(&checker);
     assert_eq!(tally.refusals, 0, "the compiler refused a shape that it should accept");
     // `stats::bytes` counts for the whole process. Other tests may run at the same time, but they can
-    // only make the difference larger.
+    // only make `moved` larger.
     let moved = stats::bytes().kernel - before;
     say(&format!(
         "{mode:?}: {} types, {} not contiguous, {} with kernels ({moved} bytes moved by them), \

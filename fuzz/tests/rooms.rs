@@ -1,5 +1,5 @@
-//! Runs the other checks of the engine on random types and pairs: fused copy, decoding, wire form, text
-//! form, packing in parts, signatures.
+//! Runs the checks of the engine that `properties.rs` does not run, on random types and pairs: fused
+//! copy, decoding, wire form, text form, packing in parts, signatures.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the numbers of cases (in percent of the default numbers),
 //! and `FUZZ_SEED` selects other streams.

@@ -1,4 +1,5 @@
-//! Runs two ranks in many cases while hostile bytes change rings, chunks, credits and encoded types.
+//! Runs two ranks in many cases, and overwrites rings, chunks, credits and encoded types with hostile
+//! bytes meanwhile.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number),
 //! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
@@ -16,8 +17,8 @@ use typepack_fuzz::{Stream, TransportChecker};
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;
 
-/// Limit on the bytes that a case allocates: more than any case without hostile bytes needs, and less
-/// than a made-up length would request.
+/// Upper limit for the bytes that a case has allocated at one moment: more than any case without hostile
+/// bytes needs, and less than a made-up length would request.
 const MOST: usize = 48 << 20;
 
 fn number(name: &str) -> Option<u64> {

@@ -1,8 +1,9 @@
 //! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
 //! This example helps to tune `translate/`: `cargo run --release -p typepack-jit --example tune`.
-//! The bench suite makes the official measurements. The ways to copy take turns; each figure is the
-//! median over the turns of one way.
+//! The bench suite makes the official measurements. The four ways to copy (one memcpy, a memcpy per
+//! block, the hand-written loop, the kernel) are measured in turn; each figure is the median of the
+//! measurements of one way.
 
 #[path = "../tests/agree/reference.rs"]
 #[expect(dead_code, reason = "only the tests use the copies")]

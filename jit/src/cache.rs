@@ -7,15 +7,15 @@
 //!
 //! The cache remembers at most [`CAPACITY`] shapes. For a further shape it forgets the least
 //! recently used one. Forgetting drops only the cache's reference to the kernel: plans that use the
-//! kernel keep the kernel and its pages alive. A later plan with the forgotten shape compiles the
-//! shape again.
+//! kernel keep the kernel and its pages alive. If a later plan asks for a forgotten shape, the
+//! shape is compiled again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::kernel::Kernel;
 
-/// Maximum number of remembered shapes. A kernel takes a page, so 1024 kernels take 4 MiB.
+/// Maximum number of remembered shapes. A kernel takes a page of 4 KiB, so 1024 kernels take 4 MiB.
 pub(crate) const CAPACITY: usize = 1024;
 
 /// A kernel, or `None` for a refusal. The slot is empty while a thread compiles the shape.
@@ -30,7 +30,8 @@ pub(crate) struct Cache<S> {
 #[derive(Debug)]
 struct Entries<S> {
     slots: HashMap<S, (Slot, u64)>,
-    /// Number of requests so far. Each slot stores the number of its last request.
+    /// Number of requests so far. The entry of a shape stores the value of this counter at the last
+    /// request for the shape.
     clock: u64,
 }
 

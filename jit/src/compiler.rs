@@ -1,9 +1,9 @@
 //! Compiles CLIF (Cranelift's intermediate code) to machine code, and publishes the machine code as
 //! a kernel.
 //!
-//! `translate/` makes the CLIF, `cache.rs` keeps the kernel, and the engine calls the kernel. Every
-//! failure in this file becomes an [`Error`], and so a refusal of the shape. A failure is an error
-//! of Cranelift, a panic in Cranelift, or memory that the system denies.
+//! `translate/` makes the CLIF, `cache.rs` keeps the kernel, and the engine calls the kernel. An
+//! error of Cranelift, a panic in Cranelift, and memory that the system denies all become an
+//! [`Error`], with which the shape is refused.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};
@@ -37,8 +37,8 @@ impl CodeGenerator {
     /// Returns the kernel of `shape` and the length of its code in bytes.
     pub(crate) fn compile(&self, shape: &impl Translate) -> Result<(Kernel, usize)> {
         // A panic may leave the context and the module incomplete. This does no harm, because only
-        // this call owns them, and the call drops both. The arena's list is consistent whenever its
-        // lock is free.
+        // this call owns them, and the call drops both. The arena's list of free pages is
+        // consistent whenever the list's lock is free.
         contain(|| {
             let code = generate(shape, &*self.isa, self.machine)?;
             let kernel = self.publish(shape, &code)?;
@@ -47,7 +47,7 @@ impl CodeGenerator {
     }
 
     /// Writes `code` to executable memory. Each kernel has a module of its own, because a module
-    /// cannot free a single function.
+    /// cannot free its functions one by one.
     fn publish(&self, shape: &impl Translate, code: &Machinecode) -> Result<Kernel> {
         let memory = CodeMemory::new(self.arena.clone());
         // The module never looks up a name, because a kernel has no symbols and no calls.

@@ -66,8 +66,8 @@ use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
-/// The JIT compiler of a process. Each commit gets it through its settings. Clones share kernels and
-/// counters.
+/// The JIT compiler of a process. The settings of a commit contain a clone of it. Clones share
+/// kernels and counters.
 #[derive(Clone)]
 pub struct Jit {
     shared: Arc<Shared>,

@@ -286,7 +286,8 @@ impl JITMemoryProvider for CodeMemory {
             return Ok(at);
         }
         let mut draft = self.arena.take(size)?;
-        // The bytes fit, because the span starts at a page and has at least `size` bytes.
+        // The draft has room for the bytes: its span starts at a page boundary, so aligning skips
+        // no bytes, and the span has at least `size` bytes.
         let at = draft.carve(size, align).ok_or_else(full)?;
         batch.drafts.push(draft);
         Ok(at)

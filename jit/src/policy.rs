@@ -65,7 +65,7 @@ pub struct Settings {
     pub mode: Mode,
     /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), as a number of packed bytes. It
     /// stands for the time that a kernel saves while a nest of 8-byte blocks packs this many bytes.
-    /// The engine asks for the kernel of a nest when that kernel would have saved as much time. A
+    /// The engine asks for the kernel of a nest when that kernel would have saved this much time. A
     /// nest with a fast leaf kernel loses less time per byte, so it moves many more bytes before it
     /// is compiled, or is never compiled.
     pub threshold: u64,
@@ -83,8 +83,9 @@ impl Settings {
     ///
     /// Measurements on Sapphire Rapids (`cargo run --release -p typepack-jit --example tune`):
     /// compiling takes 190 to 250 us per kernel. One memcpy per block reaches 2.5 GB/s, and kernels
-    /// reach 15 to 50 GB/s on data in the caches. So the break-even point is 220 us / (1 / 2.5 - 1
-    /// / 20 ns per byte) = 630 KB.
+    /// reach 15 to 50 GB/s on data in the caches. So the break-even point is 220 us divided by
+    /// (1/2.5 - 1/20) ns per byte, which is 630 KB. The default is 512 KiB, the power of two below
+    /// this number.
     pub const THRESHOLD: u64 = 512 << 10;
     /// The default [`memory_max`](Self::memory_max), in bytes. The process reserves this much
     /// address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.

@@ -188,8 +188,8 @@ fn pairs_of_layouts() {
 }
 
 /// Copies twice between each of 48 pairs of plans. A thread remembers fewer pairs than that, so it
-/// forgets the pairs that it has not used for the longest time. Copies between forgotten pairs must
-/// still be right when they are used again.
+/// forgets the pairs that it has not used for the longest time. A copy between the plans of a
+/// forgotten pair must still be right.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let plan =
@@ -217,8 +217,9 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// A regression: for some pairs the engine has an order of visits of its own. The engine used that
-/// order although the settings forced kernels.
+/// A regression: the engine copies a pair that transposes a matrix in a special order
+/// (`engine/src/transfer/transpose.rs`), without a compiled kernel. It did so although the settings
+/// forced compiled kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

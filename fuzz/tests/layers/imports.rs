@@ -253,7 +253,7 @@ impl Walk<'_> {
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             match token {
-                // Skips a visibility, because `pub(in crate::room)` imports nothing.
+                // Skips a visibility such as `pub(in crate::room)`, because its path imports nothing.
                 TokenTree::Ident(ident) if ident == "pub" => {
                     at += 1 + usize::from(matches!(tokens.get(at + 1), Some(TokenTree::Group(_))));
                 }
@@ -363,8 +363,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_fn_arg(&mut self, argument: &'ast syn::FnArg) {
-        // Does not visit the pattern, because `function` has stored the type of the name, and
-        // `visit_pat_ident` would remove that type.
+        // Does not visit the pattern, because `function` has stored the type of the parameter's name,
+        // and `visit_pat_ident` would remove that type.
         match argument {
             syn::FnArg::Typed(typed) => self.visit_type(&typed.ty),
             syn::FnArg::Receiver(receiver) => self.visit_type(&receiver.ty),

@@ -85,7 +85,7 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
             }
         }
     }
-    // Checks that the list itself allows no cycle, because Cargo refuses most cycles, but not all.
+    // Checks that the list itself allows no cycle, because Cargo does not refuse all cycles.
     faults.extend(circle(list, &names));
     faults
 }

@@ -51,7 +51,7 @@ fn place(layers: &[String], file: &str) -> Option<usize> {
     covering.max_by_key(|(_, entry)| entry.len()).map(|(index, _)| index)
 }
 
-/// Checks the imports of `sources` against `layers`. Messages have `prefix` before the names of files.
+/// Checks the imports of `sources` against `layers`. In messages, `prefix` precedes the names of files.
 pub fn check(prefix: &str, sources: &Sources, layers: &[String]) -> Findings {
     let tree = Tree::new(sources);
     let mut faults = Vec::new();

@@ -15,9 +15,9 @@ fn faults(layers: &[&str], files: &[(&str, &str)]) -> Vec<String> {
 /// The order of layers in these small trees.
 const ORDER: [&str; 3] = ["low/", "high/", "lib.rs"];
 
-/// Checks that a crate has exactly one fault, in line `line` of `low/part.rs`, and that the fault names
-/// both files. `low` is the text of `low/part.rs`; `more` has further files, which replace files of the
-/// same name.
+/// Checks that a crate has exactly one fault, in line `line` of `low/part.rs`, and that the message says
+/// that the imported name lives in `high/`. `low` is the text of `low/part.rs`; `more` has further
+/// files, which replace files of the same name.
 #[track_caller]
 fn caught(line: usize, low: &str, more: &[(&str, &str)]) {
     let mut files = vec![

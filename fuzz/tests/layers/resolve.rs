@@ -32,8 +32,9 @@ impl Tree {
         self.resolve_prefix(module, path, wanted).into_iter().map(|(home, _)| home).collect()
     }
 
-    /// Does what [`resolve`](Self::resolve) does, and also returns the number of segments that lead to
-    /// each place. The remaining segments name something inside the item, such as a function of a type.
+    /// Does what [`resolve`](Self::resolve) does, and also returns, for each place, the number of the
+    /// path's segments that lead to it. The remaining segments name something inside the item, such as a
+    /// function of a type.
     pub fn resolve_prefix(
         &self,
         module: usize,
@@ -69,8 +70,9 @@ impl Tree {
                         homes = self.lookup(here, name, None, seen);
                     }
                     if homes.is_empty() {
-                        // If the module declares the name, the name leads out of the crate. Otherwise a
-                        // macro may have defined the name.
+                        // If the module declares the name, or if this is the first segment, the path
+                        // leads out of the crate. Otherwise a macro may have defined the name in this
+                        // module.
                         let made = rooted && !self.modules[here].names.contains_key(name);
                         let home = made.then(|| (Home::Item(here, name.to_owned()), index + 1));
                         return home.into_iter().collect();
@@ -136,7 +138,7 @@ impl Tree {
                 }
             }
         }
-        // Removes the mark of this name, because the search for another path may need the same name.
+        // Removes this name from `seen`, because the search for another path may need the same name.
         seen.remove(&(module, name.to_owned()));
         homes
     }

@@ -74,8 +74,8 @@ pub struct Tree {
     /// The files that are compiled outside tests, each with its module and its syntax. A file that two
     /// programs share is listed once per program.
     pub files: Vec<(usize, syn::File)>,
-    /// The modules of `macro_rules!` macros by the macro's name. Code below the definition may use such
-    /// a macro without a path.
+    /// For each `macro_rules!` macro, by name, the module that defines it. Code below the definition may
+    /// use such a macro without a path.
     pub macros: HashMap<String, usize>,
     /// Files that only tests reach.
     pub tests: BTreeSet<String>,

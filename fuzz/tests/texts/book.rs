@@ -1,9 +1,9 @@
 //! Tests that the guide is a book: `runtime/guide/SUMMARY.md` lists every page, and mdBook renders
 //! the guide without dead links.
 //!
-//! `scripts/clients` builds a pinned mdBook, because the build needs a network, and runs the second
-//! test with it. Without this mdBook, the second test is skipped, or, if `TEST_MDBOOK=required` is set
-//! (as in `scripts/clients`), it fails.
+//! The second test, the rendering, needs a pinned version of mdBook. `scripts/clients` builds it,
+//! because the build needs a network, and runs this test. Without this mdBook the test is skipped; if
+//! `TEST_MDBOOK=required` is set (as in `scripts/clients`), it fails instead.
 
 use super::programs::mdbook;
 use super::skipped::skipped;

@@ -117,7 +117,8 @@ const ELSEWHERE: &[Elsewhere] = &[
     },
 ];
 
-/// The beginning of a command line, and the text that replaces it, because this build already exists.
+/// The beginning of a command line, and the text that replaces it. The replacement installs the build
+/// that already exists instead of building again.
 const INSTEAD: (&str, &str) = (
     "scripts/install --prefix ~/typepack",
     "scripts/install --prefix ~/typepack --from target/release",
@@ -191,8 +192,8 @@ fn matches(pattern: &str, line: &str) -> bool {
     rest.is_empty() || open
 }
 
-/// Runs the commands of one page and adds each difference to `faults`. Adds the places in [`ELSEWHERE`]
-/// that the page needs to `needed`.
+/// Runs the commands of one page and adds each difference to `faults`. Also adds to `needed` the index
+/// in [`ELSEWHERE`] of every entry that the page needs.
 fn run(page: &str, needed: &mut BTreeSet<usize>, faults: &mut Vec<String>) {
     let read = markdown::read(&text(page));
     if !read.blocks.iter().any(|block| block.language == "sh") {
@@ -244,7 +245,7 @@ fn run(page: &str, needed: &mut BTreeSet<usize>, faults: &mut Vec<String>) {
     }
 }
 
-/// Puts those files of the repository that commands use into `folder`.
+/// Prepares `folder`: puts into it the files of the repository that the commands use.
 fn prepare(folder: &Path) {
     let link = |target: &Path, name: &str| {
         std::os::unix::fs::symlink(target, folder.join(name)).expect("a link");
@@ -319,7 +320,7 @@ fn scripts_are_searched_for_commands() {
     let line = "cargo clippy --workspace --no-such-option";
     let clippy = ELSEWHERE.iter().find(|e| line.starts_with(e.begin)).expect("an entry");
     assert!(clippy.fault(line).is_some());
-    // CI does not run this script.
+    // CI does not run `scripts/bench`.
     let demo = Elsewhere { begin: "", why: "", script: "scripts/bench", equivalent: Some("peers") };
     assert!(demo.fault("").is_some());
 }

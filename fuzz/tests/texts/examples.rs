@@ -6,7 +6,7 @@ use super::programs::{Scratch, built, shell};
 use super::{files, markdown, none, repository, text};
 use std::path::Path;
 
-/// The examples that exist in each language, and the numbers of ranks that each runs with.
+/// The examples that exist in Rust, C and Python, and the numbers of ranks that each runs with.
 const EXAMPLES: &[(&str, &[usize])] =
     &[("column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3])];
 

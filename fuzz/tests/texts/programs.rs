@@ -20,7 +20,8 @@ pub fn mdbook() -> PathBuf {
     profile().with_file_name("clients").join("tools/bin/mdbook")
 }
 
-/// Returns the folder of this build: `target/debug` or `target/release`.
+/// Returns the folder of this build: `target/debug` or `target/release`. The first call builds the
+/// programs, unless `TEST_BUILT` is set.
 pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

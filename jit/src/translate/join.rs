@@ -27,8 +27,8 @@ pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMov
 }
 
 /// Returns the number of moves at the start of `moves` that share a store. Moves share a store if
-/// they have the same length, are adjacent in the destination, and fill 16 bytes together. Otherwise
-/// the result is 1.
+/// they have the same length (4 or 8 bytes), are adjacent in the destination, and fill 16 bytes
+/// together. If the first move shares no store, the result is 1.
 fn lanes(moves: &[PlacedMove]) -> usize {
     let bytes = moves[0].bytes;
     if !(bytes == 8 || bytes == 4) {

@@ -23,12 +23,13 @@ const CHUNK: i64 = 64;
 /// One load and its store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacedMove {
-    /// Address in the described memory, without `offset`.
+    /// Address of the leaf in the described memory (in a fused copy: in the source). `offset` is
+    /// not included.
     pub(super) mem: Value,
     /// Displacement from `mem`, in bytes.
     pub(super) offset: i32,
-    /// Displacement in bytes from the body's packed address, or, in a fused copy, from the base of
-    /// the destination.
+    /// Displacement in bytes from the packed address of the unrolled body. In a fused copy,
+    /// displacement from the address of the leaf in the destination.
     pub(super) packed: i32,
     /// Length in bytes: 1, 2, 4, 8 or 16.
     pub(super) bytes: u32,
@@ -126,7 +127,8 @@ fn straight(
         Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
             // Each store gets a load of its own. One wider load could serve several stores, but
-            // unpacking does not wait for loads, and each split would cost a shuffle or a shift.
+            // unpacking does not wait for loads, and splitting the loaded value would cost a
+            // shuffle or a shift per store.
             for each in placed {
                 let ty = move_type(each.bytes);
                 let value = b.ins().load(ty, super::flags(), packed, each.packed);

@@ -31,7 +31,7 @@ const BODY_MOVES: usize = 8;
 /// and one more multiplication.
 const BODY_ENTRIES: usize = 4;
 
-/// One level: its count and its addresses.
+/// One level: its count, and the stream that computes its addresses.
 #[derive(Clone, Copy)]
 struct LevelStream {
     count: Value,
@@ -44,7 +44,7 @@ struct Innermost {
     unroll: usize,
     /// Number of packed bytes of one leaf, if the shape fixes that number.
     leaf: Option<i64>,
-    /// Number of packed bytes of all whole groups of `unroll` leaves.
+    /// Number of packed bytes of all whole groups of `unroll` leaves in the innermost level.
     groups: Value,
     multiples: Multiples,
     /// Block length of a Long leaf; `None` for other leaves.
@@ -136,7 +136,8 @@ fn unroll(shape: &Shape, innermost: LevelShape) -> usize {
     let Some(moves) = leaf::moves_of(&shape.leaf) else { return 1 };
     let most = if innermost == LevelShape::Loop { BODY_MOVES } else { BODY_ENTRIES };
     let leaves = (BODY_MOVES / moves.max(1)).clamp(1, most);
-    // Rounds down to a power of two, so that the kernel finds the whole groups with a mask.
+    // Rounds down to a power of two, so that the kernel can compute with a mask how many leaves are
+    // in whole groups.
     1 << leaves.ilog2()
 }
 
@@ -173,8 +174,8 @@ impl Kernel<'_, '_, '_> {
         let mut at = packed;
         let after = self.join_block();
         if unroll == 1 {
-            // The loop tests its condition only after its body. This is correct, because
-            // `load_levels` has tested that the count is not 0.
+            // The loop tests its condition only after its body. This is correct, because the code
+            // from `load_levels` has returned if the count is 0.
             let end = self.b.ins().iadd(at, self.inner.groups);
             self.groups(mem, cursor, at, end, after);
         } else {

@@ -43,7 +43,8 @@ use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, Transf
 
 /// A shape for which a kernel can be made.
 pub(crate) trait Translate: fmt::Display {
-    /// Returns an error for a shape beyond the limits that the engine keeps.
+    /// Returns an error if the shape exceeds the limits that the engine keeps for the shapes of its
+    /// requests.
     fn check(&self) -> Result<()>;
 
     /// Emits the kernel of the shape into the function under construction.
@@ -100,9 +101,9 @@ fn flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_can_move()
 }
 
-/// Checks the limits in `engine/src/kernel/mod.rs`. The limits are needed because the translator
-/// turns displacements into 32-bit immediates, and because code size grows with the number of runs
-/// of a window.
+/// Checks that `shape` keeps the limits in `engine/src/kernel/mod.rs`. The limits are needed
+/// because the translator turns displacements into 32-bit immediates, and because code size grows
+/// with the number of runs of a window.
 fn check(shape: &Shape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
@@ -144,7 +145,7 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Checks the limits in `engine/src/kernel/transfer.rs`, which hold for fused copies.
+/// Checks that `shape` keeps the limits for fused copies in `engine/src/kernel/transfer.rs`.
 fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {

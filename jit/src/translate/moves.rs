@@ -1,8 +1,8 @@
 //! Cuts a run of bytes into moves. This file does only arithmetic and emits no code.
 //!
 //! `leaf.rs` calls [`moves`]. Invariants: every move lies inside the run, the moves together cover
-//! the run, and no other choice of moves of 1, 2, 4, 8 and 16 bytes has fewer moves. Moves of one
-//! run may overlap, because both moves write the same bytes to the overlap.
+//! the run, and no other choice of moves of 1, 2, 4, 8 and 16 bytes has fewer moves. Two moves of
+//! one run may overlap. This does no harm, because both write the same bytes to the overlap.
 
 /// A load and a store of 1, 2, 4, 8 or 16 bytes, `offset` bytes into the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,8 @@ use typepack_engine::kernel::LevelShape;
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub(super) shape: LevelShape,
-    /// For a Loop, the stride in bytes. For a Table, the number of bytes per unit of an entry.
+    /// For a Loop, the stride in bytes. For a Table, the scale: an entry times the scale is a
+    /// displacement in bytes.
     pub(super) step: Value,
     /// For a Table, the address of the first entry. A Loop does not use this value, which then
     /// equals `step`.
@@ -80,7 +81,8 @@ impl Stream {
         }
     }
 
-    /// Returns the cursor after `leaves` iterations.
+    /// Returns the cursor of the iteration that comes `leaves` iterations after the one at
+    /// `cursor`.
     pub(super) fn after(
         self,
         b: &mut FunctionBuilder,

@@ -76,7 +76,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Mac
 }
 
 /// Returns the number of leaves in the unrolled innermost body. The number is a power of two, so
-/// that the kernel finds the whole groups with a mask.
+/// that the kernel can compute with a mask how many leaves are in whole groups.
 fn unroll(leaf: &TransferLeaf) -> usize {
     let TransferLeaf::Runs { runs } = leaf else { return 1 };
     let moves_of_leaf: usize = runs.iter().map(|run| moves(run.bytes as u32).len()).sum();
@@ -108,8 +108,8 @@ impl Kernel<'_, '_, '_> {
         let after = self.loop_block();
         let turn = self.loop_block();
         if unroll == 1 {
-            // The loop tests its condition only after its body. This is correct, because `build` has
-            // tested that the count is not 0.
+            // The loop tests its condition only after its body. This is correct, because the code
+            // from `build` has returned if the count is 0.
             self.b.ins().jump(turn, &args(starts, count));
         } else {
             let groups = self.b.ins().band_imm_s(count, -(unroll as i64));

@@ -33,8 +33,8 @@ impl Transfer {
     }
 }
 
-/// Returns cases with every length under loops and tables in source and destination, with overlaps,
-/// with unequal blocks, and with five levels.
+/// Returns the cases: every length under loops and tables in source and destination; overlaps;
+/// unequal blocks; five levels.
 pub fn cases() -> Vec<Transfer> {
     let mut cases = Vec::new();
     let mut case = |name: String, levels, runs: &[(i64, i64, u64)]| {

@@ -31,9 +31,9 @@ const DEEP: [u32; 5] = [1, 4, 8, 12, 64];
 enum LeafClass {
     Fixed(u32),
     Long,
-    /// A window whose runs are all straight-line code.
+    /// A window whose runs all become straight-line code.
     Window,
-    /// A window with at least one run that is a loop.
+    /// A window with at least one run that becomes a loop.
     WindowOfLongRuns,
 }
 
@@ -129,8 +129,9 @@ impl Class {
 /// Records which cases of each class were tested.
 struct Sweep<C>(HashMap<C, Tried>);
 
-/// What was tested of one class: for each edge, one bit for each of 64 insets; and true if counts
-/// of 0 were tested.
+/// What was tested of one class. `insets` has a word per edge and in each word a bit per inset (the
+/// distance of the memory from the guard page, 0 to 63 bytes). `nothing` is true if counts of 0
+/// were tested.
 #[derive(Default)]
 struct Tried {
     insets: [u64; 2],
@@ -202,8 +203,9 @@ fn other(inset: usize) -> usize {
     (inset * 29 + 7) % 64
 }
 
-/// Returns a count. Over all insets, the counts have whole groups and every remainder of an
-/// unrolled body of up to 8 leaves.
+/// Returns the count of the innermost level for a case with this inset. Among the counts of all
+/// insets are counts with whole groups, and with every remainder, for unrolled bodies of up to 8
+/// leaves.
 fn count(inset: usize, depth: usize) -> u64 {
     if depth <= 2 { 8 + inset as u64 % 9 } else { 1 + inset as u64 % 9 }
 }

@@ -68,7 +68,7 @@ impl Drop for Guarded {
 }
 
 /// Packs and unpacks `count` blocks, and compares the results with the reference. Each block lies
-/// at the start or the end of its own page, with a guard page between any two.
+/// at the start or the end of its own page, and a guard page lies between any two of these pages.
 pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     let page = rustix::param::page_size();
     let stride = 2 * page;

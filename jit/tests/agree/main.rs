@@ -47,7 +47,7 @@ fn case(jit: &Jit, seed: u64) {
     agree(jit, &nest, &random::part(&mut random, &nest), Edge::Start, &name);
 }
 
-/// Returns all iterations of every level, each as (start, end).
+/// Returns the range of all iterations for every level, as (start, end).
 fn full(nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels.iter().map(|level| (0, level.count())).collect()
 }
@@ -91,8 +91,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // Unpacks bytes other than those just packed, because the memory already holds the
-                // values of the latter.
+                // Unpacks new random bytes. Unpacking the bytes just packed would prove nothing,
+                // because the memory already holds their values.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);

@@ -92,7 +92,7 @@ fn leaf(r: &mut Random) -> Leaf {
     }
 }
 
-/// Returns a random part of the iterations of every level, each as (start, end).
+/// Returns a random range of iterations for every level, as (start, end).
 pub fn part(r: &mut Random, nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels
         .iter()

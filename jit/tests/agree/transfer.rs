@@ -17,7 +17,7 @@ const CASES: u64 = 3000;
 pub struct Transfer {
     pub levels: Vec<[Level; 2]>,
     pub runs: Vec<TransferRun>,
-    /// True if the only run is a Long leaf.
+    /// True if the leaf is a Long leaf: a single run of more than 64 bytes.
     pub long: bool,
 }
 
@@ -99,7 +99,7 @@ fn agree(jit: &Jit, transfer: &Transfer, edge: Edge, name: &str) {
 }
 
 /// Runs the kernel of `transfer` and compares all bytes with a run-by-run copy. The source lies
-/// `insets[0]` bytes and the destination `insets[1]` bytes away from the guard page.
+/// `insets[0]` bytes and the destination `insets[1]` bytes away from its guard page.
 pub fn agree_at(jit: &Jit, transfer: &Transfer, edge: Edge, insets: [usize; 2], name: &str) {
     let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
     let runs = transfer.all();
