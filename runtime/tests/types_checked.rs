@@ -254,8 +254,8 @@ fn what_matches_arrives_at_oneself() {
     ranks_with(1, "what_matches_arrives_at_oneself", &[CHECKED], meetings);
 }
 
-/// Checks that a message that is too long gives the error "truncated" even if its types differ. The check
-/// does not know the types of the part that fits.
+/// Checks that a message that is too long gives the error "truncated" even if its types differ. The library
+/// compares only the types of whole messages, and not of the part that fits in the receive.
 #[test]
 fn messages_too_long_are_truncated() {
     ranks_with(2, "messages_too_long_are_truncated", &[CHECKED], |world| {
@@ -321,9 +321,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // The odd rank must get an error, and so must the ranks that get their data through it. The other
-        // ranks must succeed.
-        // SAFETY: `one` holds the part and outlives the call.
+        // Rank `odd` must get an error, and so must the ranks that get their data through rank `odd`. The
+        // other ranks must succeed. SAFETY: `one` holds the part and outlives the call.
         let result = unsafe { world.broadcast_raw(own(&mut one), root) };
         let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
         assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");

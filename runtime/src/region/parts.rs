@@ -102,8 +102,8 @@ impl Part {
 /// Returns the note of rank `rank` in the part that begins at `start`.
 fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
     // SAFETY: `start` is the start of a part that the caller has. The part has one byte of notes per rank,
-    // which is mapped for as long as the part lives, and `rank` is a rank of the part. All accesses to
-    // notes are atomic.
+    // which is mapped for as long as the part lives, and `rank` is a rank of the part's communicator. All
+    // accesses to notes are atomic.
     unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
 }
 
