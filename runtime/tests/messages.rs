@@ -217,8 +217,8 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
                     for (n, data) in data.iter().enumerate() {
                         scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
                     }
-                    // Send more small messages than the ring has slots. No receive matches them before the
-                    // answer below.
+                    // Send more small messages than the ring has slots. Rank 1 receives them only after it
+                    // has sent the answer below.
                     for value in &small {
                         scope.isend(value, &word, 1, 1, 500).unwrap();
                     }

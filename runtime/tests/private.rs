@@ -30,8 +30,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Returns whether the system lets processes access each other's memory. If it does not, the function
 /// records the calling test as skipped.
 fn allowed() -> bool {
-    // This call accesses no memory, but it fails if a filter of system calls forbids it. SAFETY: both lists
-    // have 0 ranges, so the call reads and writes nothing.
+    // This call accesses no memory, but it fails if a filter of system calls forbids it.
+    // SAFETY: both lists have 0 ranges, so the call reads and writes nothing.
     let done = unsafe {
         libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
     };

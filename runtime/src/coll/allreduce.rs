@@ -1,11 +1,12 @@
 //! Allreduce by recursive doubling. All ranks get the same bits.
 //!
-//! If the number of ranks exceeds a power of two by `e`, then `e` ranks first send their values to a
-//! neighbour, take no part in the rounds, and get the result from the neighbour at the end. Before every
-//! round, the ranks form groups of consecutive ranks, and all ranks of a group hold the same value: the
-//! reduction of the group's values. In the round, the ranks of two neighbouring groups exchange their values,
-//! and every rank of both groups computes `lower op upper`, where `lower` is the value of the group with the
-//! lower ranks. So all ranks of the joined group again hold the same bits, even for floating-point values.
+//! If the number of ranks is not a power of two, some of the ranks first send their values to a neighbour,
+//! take no part in the rounds, and get the result from this neighbour at the end. The number of the other
+//! ranks is a power of two. Before every round, the ranks form groups of consecutive ranks, and all ranks of
+//! a group hold the same value: the reduction of the group's values. In the round, the ranks of two
+//! neighbouring groups exchange their values, and every rank of both groups computes `lower op upper`, where
+//! `lower` is the value of the group with the lower ranks. So all ranks of the joined group again hold the
+//! same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;

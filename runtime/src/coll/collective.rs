@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Plan, Result};
 /// A collective call, as one rank makes it.
 ///
 /// Each `root` is a rank of the communicator. Only the root uses the fields whose documentation begins with
-/// "at the root"; other ranks ignore them. "Read" and "written" tell how the call uses the memory of a field.
+/// "At the root"; other ranks ignore them. "Read" and "written" tell how the call uses the memory of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Collective<'a> {
@@ -110,7 +110,7 @@ pub enum Collective<'a> {
     },
 }
 
-/// A persistent collective operation, which can be started again and again; see
+/// A persistent collective operation. It can be started again and again; each start begins a new round. See
 /// [`Communicator::prepare_raw`].
 ///
 /// The operation keeps the message spaces of its communicator alive. If the program drops the operation while

@@ -304,7 +304,8 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. This wrapper lets reals have ordinary arithmetic, while the arithmetic of integers wraps.
+/// A real number. The trait `Arithmetic` wraps on overflow for integers; this wrapper gives reals the
+/// ordinary arithmetic.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);

@@ -39,7 +39,7 @@ pub enum SendMode {
     /// once.
     Copied,
     /// Like `Copied`, but the library stores the copy at this address. Until the send is complete, the caller
-    /// provides space for the packed bytes there.
+    /// provides space for the packed bytes at this address.
     #[doc(alias = "MPI_Bsend")]
     Lent(*mut u8),
 }

@@ -40,8 +40,8 @@ impl Pending {
     /// Waits for all messages of the exchange. After the call, even with an error, no message accesses the
     /// memory. Every later call returns the same result.
     pub(super) fn complete(&self) -> Result<()> {
-        // If the code below panics, the state is already `Ended`. Only code under the endpoint's lock can
-        // panic here, and after such a panic no message moves any more.
+        // A poisoned lock needs no care: if the code below panics, the state is already `Ended`. Only code
+        // under the endpoint's lock can panic here, and after such a panic no message moves any more.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),

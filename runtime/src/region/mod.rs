@@ -35,7 +35,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 /// The words that a rank sends to all other ranks after a step: 1 if the step succeeded and 0 if it failed,
-/// then the offset and the length of the rank's part in bytes (0 after step 2).
+/// then the offset and the length of the rank's part in bytes (both are 0 after step 2).
 type Words = [u64; 3];
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
