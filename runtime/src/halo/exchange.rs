@@ -76,7 +76,7 @@ pub struct Exchange<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
-    /// Makes a guard for an exchange whose messages have been started on all of `fields`.
+    /// Makes the guard for an exchange of `fields` whose messages have been started.
     pub(super) fn new(fields: &'a mut [Field<T, N>], pending: Pending) -> Self {
         let pending = Arc::new(pending);
         let storages = fields.iter().map(|field| field.storage().clone()).collect();

@@ -187,8 +187,9 @@ impl<const N: usize> Block<N> {
         self.region(side, |extent, width, step| if step < 0 { 0 } else { extent + width })
     }
 
-    /// Returns the box of a side. For each dimension in which `side` has a step, `start` returns the first
-    /// cell of the box.
+    /// Returns the box of a side. Along each dimension in which `side` has a step, the box is `width` cells
+    /// wide and begins at the cell that `start` returns. Along the other dimensions, the box covers all owned
+    /// cells.
     fn region(&self, side: Side<N>, start: impl Fn(usize, usize, i8) -> usize) -> Region<N> {
         let mut region = Region { start: [self.width; N], extent: self.shape };
         for (dimension, &step) in side.0.iter().enumerate() {

@@ -30,7 +30,7 @@ pub struct Interior<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
-    /// Makes the interior of arrays on which messages are under way.
+    /// Makes the interior of arrays that messages may access at the same time.
     ///
     /// # Safety
     ///

@@ -29,7 +29,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Source, Tag};
 use crate::topo::Cartesian;
 
-/// The largest number of sets of field distances whose datatypes a plan keeps.
+/// The largest number of layouts that a plan keeps. Each layout has the datatypes for one set of distances
+/// between fields.
 const LAYOUTS_MAX: usize = 16;
 
 /// A persistent halo exchange over a Cartesian communicator.
