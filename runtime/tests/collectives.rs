@@ -192,9 +192,10 @@ fn grids_know_their_neighbours() {
     });
 }
 
-/// Checks that collective calls end with an error if no rank can make its first contact with another rank.
-/// In that case no rank can send its data, or even a void message. Both ranks must get an error from their
-/// failed sends instead of waiting for each other's messages.
+/// Checks that collective calls end with an error if no rank can make its first contact with another rank. In
+/// that case no rank can send its data, or even a void message, which would tell the receiver that no data
+/// will come. Both ranks must get an error from their failed sends instead of waiting for each other's
+/// messages.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

@@ -105,8 +105,8 @@ fn groups_are_made_communicators_by_threads_at_once() {
             for thread in 0..4i32 {
                 threads.spawn(move || {
                     for round in 0..20 {
-                        // The groups of the four threads overlap, so only the tag distinguishes the calls of
-                        // `create_group`.
+                        // The groups that the four threads pass to `create_group` overlap, so only the tag
+                        // distinguishes the calls.
                         let without = world.group().exclude([(thread as i64 + round) % 4]).unwrap();
                         if without.rank_of(world.rank()).is_some() {
                             let comm = world.create_group(&without, thread).unwrap().unwrap();
@@ -142,8 +142,8 @@ fn value(from: usize, to: usize, i: usize) -> i64 {
 
 fn exchanges(world: &Communicator) {
     let (rank, size, word) = (world.rank(), world.size(), word());
-    // In every exchange, each rank's own elements are every second word of a vector, and the other buffers
-    // are contiguous.
+    // In every exchange, the elements that a rank contributes are every second word of a vector, and the
+    // buffers that receive elements are contiguous.
     let stride = commit(&Datatype::resized(0, 16, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for scale in [0usize, 1, 300, 5000] {
         // Rank r contributes (r + 1) * scale words.

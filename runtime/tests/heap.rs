@@ -137,7 +137,7 @@ fn any_layout_from_any_memory_to_any() {
     ranks(2, "any_layout_from_any_memory_to_any", everybody_to_everybody);
 }
 
-/// Runs the exchange with 4 ranks. The machine may have fewer CPUs than that.
+/// Runs the exchange with 4 ranks. The machine may have fewer than 4 CPUs.
 #[test]
 fn any_layout_among_many_ranks() {
     ranks(4, "any_layout_among_many_ranks", everybody_to_everybody);
@@ -301,8 +301,8 @@ fn a_forked_child_can_read_the_heap() {
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0));
         assert!(buffer.iter().all(|&word| word == value));
-        // The child has dropped its copy of the buffer. The allocator must not regard the memory as free
-        // because of that.
+        // The child has dropped its copy of the buffer. The parent's allocator must not regard the memory as
+        // free because of that.
         let other = SharedBuffer::<u64>::zeroed(1000).unwrap();
         assert_ne!(other.as_ptr(), buffer.as_ptr());
     });

@@ -1,7 +1,7 @@
-//! Kills fifty ranks at random moments in the middle of messages, and checks that the job always ends with
-//! the right exit code and the right line, and leaves no process. The test measures the time from each kill
-//! to the end of `mpiexec` and prints it, but asserts no limit. In a release, this time may be at most half a
-//! second.
+//! Runs fifty jobs, and kills one rank of each job at a random moment while the ranks exchange messages. The
+//! test checks that every job ends with the right exit code, prints one line about the killed rank, and
+//! leaves no process. It measures the times from the kill to the end of `mpiexec` and prints them, but
+//! asserts no limit. The requirement for a release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;

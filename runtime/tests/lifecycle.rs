@@ -169,7 +169,7 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
             .scope(|scope| scope.irecv(&mut small, &word, 1, dying, 0).map(drop))
             .and_then(|started| started)
             .unwrap_err(),
-        // Two threads wait. One of them polls, also on behalf of the other.
+        // Two threads wait. One of them polls for messages on behalf of both.
         _ => std::thread::scope(|threads| {
             let (first, second) = (world.clone(), world.clone());
             let first = threads.spawn(move || first.probe(dying, 1).unwrap_err());

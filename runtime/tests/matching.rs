@@ -41,11 +41,11 @@ fn send(world: &Communicator, word: &Plan, number: usize) {
     world.send(&message(number), word, WORDS as u64, 1, number as i32).unwrap();
 }
 
-/// A form of receives: its name, and a function that returns the source and the tag with which the message
-/// of a given number is received.
+/// A way to choose the source and the tag of receives: its name, and a function that returns the source and
+/// the tag with which the message of a given number is received.
 type Form = (&'static str, fn(usize) -> (Source, Tag));
 
-/// The four forms of receives.
+/// The four forms: a receive names its source or not, and its tag or not.
 const FORMS: [Form; 4] = [
     ("source, tag", |number| (Source::Rank(0), Tag::Is(number as i32))),
     ("any source, tag", |number| (Source::Any, Tag::Is(number as i32))),

@@ -15,8 +15,8 @@ fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()
 }
 
-/// Returns message sizes just below and above every limit of the transport: inline, slot, eager limit,
-/// pieces, chunks.
+/// Returns message sizes in bytes: some small sizes, and for every limit of the transport (inline message,
+/// slot, eager message, piece, chunk) the limit itself and the sizes just below and above it.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![0, 1, 7, 8, 9, 3 << 20];
     for edge in [32, 64, 4096, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
@@ -217,7 +217,8 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
                     for (n, data) in data.iter().enumerate() {
                         scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
                     }
-                    // Send more unmatched messages than the ring has slots, of both kinds of small messages.
+                    // Send more small messages than the ring has slots. Rank 1 receives them only after it
+                    // has sent the answer below.
                     for value in &small {
                         scope.isend(value, &word, 1, 1, 500).unwrap();
                     }
@@ -385,8 +386,8 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                 } else {
                     let mut got = vec![0u64; len as usize];
                     let error = if late {
-                        // Probe first: a large send returns only after a receive has matched it, so a barrier
-                        // before the receive would hang.
+                        // Wait for the message by a probe, and not by a barrier: a large send returns only
+                        // after a receive has matched it, so a barrier before the receive would hang.
                         let probed = world.probe(0, 0).unwrap();
                         assert_eq!(probed.bytes, 8 * len);
                         let error = world.recv(&mut got, &word, len - 1, 0, 0).unwrap_err();
@@ -435,7 +436,8 @@ fn bad_arguments_send_nothing() {
         let none: [u64; 0] = [];
         let empty = commit(&Datatype::contiguous(0, &Datatype::named(Named::F64)).unwrap());
         world.barrier().unwrap();
-        // The refused calls above must have sent nothing. The empty messages below must arrive.
+        // The refused calls above must have sent nothing. The empty messages below are valid in spite of
+        // their huge count, and must arrive.
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
         world.barrier().unwrap();
         world.send(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();

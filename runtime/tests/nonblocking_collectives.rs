@@ -48,11 +48,11 @@ struct Case {
     kind: u64,
     root: usize,
     in_place: bool,
-    /// Number of elements of each rank. In an alltoall, the message between two ranks has the sum of their
-    /// two numbers.
+    /// Number of elements of each rank. In an alltoall, a message between the ranks `i` and `j` has
+    /// `counts[i] + counts[j]` elements.
     counts: Vec<usize>,
-    /// The plan of the elements that this rank sends, and the number of words that such an element spans in
-    /// memory. `to` is the same for the elements that this rank receives.
+    /// The plan of the elements that this rank sends, and the number of words that one of these elements
+    /// spans in memory. `to` has the plan and this number for the elements that this rank receives.
     from: (Plan, usize),
     to: (Plan, usize),
     combine: Combine,
@@ -268,7 +268,8 @@ fn campaign(world: &Communicator) {
     let mut own = Random(77 + world.rank() as u64);
     for round in 0..12u64 {
         let mut shared = Random(round);
-        // After this draw, the ranks of one communicator use the same random numbers.
+        // All ranks draw the same number of colors. Later the ranks of one communicator draw from a generator
+        // with a seed of their own.
         let colors = if round % 3 == 2 { 1 + shared.below(3) } else { 1 };
         let color = (world.rank() as u64 * 7 + round) % colors;
         let key = (world.rank() as i32 * 5 + round as i32) % 4;
@@ -603,8 +604,8 @@ fn a_duplicate_that_is_not_complete_has_no_communicator() {
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
             let (good, bad) = (world.idup().unwrap(), world.idup().unwrap());
             good.wait().unwrap().barrier().unwrap();
-            // Rank 0 has sent either the number or a void message. The duplicate must exist only if the
-            // operation has succeeded.
+            // Rank 0 has sent either the number or a void message (a message that reports a failure). The
+            // duplicate must exist only if the operation has succeeded.
             let finished = world.messages().finish(bad.operation());
             assert_eq!(bad.communicator().is_ok(), finished.is_ok());
             world.barrier().unwrap();

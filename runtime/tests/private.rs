@@ -20,8 +20,8 @@ fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
 }
 
-/// Makes the tests run one job at a time. These jobs copy much data, and a rank that gets no CPU learns of
-/// a death too late.
+/// Makes the tests run one job at a time. These jobs copy much data, and a rank that gets no CPU for some
+/// time learns of a death too late.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,8 +30,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Returns whether the system lets processes access each other's memory. If it does not, the function
 /// records the calling test as skipped.
 fn allowed() -> bool {
-    // This call accesses no memory, but it fails if a filter of system calls forbids it. SAFETY: both lists
-    // have 0 ranges, so the call reads and writes nothing.
+    // This call accesses no memory, but it fails if a filter of system calls forbids it.
+    // SAFETY: both lists have 0 ranges, so the call reads and writes nothing.
     let done = unsafe {
         libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
     };
@@ -166,8 +166,8 @@ fn pieces_that_cannot_be_written_are_read() {
     }
 }
 
-/// Checks that a message arrives that is longer than the kernel moves in one call and longer than an `int`
-/// can count.
+/// Checks that a message arrives even if it has more bytes than the kernel moves in one call, and more than
+/// an `int` can count.
 #[test]
 fn more_than_two_gibibytes_arrive() {
     const LEN: usize = (2 << 30) + (3 << 20) + 17;
@@ -198,8 +198,8 @@ fn more_than_two_gibibytes_arrive() {
     });
 }
 
-/// Checks that the other rank gets an error if a rank dies in the middle of a copy, while one of the two
-/// accesses the other's memory.
+/// Checks that the surviving rank gets an error if the other of two ranks dies while one of them copies from
+/// or to the memory of the other.
 #[test]
 fn a_death_in_the_middle_is_an_error() {
     const LEN: usize = 64 << 20;
@@ -249,8 +249,8 @@ fn a_death_in_the_middle_is_an_error() {
             assert_eq!(output.status.code(), Some(137), "{}", text(&output));
             tellings += usize::from(text(&output).contains(&told));
         }
-        // The test cannot demand this report in every run: if a rank gets no CPU for 200 ms, the launcher
-        // kills the rank before it learns of the death.
+        // Not every run has this report: if the surviving rank gets no CPU for 200 ms, the launcher kills it
+        // before it learns of the death. So the test demands the report in at least one run.
         assert!(tellings > 0, "{told}");
     }
 }

@@ -78,8 +78,8 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 
 #[test]
 fn a_waiting_rank_is_told_who_died() {
-    // Rank 0 ignores SIGTERM and sleeps in a receive. The failure epoch must wake it before SIGKILL
-    // ends it.
+    // Rank 0 ignores SIGTERM and sleeps in a receive. The launcher, which raises the failure epoch and wakes
+    // the ranks, must wake rank 0 before it sends SIGKILL.
     let done = run(job(2, "deaf", ""));
     assert_eq!(done.code, 137, "{done:?}");
     assert!(done.out.contains("told: "), "{done:?}");

@@ -77,8 +77,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
                         scope.isend(&out, &word, LARGE as u64, 1, 1).unwrap();
-                        // The other rank sends the first message before the panic, and the second one
-                        // only after the panic.
+                        // Rank 1 sends the message with tag 2 at about the time of the panic, and the message
+                        // with tag 3 only after the panic.
                         scope.irecv(&mut early, &word, LARGE as u64, 1, 2).unwrap();
                         scope.irecv(&mut never, &word, LARGE as u64, 1, 3).unwrap();
                         panic!("on purpose");
@@ -96,8 +96,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
             assert!(got.iter().all(|&v| v == 4));
             world.barrier().unwrap();
             assert!(early.iter().chain(&never).all(|&v| v == 9));
-            // If no message had matched the receive before the panic, the panic has cancelled the
-            // receive, and its message is still in the queue.
+            // If no message had matched the receive with tag 2 before the panic, the panic has cancelled the
+            // receive, and the message with tag 2 is still in the queue.
             if world.iprobe(1, 2).unwrap().is_some() {
                 world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
             }
@@ -109,7 +109,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                     scope.isend(&out, &word, LARGE as u64, 0, 2).unwrap();
                     world.barrier().unwrap();
                     scope.isend(&out, &word, LARGE as u64, 0, 3).unwrap();
-                    // The scope that panicked has sent this message. It must still arrive, from a copy.
+                    // Rank 0 has started the send of this message in the scope that panicked. The message
+                    // must still arrive, from a copy.
                     world.recv(&mut got, &word, LARGE as u64, 0, 1).unwrap();
                     world.barrier().unwrap();
                 })

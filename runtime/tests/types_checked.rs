@@ -213,7 +213,7 @@ fn meetings(world: &Communicator) {
         (named(Named::INT), 2, pair.clone(), 1, false),
         (named(Named::DOUBLE), 0, named(Named::INT), 3, true),
         (Datatype::contiguous(0, &pair).unwrap(), 3, named(Named::CHAR), 0, true),
-        // These messages have many elements of a large type. One comparison must check all of them.
+        // These messages have many elements of a large type. The check must cover all of them.
         (Datatype::contiguous(10_000, &pair).unwrap(), 3, pair.clone(), 30_000, true),
         (column, 10_000, pair, 60_000, true),
     ] {
@@ -254,8 +254,8 @@ fn what_matches_arrives_at_oneself() {
     ranks_with(1, "what_matches_arrives_at_oneself", &[CHECKED], meetings);
 }
 
-/// Checks that a message that is too long gives the error "truncated" even if its types differ. The check
-/// does not know the types of the part that fits.
+/// Checks that a message that is too long gives the error "truncated" even if its types differ. The library
+/// can compare only the types of whole messages, and not the types of the part that fits in the receive.
 #[test]
 fn messages_too_long_are_truncated() {
     ranks_with(2, "messages_too_long_are_truncated", &[CHECKED], |world| {
@@ -321,8 +321,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // The odd rank must get an error, and so must the ranks that get their data through it. The other
-        // ranks must succeed.
+        // Rank `odd` must get an error, and so must the ranks that get their data through rank `odd`. The
+        // other ranks must succeed.
         // SAFETY: `one` holds the part and outlives the call.
         let result = unsafe { world.broadcast_raw(own(&mut one), root) };
         let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));

@@ -1,5 +1,5 @@
-//! Tests of user functions in reductions: when they run, that they run without locks, and which call ends if
-//! they panic.
+//! Tests of user functions in reductions: when they run, that they run without locks, and which call a panic
+//! of such a function ends.
 //!
 //! `nonblocking_collectives.rs` checks the results of such reductions.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
@@ -124,8 +124,8 @@ fn panic_in_blocking_calls(world: &Communicator) {
             let text = panic.downcast_ref::<String>().expect("its message");
             assert!(text.contains("on purpose"), "{text}");
         } else {
-            // This rank's function has not panicked. The call may succeed or fail, because another rank's
-            // function has panicked.
+            // This rank's function has not panicked. This rank's call may succeed or fail, because the
+            // function of rank 1 has panicked.
             let _result = ended.expect("no panic");
         }
         sum.fill(9);

@@ -43,9 +43,10 @@ impl Communicator {
         let (rank, size) = (self.rank(), self.size());
         let own = mine.map(|mine| steps.copy(mine, &parts[rank], rank)).transpose()?;
         let (to, from) = (self.peer((rank + 1) % size)?, self.peer((rank + size - 1) % size)?);
-        // `has_come` is the step that receives the part which this rank forwards next, and `sent` is the
-        // previous send. A rank forwards every part that it has received, even if the transfer of another
-        // part failed, because each part reaches all later ranks only through this rank.
+        // `has_come` is the step that brings the part which this rank sends next (`None` if the part is
+        // already in place), and `sent` is the previous send. A rank forwards every part that it has
+        // received, even if the transfer of another part failed, because the ranks behind it in the ring get
+        // these parts only from it.
         let (mut has_come, mut sent) = (own, None);
         for round in 1..size {
             let received = steps.receive(&parts[(rank + size - round) % size], from)?;

@@ -1,11 +1,12 @@
 //! Allreduce by recursive doubling. All ranks get the same bits.
 //!
-//! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour,
-//! and gets the result from the neighbour at the end. Before every round, the ranks form groups of
-//! consecutive ranks, and all ranks of a group hold the same value. In the round, the ranks of two
-//! neighbouring groups exchange their values, and every rank of both groups computes `lower op upper`,
-//! where `lower` is the value of the group with the lower ranks. So all ranks of the joined group again
-//! hold the same bits, even for floating-point values.
+//! If the number of ranks is not a power of two, some of the ranks first send their values to a neighbour,
+//! take no part in the rounds, and get the result from this neighbour at the end. The number of the other
+//! ranks is a power of two. Before every round, the ranks form groups of consecutive ranks, and all ranks of
+//! a group hold the same value: the reduction of the group's values. In the round, the ranks of two
+//! neighbouring groups exchange their values, and every rank of both groups computes `lower op upper`, where
+//! `lower` is the value of the group with the lower ranks. So all ranks of the joined group again hold the
+//! same bits, even for floating-point values.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -22,7 +23,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Op {
-    /// The sum; integers wrap.
+    /// The sum. A sum of integers wraps around if it overflows.
     #[doc(alias = "MPI_SUM")]
     Sum,
     /// The smaller value. If one of the two values is a NaN, the result is the value that came from the
@@ -205,8 +206,8 @@ impl Communicator {
         let doubling = 1 << size.ilog2();
         let extra = size - doubling;
         let paired = rank < 2 * extra;
-        // 1. Among the first 2 * extra ranks, each even rank sends its values to the next odd rank, takes
-        //    no part in the rounds, and gets the result at the end.
+        // 1. Among the first 2 * extra ranks, each even rank sends its values to the next odd rank, takes no
+        //    part in the rounds of step 2, and gets the result at the end (step 3).
         if paired && rank % 2 == 0 {
             let partner = self.peer(rank + 1)?;
             let sent = steps.send(&own, partner)?;
@@ -255,8 +256,8 @@ struct Value<'a> {
     mine: Part<'a>,
     /// The step that computes the value in `mine`, or `None` if `mine` holds the rank's own elements.
     made: Option<StepId>,
-    /// A scratch buffer of the same size as the caller's `recv`. The partner's values arrive in whichever
-    /// of this buffer and `recv` does not hold `mine`.
+    /// A scratch buffer of the same size as the caller's `recv`; `None` until a round needs it. The partner's
+    /// values arrive at `recv`, or in this buffer if `mine` is at `recv`.
     room: Option<*mut u8>,
 }
 
@@ -299,8 +300,8 @@ impl<'a> Value<'a> {
         };
         let received = steps.receive(&target, partner)?;
         if let Some(made) = self.made {
-            // The previous combination reads the old contents of `target`, so the receive waits for that
-            // combination.
+            // The combining step of the previous round reads the old contents of `target`, so the receive
+            // waits for that step.
             steps.follow(received, made);
         }
         let combined = match lower {

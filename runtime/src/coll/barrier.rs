@@ -1,4 +1,5 @@
-//! Barrier by dissemination: after round `k`, every rank knows that `2^(k+1)` ranks have arrived.
+//! Barrier by dissemination: after round `k` (counted from 0), every rank knows that at least `2^(k+1)` ranks
+//! have arrived, or all ranks if there are fewer.
 
 use super::Collective;
 use crate::Result;
@@ -31,7 +32,7 @@ impl Communicator {
             }
             let received = steps.receive(&nothing, self.peer(from)?)?;
             if let Some(before) = before {
-                // Make the receive of this round wait for the previous receive, so that it
+                // Make the receive of this round wait for the receive of the previous round. So each receive
                 // completes only after the receives of all earlier rounds.
                 steps.after(received, before);
             }

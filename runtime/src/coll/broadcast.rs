@@ -76,8 +76,8 @@ impl Communicator {
     ) -> Result<()> {
         let size = self.size();
         // In the tree, ranks are numbered from the root, which has number 0. The parent of a rank has the
-        // same number with the lowest set bit cleared. Each child of a rank has the same number with one
-        // more bit set, below the rank's lowest set bit.
+        // same number with the lowest set bit cleared. Each child of a rank has the rank's number with one
+        // more bit set, below the rank's lowest set bit (at the root, any one bit).
         let me = (self.rank() + size - root) % size;
         let real = |relative: usize| self.peer((relative + root) % size);
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };

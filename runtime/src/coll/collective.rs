@@ -14,8 +14,8 @@ use crate::{Error, ErrorKind, Plan, Result};
 
 /// A collective call, as one rank makes it.
 ///
-/// Each `root` is a rank of the communicator. Only the root uses the fields that are documented "at the
-/// root"; other ranks ignore them.
+/// Each `root` is a rank of the communicator. Only the root uses the fields whose documentation begins with
+/// "At the root"; other ranks ignore them. "Read" and "written" tell how the call uses the memory of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Collective<'a> {
@@ -25,8 +25,8 @@ pub enum Collective<'a> {
     /// Copies the elements of `root`'s part into the parts of all ranks.
     #[doc(alias = "MPI_Bcast")]
     Broadcast {
-        /// Read at the root, written at the other ranks. The layouts of different ranks may differ; their
-        /// packed sizes must be equal.
+        /// This rank's part: read at the root, written at the other ranks. The layouts of different
+        /// ranks may differ; their packed sizes must be equal.
         part: Part<'a>,
         /// The rank whose elements are copied.
         root: usize,
@@ -35,9 +35,10 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
     Gather {
-        /// Read. The root may pass `None` if its elements are already in its entry of `parts`.
+        /// This rank's elements (read). The root may pass `None` if its elements are already in its entry of
+        /// `parts`.
         mine: Option<Part<'a>>,
-        /// Written at the root, which passes one part for every rank.
+        /// At the root: one part for every rank (written).
         parts: &'a [Part<'a>],
         /// The rank that gets the elements.
         root: usize,
@@ -46,9 +47,10 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     Scatter {
-        /// Read at the root, which passes one part for every rank.
+        /// At the root: one part for every rank (read).
         parts: &'a [Part<'a>],
-        /// Written. The root may pass `None` if its elements may stay in its entry of `parts`.
+        /// The place for this rank's elements (written). The root may pass `None` if its elements may stay in
+        /// its entry of `parts`.
         mine: Option<Part<'a>>,
         /// The rank whose parts are copied.
         root: usize,
@@ -57,9 +59,9 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     Allgather {
-        /// Read. `None` means that this rank's elements are already in its entry of `parts`.
+        /// This rank's elements (read). `None` means that they are already in this rank's entry of `parts`.
         mine: Option<Part<'a>>,
-        /// Written and read; one part for every rank.
+        /// One part for every rank (written and read).
         parts: &'a [Part<'a>],
     },
     /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`.
@@ -67,19 +69,20 @@ pub enum Collective<'a> {
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
     Alltoall {
-        /// Read; one part for every rank. `None` means that the ranks exchange the parts of `receive` in
+        /// One part for every rank (read). `None` means that the ranks exchange the parts of `receive` in
         /// place.
         send: Option<&'a [Part<'a>]>,
-        /// Written, and also read if `send` is `None`; one part for every rank.
+        /// One part for every rank (written, and also read if `send` is `None`).
         receive: &'a [Part<'a>],
     },
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of the
     /// root.
     #[doc(alias = "MPI_Reduce")]
     Reduce {
-        /// Read. The root may pass `None` if its elements are already at `recv`.
+        /// The address of this rank's elements (read). The root may pass `None` if its elements are already
+        /// at `recv`.
         send: Option<*const u8>,
-        /// Written at the root.
+        /// At the root: the address of the result (written; also read if the root's `send` is `None`).
         recv: *mut u8,
         /// The type of the elements.
         plan: &'a Plan,
@@ -94,9 +97,9 @@ pub enum Collective<'a> {
     /// ranks, with the same bits everywhere.
     #[doc(alias = "MPI_Allreduce")]
     Allreduce {
-        /// Read. `None` means that this rank's elements are already at `recv`.
+        /// The address of this rank's elements (read). `None` means that they are already at `recv`.
         send: Option<*const u8>,
-        /// Written.
+        /// The address of the result (written and read).
         recv: *mut u8,
         /// The type of the elements.
         plan: &'a Plan,
@@ -107,15 +110,15 @@ pub enum Collective<'a> {
     },
 }
 
-/// A persistent collective operation, which can be started again and again; see
+/// A persistent collective operation. It can be started again and again; each start begins a new round. See
 /// [`Communicator::prepare_raw`].
 ///
 /// The operation keeps the message spaces of its communicator alive. If the program drops the operation while
 /// a round runs, the round continues, and uses the caller's memory until the round is over.
 #[derive(Debug)]
 pub struct Prepared {
-    // Rust drops fields in declaration order. This field must come first, because freeing the schedule needs
-    // the communicator.
+    // Rust drops fields in declaration order. `kept` must be dropped before the communicator, because freeing
+    // the schedule in `kept` needs the communicator.
     kept: Kept,
     _keep: Communicator,
 }
@@ -130,8 +133,8 @@ impl Prepared {
     ///   else uses this memory.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if
-    /// a rank has died, and the error of the round if the round ends at once.
+    /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if a
+    /// rank has died, and the error of the round if the round fails before this call returns.
     pub unsafe fn start(&self) -> Result<Operation> {
         // SAFETY: the caller guarantees that the operation's memory stays valid until the round is complete
         // or detached (the only condition of `# Safety`). `Kept::start` requires the same.
@@ -154,7 +157,8 @@ impl Communicator {
     /// # Errors
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
     /// - [`ErrorKind::Argument`] if the number of parts is not the number of ranks.
-    /// - [`ErrorKind::Buffer`] if a part is `None` at a rank whose elements cannot be in place.
+    /// - [`ErrorKind::Buffer`] if, in a gather, a scatter or a reduction to one rank, a rank other than the
+    ///   root passes `None` for its own elements.
     /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
     ///   different packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
@@ -192,7 +196,8 @@ impl Communicator {
     }
 
     /// Prepares a persistent collective operation, which can be started again and again. Every rank must
-    /// prepare the operations of a communicator in the same order. The ranks may start them in any order.
+    /// prepare the operations of a communicator in the same order. Afterwards each rank may start these
+    /// operations in any order.
     ///
     /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///

@@ -75,7 +75,7 @@ impl Duplicate {
         }
     }
 
-    /// Waits for the duplicate.
+    /// Waits until the duplicate is complete, and returns it.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
@@ -111,7 +111,7 @@ impl Drop for Duplicate {
     }
 }
 
-/// Stands for a number that is not known yet. No communicator has this number.
+/// The value of a `Number`'s words while the number is not known. No communicator has this number.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {
@@ -159,8 +159,9 @@ impl Communicator {
         let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
         let at = |number: &AtomicU64| number.as_ptr().cast::<u8>();
         let part = Part { origin: at(&number.sent), plan: bytes()?, count: 8 };
-        // SAFETY: both words live in the result, which detaches the operation before it drops the words. Only
-        // the schedule accesses `sent`. Only `publish` writes `published`, by an atomic store.
+        // SAFETY: the words `sent` and `published` live in the result, which detaches the operation before it
+        // drops the words. Only the schedule accesses `sent`. Only `publish` writes `published`, by an atomic
+        // store.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
                 self.broadcast_steps(steps, &part, 0, &[])?;

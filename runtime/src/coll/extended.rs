@@ -13,8 +13,8 @@ use std::ops::{Add, Mul, Sub};
 #[repr(C, align(16))]
 pub struct Extended([u8; 16]);
 
-/// Loads two values, combines them with one instruction, which also pops one of the values, and stores the
-/// result.
+/// Loads two values, combines them with one instruction, which also pops one of the values from the x87
+/// stack, and stores the result.
 macro_rules! binary {
     ($instruction:literal, $left:expr, $right:expr) => {{
         let (left, right): (Extended, Extended) = ($left, $right);

@@ -1,9 +1,9 @@
 //! The predefined operations on elements of named types (MPI-5.0 section 6.9.2).
 //!
 //! `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Integer sums and
-//! products wrap. If one of two values is a NaN, minimum and maximum return the value of the lower rank.
-//! Logical results are 0 and 1. Elements need no alignment. The functions do not write to the gaps inside
-//! the elements of pair types.
+//! products wrap. If one of two values is a NaN, minimum and maximum return the value of the lower rank. The
+//! result of a logical operation is 0 or 1. Elements need no alignment. The functions do not write to the
+//! gaps inside the elements of pair types.
 
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
@@ -116,7 +116,8 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
             signed(size)
         }
-        // The standard does not list CHAR among these types, but every implementation accepts it.
+        // The standard does not list CHAR among the integer types of reductions, but every implementation
+        // accepts it as one.
         Named::CHAR => Kind::I8,
         Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
         Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
@@ -225,7 +226,8 @@ unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: us
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
         // SAFETY: `i < count`, so `lower[i]` and `upper[i]` lie in the vectors. The caller guarantees that
-        // the vectors are valid (both conditions of `# Safety`). Unaligned accesses need no alignment.
+        // the vectors are valid (both conditions of `# Safety`). The accesses are unaligned, so the addresses
+        // may have any alignment.
         unsafe {
             let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
             upper.add(i).write_unaligned(value);
@@ -302,7 +304,8 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. This wrapper lets reals have ordinary arithmetic, while the arithmetic of integers wraps.
+/// A real number. The trait `Arithmetic` wraps on overflow for integers; this wrapper gives reals the
+/// ordinary arithmetic.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);

@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(a.exclude([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
         let zero = a.include_ranges(&[range(0, 1, 0)]).expect_err("stride 0");
         assert_eq!((zero.kind(), zero.argument()), (ErrorKind::Argument, "ranges"));
-        // A range that leaves the group must fail at once, without time or memory for the billions of ranks
-        // in it.
+        // The call must refuse a range that leaves the group at once, and must not spend time or memory on
+        // the billions of ranks in the range.
         let long = a.include_ranges(&[range(0, i64::MAX, 1)]).expect_err("outside");
         assert_eq!(long.kind(), ErrorKind::Rank);
     }

@@ -1,4 +1,5 @@
-//! Communicators. They check the arguments of a call and then pass the call to `endpoint/progress.rs`.
+//! Communicators. A communicator checks the arguments of a call and then passes the call to
+//! `endpoint/progress.rs`.
 //!
 //! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
 //! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,

@@ -91,7 +91,7 @@ impl Peers {
         }
     }
 
-    /// Returns the slot of `rank`, the rank that the program passed to a call.
+    /// Returns the slot (the place in the job) of `rank`, the rank that the program passed to a call.
     ///
     /// # Errors
     /// Returns an error of kind `kind` about `argument` if the group has no such rank.

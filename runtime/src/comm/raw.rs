@@ -39,7 +39,7 @@ pub enum SendMode {
     /// once.
     Copied,
     /// Like `Copied`, but the library stores the copy at this address. Until the send is complete, the caller
-    /// provides space for the packed bytes there.
+    /// provides space for the packed bytes at this address.
     #[doc(alias = "MPI_Bsend")]
     Lent(*mut u8),
 }
@@ -80,14 +80,14 @@ impl Messages {
     ///
     /// - The elements are readable when the call starts. In the modes `Standard` and `Synchronous` they stay
     ///   readable and unchanged until the operation has ended.
-    /// - If the mode lends memory, that memory has space for the packed bytes, and nobody else accesses it
-    ///   until the operation has ended.
+    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    ///   accesses it until the operation has ended.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
     /// Returns `ErrorKind::Engine` if the packed size does not fit in 64 bits, `ErrorKind::NoMemory` if
-    /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If it returns an error, no send has
-    /// started.
+    /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If the call returns an error, no
+    /// send has started.
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -106,9 +106,9 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller guarantees that the elements, and memory that `mode` lends, stay valid as `mode`
-        // requires, and that `dest` is a rank of the world and `tag` is not negative (the three conditions of
-        // `# Safety`). `bytes` is the packed size of the elements.
+        // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
+        // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
+        // three conditions of `# Safety`). `bytes` is the packed size of the elements.
         unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
     }
 
@@ -291,8 +291,8 @@ impl Messages {
     }
 }
 
-/// The pending operations. The thread that holds this value also holds the lock, so no other thread can
-/// change the operations at the same time.
+/// The pending operations. The thread that holds this value also holds the lock of all communication, so no
+/// other thread can change the operations at the same time.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 

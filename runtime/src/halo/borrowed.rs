@@ -1,8 +1,8 @@
 //! Exchanges of memory that the caller owns: slices and, with the feature `ndarray`, views.
 //!
-//! A program can leak a guard value, so no guard may protect borrowed memory. The calls of this file return
-//! no guard. Each call starts the exchange, runs a closure that computes on the [`Interior`], and completes
-//! the exchange before it returns.
+//! If these calls returned a guard and the program leaked it, the borrow of the memory would end while
+//! messages still use the memory. So the calls of this file return no guard. Each call starts the exchange,
+//! runs a closure that computes on the [`Interior`], and completes the exchange before it returns.
 //!
 //! Invariant: the exchange is complete before the call ends, whether by a return, an error or a panic.
 
@@ -108,8 +108,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Safety
     ///
-    /// - Each of `starts` is the first value of an array of `block.len()` values, and no two arrays
-    ///   overlap.
+    /// - Each of `starts` is the address of the first value of an array of `block.len()` values, and no two
+    ///   arrays overlap.
     /// - Until the call ends, nobody else accesses the arrays.
     unsafe fn exchange_raw_with<R>(
         &self,

@@ -40,8 +40,8 @@ impl Pending {
     /// Waits for all messages of the exchange. After the call, even with an error, no message accesses the
     /// memory. Every later call returns the same result.
     pub(super) fn complete(&self) -> Result<()> {
-        // If the code below panics, the state is already `Ended`. Only code under the endpoint's lock can
-        // panic here, and after such a panic no message moves any more.
+        // A poisoned lock needs no care: if the code below panics, the state is already `Ended`. Only code
+        // under the endpoint's lock can panic here, and after such a panic no message moves any more.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),
@@ -76,7 +76,7 @@ pub struct Exchange<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
-    /// Makes a guard for an exchange whose messages have been started on all of `fields`.
+    /// Makes the guard for an exchange of `fields` whose messages have been started.
     pub(super) fn new(fields: &'a mut [Field<T, N>], pending: Pending) -> Self {
         let pending = Arc::new(pending);
         let storages = fields.iter().map(|field| field.storage().clone()).collect();

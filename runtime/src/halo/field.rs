@@ -67,8 +67,8 @@ unsafe impl<T: Send> Send for Storage<T> {}
 unsafe impl<T: Sync> Sync for Storage<T> {}
 
 impl<T: Element> Storage<T> {
-    /// Allocates `len` zero values. `Block::new` has checked that `len` is not 0 and that its size in bytes
-    /// fits in `isize`.
+    /// Allocates `len` zero values. `Block::new` has checked that `len` is not 0 and that the size of `len`
+    /// values in bytes fits in `isize`.
     fn new(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| no_memory(len, ""))?;
         if layout.size() == 0 {
@@ -107,8 +107,8 @@ impl<T: Element, const N: usize> Field<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than one of
-    /// `shape`. Returns `ErrorKind::NoMemory` if memory runs out.
+    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than an entry
+    /// of `shape`. Returns `ErrorKind::NoMemory` if memory runs out.
     pub fn new(shape: [usize; N], width: usize) -> Result<Self> {
         let block = Block::new(shape, width, size_of::<T>())?;
         Ok(Self { block, storage: Arc::new(Storage::new(block.len())?), pending: None })
@@ -162,8 +162,9 @@ impl<T: Element, const N: usize> Field<T, N> {
         Some(self.block.position(shifted))
     }
 
-    /// Completes an exchange whose guard the program has leaked or dropped, and returns the exchange's result
-    /// once. After [`Exchange::wait`] a program does not need this call.
+    /// Completes an exchange whose guard the program has leaked or dropped, and returns the exchange's
+    /// result. A second call for the same exchange returns no error. After [`Exchange::wait`] a program does
+    /// not need this call.
     ///
     /// # Errors
     ///

@@ -187,8 +187,9 @@ impl<const N: usize> Block<N> {
         self.region(side, |extent, width, step| if step < 0 { 0 } else { extent + width })
     }
 
-    /// Returns the box of a side. For each dimension in which `side` has a step, `start` returns the first
-    /// cell of the box.
+    /// Returns the box of a side. Along each dimension in which `side` has a step, the box is `width` cells
+    /// wide and begins at the cell that `start` returns. Along the other dimensions, the box covers all owned
+    /// cells.
     fn region(&self, side: Side<N>, start: impl Fn(usize, usize, i8) -> usize) -> Region<N> {
         let mut region = Region { start: [self.width; N], extent: self.shape };
         for (dimension, &step) in side.0.iter().enumerate() {
@@ -243,8 +244,8 @@ fn argument(name: &'static str, detail: String) -> Error {
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Argument` if a dimension has no cell, if `width` is 0 or larger than an extent, or if
-/// the array does not fit in the address space.
+/// Returns `ErrorKind::Argument` if a dimension has no cell, if `width` is 0 or larger than an entry of
+/// `shape`, or if the array does not fit in the address space.
 ///
 /// ```
 /// use typepack::halo::{Stencil, faces};
@@ -262,8 +263,8 @@ pub fn faces<const N: usize>(
     stencil: Stencil,
     element: &Datatype,
 ) -> Result<Vec<Face<N>>> {
-    // The extent is at most i64::MAX. If the extent is 0 or negative, count it as 1, because the check of the
-    // array's size needs at least 1 byte per element.
+    // If the element's extent is 0 or negative, count it as 1, because the check of the array's size needs at
+    // least 1 byte per element. A positive extent always fits in `usize`.
     let bytes = usize::try_from(element.extent()).unwrap_or(0).max(1);
     Block::new(*shape, width, bytes)?.faces(stencil, element)
 }

@@ -30,12 +30,12 @@ pub struct Interior<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
-    /// Makes the interior of arrays on which messages are under way.
+    /// Makes the interior of arrays that messages may access at the same time.
     ///
     /// # Safety
     ///
-    /// - Each of `starts` is the first value of an array of `block.len()` values. The arrays do not overlap
-    ///   and stay valid for `'a`.
+    /// - Each of `starts` is the address of the first value of an array of `block.len()` values. The arrays
+    ///   do not overlap and stay valid for `'a`.
     /// - During `'a`, only this value and the messages of `pending` access the arrays.
     /// - The messages read only owned cells that are less than `block.width` cells away from the surface, and
     ///   write only halo cells.

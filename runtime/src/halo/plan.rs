@@ -8,8 +8,8 @@
 //! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the fields.
 //!   The datatype of the message repeats the subarray of the box once per field, at the byte distance of this
 //!   field from the first field. The plan commits these datatypes when it first sees a set of distances, and
-//!   keeps them. So a computation that swaps two sets of fields commits datatypes for two exchanges and then
-//!   never again.
+//!   keeps them. So a computation that swaps two sets of fields commits datatypes only in the first exchange
+//!   of each set.
 //! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
 //!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
 //!   messages.
@@ -29,7 +29,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Source, Tag};
 use crate::topo::Cartesian;
 
-/// The largest number of sets of field distances whose datatypes a plan keeps.
+/// The largest number of layouts that a plan keeps. Each layout has the datatypes for one set of distances
+/// between fields.
 const LAYOUTS_MAX: usize = 16;
 
 /// A persistent halo exchange over a Cartesian communicator.
@@ -52,7 +53,8 @@ struct Link<const N: usize> {
     neighbour: usize,
 }
 
-/// Committed datatypes for one set of distances between fields; one entry per link.
+/// The committed datatypes for one set of distances between fields: for each `Link`, the datatype of the
+/// message that this rank sends and of the message that it receives.
 struct Layout {
     /// The byte distance of each field from the first field.
     distances: Vec<i64>,
@@ -83,14 +85,14 @@ impl<T: Element, const N: usize> Halo<T, N> {
     /// halo of `width` cells on each side.
     ///
     /// Blocks of different ranks may differ in shape. Ranks with the same coordinate in a dimension must have
-    /// the same extent along that dimension. Collective over the communicator.
+    /// the same number of cells along that dimension. Collective over the communicator.
     ///
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if a
-    /// dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of `T`
-    /// does not describe one value. The function checks all of this before it communicates. If only some
-    /// ranks find an error, the other ranks wait in this call until the ranks with the error end.
+    /// dimension has no cell, if `width` is 0 or larger than an entry of `shape`, or if [`Element::datatype`]
+    /// of `T` does not describe one value. The function checks all of this before it communicates. If only
+    /// some ranks find an error, the other ranks wait in this call until the ranks with the error end.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],
@@ -160,7 +162,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the number of fields or the shape of a field differs from the plan,
+    /// Returns `ErrorKind::Argument` if the number of fields or the shape of a field differs from the plan's,
     /// the error of an earlier exchange of one of the fields if that exchange has failed, and
     /// `ErrorKind::ProcAborted` if another rank has died.
     pub fn start<'a>(&self, fields: &'a mut [Field<T, N>]) -> Result<Exchange<'a, T, N>> {
@@ -280,8 +282,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Safety
     ///
-    /// - `starts` has one entry per field of the plan. Each entry is the first value of an array of
-    ///   `block.len()` values, and the arrays do not overlap.
+    /// - `starts` has one entry per field of the plan. Each entry is the address of the first value of an
+    ///   array of `block.len()` values, and the arrays do not overlap.
     /// - Until the result has been completed, the arrays stay valid, nobody writes their send boxes, and
     ///   nobody accesses their receive boxes.
     pub(super) unsafe fn post(&self, starts: &[*mut T]) -> Result<Pending> {

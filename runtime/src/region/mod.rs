@@ -34,8 +34,8 @@ use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all other ranks: 1 if its step succeeded and 0 if it failed, and two
-/// further values.
+/// The words that a rank sends to all other ranks after a step: 1 if the step succeeded and 0 if it failed,
+/// then the offset and the length of the rank's part in bytes (both are 0 after step 2).
 type Words = [u64; 3];
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
@@ -105,7 +105,7 @@ impl SharedRegion {
             }
         };
         let parts = all_could(&all, parts, "cannot map the memory of the others")?;
-        // 3. All ranks have reported success to all ranks, so the region exists.
+        // 3. Every rank has reported success to all other ranks, so the region exists.
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
 

@@ -80,12 +80,12 @@ impl Part {
             return None;
         }
         // SAFETY:
-        // - the eight bytes lie within the data, which stays mapped as long as `self`: in a heap that
+        // - the eight bytes lie within the data, which stays mapped as long as `self` lives: in a heap that
         //   `self` holds, or in a block that its owner keeps until this rank has left;
-        // - the data begins at a multiple of 64 bytes of the heap, and the heap begins at a page, so the
-        //   word is aligned;
-        // - all ranks access the word through atomics; a program that uses the pointer instead is
-        //   responsible for the order (`SharedRegion::as_ptr`).
+        // - the data begins at a multiple of 64 bytes of the heap, and the heap begins at a page boundary, so
+        //   the word is aligned;
+        // - all ranks access the word through atomics; a program that uses the pointer instead must itself
+        //   order the accesses (`SharedRegion::as_ptr`).
         Some(unsafe { AtomicU64::from_ptr(self.as_ptr().wrapping_add(offset).cast()) })
     }
 
@@ -102,8 +102,8 @@ impl Part {
 /// Returns the note of rank `rank` in the part that begins at `start`.
 fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
     // SAFETY: `start` is the start of a part that the caller has. The part has one byte of notes per rank,
-    // which is mapped for as long as the part lives, and `rank` is a rank of the part. All accesses to
-    // notes are atomic.
+    // which is mapped for as long as the part lives, and `rank` is a rank of the part's communicator. All
+    // accesses to notes are atomic.
     unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
 }
 

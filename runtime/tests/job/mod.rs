@@ -1,9 +1,9 @@
 //! Runs the body of a test as the ranks of a real job.
 //!
-//! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with
-//! the test binary and this name. An environment variable, the mark, tells the processes that `mpiexec`
-//! starts that they are ranks. In these processes, the same call runs the body of the test. If a job hangs,
-//! it is killed after a time limit, and the test fails.
+//! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with the
+//! test binary and this name. All processes of the job have a special environment variable, the mark. In a
+//! process with the mark, the same call runs the body of the test. If a job hangs, it is killed after a time
+//! limit, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -82,16 +82,16 @@ impl Deadline {
             if wait.recv_timeout(LIMIT.saturating_sub(start.elapsed())).is_ok() {
                 return false;
             }
-            // The other end of the channel is dropped only after it has sent a message. So this error can
-            // only mean that the time limit has passed.
+            // The sender is dropped only after it has sent a message. So an error can only mean that the time
+            // limit has passed.
             Command::new("kill").args(["-KILL", &pid]).status().is_ok()
         });
         Self { done, thread }
     }
 
     fn passed(self, name: &str, output: &Output) {
-        // If the time limit has passed, the thread has ended and this call fails. The thread's result then
-        // reports the time limit.
+        // If the time limit has passed, the thread has ended and this `send` fails. In this case the result
+        // of the thread is true, and the assertion below fails.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
         assert!(!killed, "{name}: the job did not end within {LIMIT:?}\n{}", text(output));
