@@ -80,8 +80,8 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub action: Action,
-    /// Numbers of steps for which this step waits. `needs` counts all of them, and `left` counts those that
-    /// are not over yet.
+    /// The number of steps for which this step waits: `needs` counts all of them, and `left` counts those
+    /// that are not over yet.
     needs: u32,
     left: u32,
     /// Index of the first edge that leads from this step to a step that waits for it.

@@ -24,7 +24,8 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Length in bytes. A copy or combination of at least this length runs as an errand, without the lock.
+/// Length in bytes. A copy or combination of at least this length runs as an errand, by a thread that does
+/// not hold the lock.
 const LONG: u64 = 32 << 10;
 
 /// Number of places in the table that keep scratch memory between schedules. Small programs have at most

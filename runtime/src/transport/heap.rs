@@ -18,7 +18,7 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Copies from and to heaps by the engine's fused copy.
+/// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
 pub struct HeapCopier;
 
@@ -54,8 +54,8 @@ impl Copier for HeapCopier {
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
         let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
         let shared = match to {
-            // If elements of the receive overlap, the order of the copies matters. So two ranks must not
-            // copy together then, because their copies have no fixed order.
+            // If elements of the receive overlap, the order of the copies matters. The copies of two ranks
+            // have no fixed order, so in this case only one rank may copy.
             Sink::Memory(to) => {
                 place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
             }
@@ -65,7 +65,8 @@ impl Copier for HeapCopier {
         if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
             return Takes::Not;
         }
-        // For a short message, the help saves less time than the two envelopes cost that it adds.
+        // Ask for help only with a long message. With a short one, the help saves less time than its two
+        // additional envelopes cost.
         if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 

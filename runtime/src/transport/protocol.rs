@@ -114,8 +114,8 @@ pub enum Advance {
     Idle,
     /// The protocol made progress.
     Moved,
-    /// The receive with the first number cannot read its message in place, so the message has to go through
-    /// the chunks. The second number is the request id in the message's RTS.
+    /// A receive cannot read its message in place, so the message has to go through the chunks. The first
+    /// value is the number of the receive, and the second is the request id in the message's RTS.
     GaveUp(u64, u64),
 }
 

@@ -256,7 +256,8 @@ impl<C: Copier> SingleCopies<C> {
         Ok(())
     }
 
-    /// Queues the help with the send `id`. The receiver has asked for it, and may still be reading the data.
+    /// Queues the send `id`, so that this rank helps to copy its message. The receiver has asked for this
+    /// help, and copies other pieces of the message at the same time.
     pub fn help(&mut self, id: u64, split: u32, to: Located) {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }

@@ -50,8 +50,8 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a receive that no message has matched, and frees its number. Returns false if there is no
-    /// such receive with this number.
+    /// Cancels a receive that no message has matched, and frees its number. Returns false if `id` is not
+    /// the number of such a receive.
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         if receive.stream.is_some() || !self.matching.cancel_receive(id) {

@@ -127,7 +127,8 @@ impl Endpoint {
     }
 
     /// Runs the loop of the poller. The loop ends with an answer, with an error, or without an answer if
-    /// an errand is ready. If the outer result is an error, the lock is lost.
+    /// an errand is ready. If the outer result is an error, this thread has released the lock and could
+    /// not take it again.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
