@@ -4,8 +4,8 @@
 //! arguments of a send or receive and then starts the operation here. The bytes go through
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
 //! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: if no other
-//! receive and no earlier message is waiting, a blocking receive may take its message directly from the
-//! head of the ring (`engine/receive.rs`, `glance`).
+//! operation is in flight and no earlier message that the receive could match is waiting, a blocking
+//! receive takes a short message directly from the head of the ring (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). No function here waits.
@@ -62,8 +62,8 @@ pub struct MessageEngine {
     terms: Terms,
     /// True if the engine compares the types of messages and receives.
     check_types: bool,
-    /// One peer per slot: for the ranks of the world, and for processes that joined later and with which
-    /// this rank has had contact.
+    /// One peer per slot: first the ranks of the world, then the processes that joined the job later, up to
+    /// the last one with which this rank has had contact.
     peers: Vec<Peer>,
     /// The rank to which this rank wrote last.
     latest: usize,
@@ -156,7 +156,7 @@ impl MessageEngine {
     /// Returns true if no other rank waits for this rank: this rank has written everything that it has to
     /// write, and all data for which it has sent a CTS has arrived. (This includes data for detached
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
-    /// not count, because no thread is left that could receive them.
+    /// not count: when the rank leaves the job, no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
     }

@@ -9,7 +9,7 @@ use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 
-/// One entry of the table.
+/// An operation in flight, or the result of a completed one.
 #[derive(Debug)]
 pub enum Request {
     /// A send in flight.

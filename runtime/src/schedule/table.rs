@@ -276,8 +276,8 @@ impl Schedules {
         Some(result)
     }
 
-    /// Returns the payload if a user's function of the schedule has panicked and the caller of the schedule
-    /// waits. That caller must release the lock before it drops the payload.
+    /// If a user's function of the schedule has panicked and a caller waits for the schedule, removes and
+    /// returns the payload of the panic. That caller must release the lock before it drops the payload.
     pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
         let at = self.panics.iter().position(|&(other, _)| other == index)?;
         Some(self.panics.swap_remove(at).1)
