@@ -170,7 +170,7 @@ impl MessageEngine {
         }
     }
 
-    /// Returns a peer and the parts that its protocols work with.
+    /// Returns the peer `rank`, and the parts of this engine that the peer's protocols use.
     #[inline]
     fn at(&mut self, rank: usize) -> (&mut Peer, Work<'_, Requests>) {
         let busy = !self.patient || self.requests.in_flight() > 1;

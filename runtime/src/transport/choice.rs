@@ -95,8 +95,9 @@ pub struct Situation {
     pub useful: u64,
     /// True if the receive's memory also lies in a heap. Then both ranks can copy.
     pub shared: bool,
-    /// True if the receiver has other operations under way, or goes on to other work after this call. Then
-    /// the receiver has no time to spare, and most likely the sender has none either.
+    /// True if the receiver has other operations under way, or if its program's current call does not wait,
+    /// so that the program goes on to other work. Then the receiver has no time to spare, and most likely
+    /// the sender has none either.
     pub busy: bool,
 }
 

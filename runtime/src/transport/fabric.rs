@@ -85,7 +85,8 @@ impl Fabric {
         self.heaps.as_ref()?.own()
     }
 
-    /// Returns this rank's part of the shared heap if this rank has ever allocated from it.
+    /// Returns this rank's part of the shared heap if this process has already mapped it, which it does
+    /// before it first allocates from the heap.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.used()

@@ -68,7 +68,8 @@ pub struct Asked<'a> {
     pub far: Far<'a>,
     /// The settings for the protocols.
     pub terms: Terms,
-    /// True if this rank has other operations under way, or goes on to other work after this call.
+    /// True if this rank has other operations under way, or if the program's current call does not wait, so
+    /// that the program goes on to other work.
     pub busy: bool,
     /// True if the receiver reads no older message of this sender in place, so this message would be the
     /// first one.
