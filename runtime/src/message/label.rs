@@ -1,5 +1,5 @@
 //! The values by which messages and receives are matched: source, slot, tag and label. This file also
-//! defines [`Operation`], the result of starting a send or receive.
+//! defines `Operation`, the result of starting a send or receive.
 //!
 //! `endpoint/matching.rs` compares the labels of messages with receives. The envelope of a message
 //! (`envelope.rs`) contains the label.

@@ -151,8 +151,8 @@ impl Fabric {
     }
 
     /// Returns what `rank` has published for a test access to its memory: its process id, the address of
-    /// its probe number, and the probe number ([`Fabric::open_memory`]). Returns `None` if this rank or
-    /// `rank` takes no part in copies between private memories.
+    /// its probe number, and the probe number (see `open_memory`). Returns `None` if this rank or `rank`
+    /// takes no part in copies between private memories.
     pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {
