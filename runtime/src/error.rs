@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Request,
     /// Any other argument, or a `TYPEPACK_*` variable, outside its domain.
     Argument,
-    /// A rank of the job has died, or the job is being ended.
+    /// A rank of the job has died, or the launcher is ending the job.
     ProcAborted,
     /// The operating system refused memory.
     NoMemory,

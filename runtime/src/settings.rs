@@ -207,8 +207,8 @@ fn bad(name: &'static str, value: &str, wanted: &str) -> Error {
 const BYTES: &str = "number of bytes";
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 
-/// Returns the number that the variable `name` has, or `None` if the variable is not set. `what` is the
-/// name of such a number, for the text of an error.
+/// Returns the number that the variable `name` has, or `None` if the variable is not set. `what` tells the
+/// user in an error text which kind of number is expected, for example "number of bytes".
 fn number(
     value: &impl Fn(&'static str) -> Option<String>,
     name: &'static str,

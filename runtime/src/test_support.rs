@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub enum RankPairWays {
     /// The library chooses a protocol for each message, as in a job.
     Any,
-    /// Rings and chunks.
+    /// Messages travel only through rings and chunks.
     Packed,
     /// The receiver copies from the heap if the data lies in the heap.
     Heap,

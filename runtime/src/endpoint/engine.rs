@@ -3,9 +3,9 @@
 //! `progress.rs` keeps the only [`MessageEngine`] behind its lock and runs its turns. `comm/` checks the
 //! arguments of a send or receive and then starts the operation here. The bytes go through
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
-//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: a blocking
-//! receive that finds its message at the head of the ring, with both queues empty, takes the message
-//! without a queue (`engine/receive.rs`, `glance`).
+//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: if no other
+//! operation is in flight and no earlier message that the receive could match is waiting, a blocking
+//! receive takes a short message directly from the head of the ring (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). No function here waits.
@@ -45,8 +45,8 @@ const ENVELOPES_PER_TURN: usize = 32;
 pub struct How {
     /// True if the send may complete only after a receive has matched the message.
     pub synchronous: bool,
-    /// The memory that holds the data until the send completes: the caller's memory, a copy, or lent
-    /// memory.
+    /// The memory that holds the data until the send completes: the caller's memory, a copy that the
+    /// library makes, or a buffer that the program has lent for this purpose.
     pub backing: Backing,
 }
 
@@ -62,8 +62,8 @@ pub struct MessageEngine {
     terms: Terms,
     /// True if the engine compares the types of messages and receives.
     check_types: bool,
-    /// One peer per slot: for the ranks of the world, and for processes that joined later and with which
-    /// this rank has had contact.
+    /// One peer per slot: first the ranks of the world, then the processes that joined the job later, up to
+    /// the last one with which this rank has had contact.
     peers: Vec<Peer>,
     /// The rank to which this rank wrote last.
     latest: usize,
@@ -77,10 +77,10 @@ pub struct MessageEngine {
     traffic: Traffic,
     /// True if a queue or a stream of a peer may have work.
     busy: bool,
-    /// True if the thread that starts an operation then waits for it.
+    /// True if a thread that starts an operation waits for this operation and does no other work meanwhile.
     patient: bool,
     /// Number of messages that this rank has sent to itself and that found no posted receive. Another
-    /// thread may probe for such a message.
+    /// thread may be waiting for such a message in a probe; it looks again when this number changes.
     kept: u64,
 }
 
@@ -140,8 +140,8 @@ impl MessageEngine {
         &self.requests
     }
 
-    /// Returns the number of events so far for which a thread may wait, but for which no other rank rings
-    /// the doorbell: completed requests, and messages of this rank to itself.
+    /// Returns the number of completed requests and of messages of this rank to itself so far. A thread may
+    /// wait for these events, but no other rank rings the doorbell for them.
     pub fn news(&self) -> u64 {
         self.requests.completions() + self.kept
     }
@@ -156,7 +156,7 @@ impl MessageEngine {
     /// Returns true if no other rank waits for this rank: this rank has written everything that it has to
     /// write, and all data for which it has sent a CTS has arrived. (This includes data for detached
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
-    /// not count, because no thread is left that could receive them.
+    /// not count: when the rank leaves the job, no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
     }
@@ -170,7 +170,7 @@ impl MessageEngine {
         }
     }
 
-    /// Returns a peer and the parts that its protocols work with.
+    /// Returns the peer `rank`, and the parts of this engine that the peer's protocols use.
     #[inline]
     fn at(&mut self, rank: usize) -> (&mut Peer, Work<'_, Requests>) {
         let busy = !self.patient || self.requests.in_flight() > 1;
@@ -185,9 +185,9 @@ impl MessageEngine {
         (&mut self.peers[rank], work)
     }
 
-    /// Calls a protocol step of the peer `rank`. The step may leave work for later turns, for example an
-    /// envelope for which the ring has no room. So every call that may leave work must go through this
-    /// function; otherwise the engine would overlook the work.
+    /// Calls `step` with the peer `rank`. The step may leave work for later turns, for example an envelope
+    /// for which the ring has no room, and this function then sets `busy`. So every step that may leave
+    /// work must go through this function; otherwise later turns would skip the work.
     fn with_peer<T>(
         &mut self,
         rank: usize,
@@ -202,8 +202,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. `label.types` is the
-    /// check bits of the message's types, or `OF_LAYOUT` if the message has the types of the layout.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. `label.types` contains
+    /// the check bits of the message's types, or `OF_LAYOUT` if the message has the types of the layout.
     ///
     /// # Safety
     ///

@@ -1,14 +1,18 @@
-//! Matches messages with receives: the receives that wait for messages, and the messages that wait for
-//! receives.
+//! The queues of this process: receives that wait for their messages, and messages that wait for their
+//! receives. This file finds the receive that a message matches, and the message that a receive matches.
 //!
 //! `engine/incoming.rs` calls [`Matching`] for every message that arrives, `engine/receive.rs` for every
 //! receive that is posted, and `engine/own.rs` for messages of a rank to itself. These files do not access
-//! the queues directly. Messages of one source match in the order they were sent, receives in the order
-//! they were posted (MPI-5.0 section 3.5): of all that match, the oldest wins.
+//! the queues directly. If several receives match a message, the receive that was posted first gets the
+//! message. If several messages match a receive, the receive gets the message that arrived first (MPI-5.0
+//! section 3.5).
 //!
-//! `matching/posted.rs` has the receives and `matching/messages.rs` the messages, both in lists by context,
-//! source and tag (`matching/lists.rs`). However many of them wait, each call takes constant time. Contexts
-//! are only part of the keys: a context without receives and messages occupies no memory.
+//! `matching/posted.rs` keeps the receives and `matching/messages.rs` keeps the messages. Both have one list
+//! for each combination of context, source and tag (`matching/lists.rs`), so the time of a call does not
+//! grow with the number of waiting receives and messages. There are two exceptions: a call for which a table
+//! has to grow, and the first search in a form that no search has used before, such as "any source, a
+//! certain tag" (`messages.rs`). A context has no table of its own, so a context without waiting receives
+//! and messages occupies no memory.
 
 mod lists;
 mod messages;
@@ -22,16 +26,17 @@ use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::Kept;
 use crate::transport::types::Located;
 
-/// Where the data is of a message that arrived before its receive was posted.
+/// The place of the data of an unexpected message, which arrived before its receive was posted.
 #[derive(Debug)]
 pub enum Arrived {
-    /// The packed bytes, which were copied out of the ring. If the send is synchronous, also the request id
-    /// under which its sender waits for an ACK.
+    /// The packed bytes, which this rank has copied out of the ring. The second value is present if the send
+    /// is synchronous: the request id under which the sender waits for an ACK.
     Data(Kept, Option<u64>),
-    /// The message waits at its sender under this request id of the sender. If the RTS named the place of
-    /// the data, the place is present.
+    /// The data is still at the sender. The first value is the sender's request id. The second value is
+    /// present if the RTS named the place of the data.
     Rts(u64, Option<Box<Located>>),
-    /// This rank sent the message to itself. The message waits under this request id of this rank.
+    /// This rank sent the message to itself. The data is still in the memory of the send, whose request id
+    /// this is.
     Own(u64),
 }
 
@@ -44,11 +49,11 @@ pub struct Unexpected {
     pub bytes: u64,
     /// The check bits of the message's types (`message/typecheck.rs`).
     pub types: u32,
-    /// Where the data of the message is.
+    /// The place of the data.
     pub what: Arrived,
 }
 
-/// The receives and messages of all contexts of this process that wait for each other.
+/// All waiting receives and all unexpected messages of this process, in all contexts.
 #[derive(Debug, Default)]
 pub struct Matching {
     posted: Posted,
@@ -56,19 +61,19 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Queues a receive that matched no message. `id` is its request; no other receive that waits has the
-    /// same low 32 bits.
+    /// Queues a receive that matched no message. `id` is its request id. The low 32 bits of `id` must differ
+    /// from those of every other waiting receive.
     #[inline]
     pub fn post(&mut self, context: u64, source: Sender, tag: Tag, id: u64) {
         self.posted.post(Key::asked(context, source, tag), id);
     }
 
-    /// Removes a posted receive. Returns false if it does not wait any more.
+    /// Removes the receive with the request id `id`. Returns false if no such receive is waiting.
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         self.posted.cancel(id)
     }
 
-    /// Removes the receive that a message from `source` with this label matches, and returns it.
+    /// Removes the receive that a message from `source` with this label matches, and returns its request id.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
         self.posted.arrive(label.context, source, label.tag)
@@ -81,13 +86,15 @@ impl Matching {
         self.messages.keep(context, source, Unexpected { tag, bytes, types, what });
     }
 
-    /// Returns the first unexpected message that a receive from `source` with `tag` matches, and its source.
+    /// Returns the source and the content of the first unexpected message that matches a receive from
+    /// `source` with `tag`. The message stays in the queue.
     #[inline]
     pub fn look(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
         self.messages.look(Key::asked(context, source, tag))
     }
 
-    /// Removes the first unexpected message that a receive from `source` with `tag` matches, and returns it.
+    /// Removes the first unexpected message that matches a receive from `source` with `tag`. Returns its
+    /// source and its content.
     #[inline]
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         self.messages.take(Key::asked(context, source, tag))

@@ -51,7 +51,8 @@ struct State {
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
-    /// Number of rests (`pause` instructions) that suits this machine; the result of [`rests`].
+    /// Number of `pause` instructions between two reads of shared memory while a thread spins, as chosen for
+    /// this machine by [`rests`].
     rests: usize,
 }
 
@@ -296,9 +297,9 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Returns `None` for a call that has found nothing and does not wait. The program will repeat such a
-    /// call. If ranks share CPUs, this function first yields the CPU, so that the rank for which the program
-    /// waits can run. Returns an error if a rank has died.
+    /// Returns the result of a call that has found nothing and does not wait: `None`, or an error if a rank
+    /// has died. The program will probably repeat the call. So if ranks share CPUs, this function first
+    /// yields the CPU, so that the rank whose message the program expects can run.
     fn nothing<R>(&self) -> Result<Option<R>> {
         if self.spin.is_zero() {
             std::thread::yield_now();
@@ -352,8 +353,8 @@ impl Endpoint {
     }
 
     /// Starts a receive and waits for it. The call takes the lock only once, because taking the lock two
-    /// more times costs a sixth of the time of an 8-byte message. After the return, even with an error,
-    /// nobody uses the layout's memory.
+    /// more times costs a sixth of the time of an 8-byte message. When the call returns, nobody uses the
+    /// layout's memory any more, even if the call returns an error.
     ///
     /// # Safety
     ///
@@ -408,7 +409,8 @@ impl Endpoint {
         Ok(started)
     }
 
-    /// Waits for a request. After the return, even with an error, nobody uses the operation's memory.
+    /// Waits for a request. When the call returns, nobody uses the operation's memory any more, even if the
+    /// call returns an error.
     ///
     /// # Errors
     /// Returns the error of the operation, or an error under the conditions of [`Endpoint::attend`].

@@ -9,7 +9,7 @@ use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 
-/// One entry of the table.
+/// An operation in flight, or the result of a completed one.
 #[derive(Debug)]
 pub enum Request {
     /// A send in flight.
@@ -183,7 +183,7 @@ impl Requests {
     }
 
     /// Removes a complete request and returns its result. Returns `None` if the request is not complete yet.
-    /// Once the result is returned, the number of the request is free.
+    /// After the result has been returned, the number `id` names no request any more.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         let owned = self.is_owned(id);
         match self.get(id) {

@@ -187,7 +187,8 @@ pub struct Sent {
     token: u64,
 }
 
-/// Messages and sources under the endpoint's lock.
+/// Everything that the endpoint's lock protects and that makes progress in turns: the messages and the other
+/// sources.
 #[derive(Debug)]
 pub struct Core {
     /// The messages of this process.

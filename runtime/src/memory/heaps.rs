@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// for the heap. The table does not repeat a failed attempt.
 type Asked<T> = OnceLock<Option<T>>;
 
-/// The heaps of a job that one of its ranks has mapped.
+/// The heaps that this rank has mapped: its own, and those of other ranks of the job.
 #[derive(Debug)]
 pub(crate) struct Heaps {
     segment: Arc<Segment>,
@@ -41,7 +41,8 @@ impl Heaps {
         self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
     }
 
-    /// Returns this rank's heap if this rank has ever allocated from it.
+    /// Returns this rank's heap if this process has already mapped it, which it does before it first
+    /// allocates from the heap.
     #[inline]
     pub(crate) fn used(&self) -> Option<&Heap> {
         self.own.get()?.as_ref()

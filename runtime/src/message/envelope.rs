@@ -131,15 +131,16 @@ impl Place {
     }
 }
 
-/// The fault of words that are no envelope. The text names the field and the values that are allowed.
+/// The reason why seven words are not a valid envelope. The text names the wrong field and its allowed
+/// values.
 ///
-/// The text is constant, so that [`Envelope::decode`] stays short: with texts that contain values, an 8-byte
-/// message took 12 % longer. [`Malformed::of`] adds the words.
+/// The text is constant, so that the code of [`Envelope::decode`] stays short: with texts that contain the
+/// wrong values, an 8-byte message took 12 % longer. [`Malformed::of`] appends the seven words to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(&'static str);
 
 impl Malformed {
-    /// Returns the violation by the sender of `words`.
+    /// Returns the error for a rank that has written these invalid `words`.
     #[cold]
     #[inline(never)]
     pub fn of(self, words: [u64; ENVELOPE_WORDS]) -> Violation {
@@ -241,8 +242,8 @@ impl Envelope {
     #[inline]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
         let head = words[0] & 0xffff_ffff;
-        // Only messages have types. For all other envelopes, take all 32 bits as the kind, so that an
-        // envelope with a type bit has an unknown kind.
+        // Only messages have types. For all other envelopes, take all 32 bits as the kind: if any bit of the
+        // types is set, the kind is unknown, and the envelope is refused below.
         let kind = match head & ((1 << KIND_BITS) - 1) {
             message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
             _ => head,

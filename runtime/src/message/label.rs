@@ -1,7 +1,8 @@
-//! Defines three things: the label of a message; the source and tag that a receive asks for; and the
-//! operation that a call has started.
+//! The values by which messages and receives are matched: source, slot, tag and label. This file also
+//! defines `Operation`, the result of starting a send or receive.
 //!
-//! `endpoint/matching.rs` compares labels with receives, and `envelope.rs` carries labels.
+//! `endpoint/matching.rs` compares the labels of messages with receives. The envelope of a message
+//! (`envelope.rs`) contains the label.
 
 pub use crate::status::Status;
 
@@ -105,6 +106,7 @@ pub struct Label {
     /// Number of packed bytes of the whole message.
     pub bytes: u64,
     /// Check bits of the basic types of the message, as computed by `message/typecheck.rs`. They are below
-    /// `typecheck::END`.
+    /// `typecheck::END`. Only the argument of a send may instead contain `typecheck::OF_LAYOUT`, which the
+    /// engine replaces.
     pub types: u32,
 }

@@ -142,7 +142,7 @@ pub enum Backing {
     Lent(*mut u8),
 }
 
-/// The supply of a message's packed bytes.
+/// The supply of a message: the memory from which the sender takes the packed bytes.
 #[derive(Debug)]
 pub enum Supply {
     /// The user's memory, from which the protocol packs.
@@ -241,7 +241,7 @@ impl Supply {
     }
 }
 
-/// The sink for a message's packed bytes.
+/// The sink of a message: the memory to which the receiver unpacks the packed bytes.
 #[derive(Debug)]
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.

@@ -28,8 +28,9 @@ use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 pub const UNKNOWN: u32 = 0;
 
 /// The check bits of a void message: an empty message that a rank sends if it cannot provide the real
-/// message. Every receive refuses such a message, even if the check is off. Collective calls pass the
-/// message on, so that no rank waits for data that a failure has stopped.
+/// message. Every receive refuses such a message, even if the check is off. In a collective call, a rank
+/// that has received a void message sends a void message to the ranks that wait for its data, so that no
+/// rank waits forever after a failure.
 pub const VOID: u32 = 1;
 
 /// A value for the label of a send that means: the message has the types of the layout. The engine

@@ -109,7 +109,7 @@ pub unsafe fn start<'a>(
     })
 }
 
-/// A schedule that is kept and can be started again and again.
+/// A schedule that is kept and can be started again and again. Each start begins one round.
 ///
 /// A program may drop this value while a round runs. The round then continues, and uses the caller's
 /// memory until the round ends.

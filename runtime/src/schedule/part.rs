@@ -25,8 +25,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Checks the sizes of a copy within rank `rank`: the source has `bytes` packed bytes, and the
-/// destination must have the same number, `room`.
+/// Checks the sizes of a copy within rank `rank`, which is this rank. The packed size of the
+/// destination (`room`) must equal the packed size of the source (`bytes`).
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
         let detail =
@@ -36,7 +36,8 @@ pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
 }
 
-/// Returns the error for a rank whose part has another packed size than this rank's part.
+/// Returns the error for two parts whose packed sizes should be equal: `theirs` bytes at rank `rank`,
+/// but `ours` bytes at this rank.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
     let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank has {ours}");

@@ -10,8 +10,8 @@
 //! step fails. A send that fails in this second way sends a void message instead of its data. A receive
 //! still takes its message. A copy or a combination does nothing.
 //!
-//! The next schedule reuses the memory of a schedule that has ended. So listing steps allocates nothing if
-//! an earlier schedule had at least the same number of steps.
+//! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing
+//! if the ended schedule had at least the same number of steps.
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
@@ -59,8 +59,8 @@ impl PlanRef {
     }
 }
 
-/// The memory that a step reads or writes. An operand is like a part, except that its `plan` is the number
-/// of the plan in the schedule's list of plans.
+/// The memory that a step reads or writes. An operand is like a `Part` (`part.rs`), except that its `plan`
+/// is an index into the schedule's list of plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     origin: *mut u8,
@@ -80,8 +80,8 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub action: Action,
-    /// Numbers of steps for which this step waits. `needs` counts all of them, and `left` counts those that
-    /// are not over yet.
+    /// The number of steps for which this step waits: `needs` counts all of them, and `left` counts those
+    /// that are not over yet.
     needs: u32,
     left: u32,
     /// Index of the first edge that leads from this step to a step that waits for it.

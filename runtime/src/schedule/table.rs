@@ -24,7 +24,8 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Length in bytes. A copy or combination of at least this length runs as an errand, without the lock.
+/// Length in bytes. A copy or combination of at least this length runs as an errand, by a thread that does
+/// not hold the lock.
 const LONG: u64 = 32 << 10;
 
 /// Number of places in the table that keep scratch memory between schedules. Small programs have at most
@@ -275,8 +276,8 @@ impl Schedules {
         Some(result)
     }
 
-    /// Returns the payload if a user's function of the schedule has panicked and the caller of the schedule
-    /// waits. That caller must release the lock before it drops the payload.
+    /// If a user's function of the schedule has panicked and a caller waits for the schedule, removes and
+    /// returns the payload of the panic. That caller must release the lock before it drops the payload.
     pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
         let at = self.panics.iter().position(|&(other, _)| other == index)?;
         Some(self.panics.swap_remove(at).1)

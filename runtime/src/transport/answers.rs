@@ -1,6 +1,6 @@
 //! The answers that a sender receives for its messages, and the states in which each answer is allowed.
 //!
-//! | word | state of the send | effect |
+//! | answer | state of the send | effect |
 //! |---|---|---|
 //! | ACK | Unacknowledged | the send is complete |
 //! | CTS | Offered | the send streams through the chunks |

@@ -60,8 +60,9 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     }
 }
 
-/// Returns the protocols that a receiver asks, in this order, to take the data of a message whose RTS names
-/// a place in `place`. The last of them never declines.
+/// Returns the protocols that a receiver asks, in this order, to take the data of a message. `place` is the
+/// kind of memory that the RTS names, or `None` if the RTS names no place. The last protocol never
+/// declines.
 pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     match place {
         None => &[Choice::Pipeline],
@@ -94,8 +95,9 @@ pub struct Situation {
     pub useful: u64,
     /// True if the receive's memory also lies in a heap. Then both ranks can copy.
     pub shared: bool,
-    /// True if the receiver has other operations under way, or goes on to other work after this call. Then
-    /// the receiver has no time to spare, and most likely the sender has none either.
+    /// True if the receiver has other operations under way, or if its program's current call does not wait,
+    /// so that the program goes on to other work. Then the receiver has no time to spare, and most likely
+    /// the sender has none either.
     pub busy: bool,
 }
 
@@ -151,7 +153,7 @@ pub const SPLIT_FAR: u64 = 128 << 10;
 /// On AMD's processors (`amd` is true) the answer is no, because on Zen 5 chunks are faster at every
 /// length. Measured with `typepack-bench pingpong`, contiguous messages, in us:
 ///
-/// | bytes | by calls | through chunks |
+/// | bytes | by system calls | through chunks |
 /// |---|---|---|
 /// | 4 MiB near | 381 | 264 |
 /// | 2 MiB far | 135 | 88 |
@@ -203,8 +205,9 @@ mod tests {
         }
     }
 
-    /// Checks all steps from the launcher's table to the protocol of a message. The table has 2 packages
-    /// with 2 NUMA nodes each, nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
+    /// Checks that the CPU table, which the launcher writes, leads to the right protocol for a message. The
+    /// table in this test has 2 packages with 2 NUMA nodes each and 2 level 3 caches per node. For some
+    /// cores the level 3 cache is unknown.
     #[test]
     fn the_table_decides() {
         use crate::shm::segment::{JobFlags, Segment};

@@ -85,7 +85,8 @@ impl Fabric {
         self.heaps.as_ref()?.own()
     }
 
-    /// Returns this rank's part of the shared heap if this rank has ever allocated from it.
+    /// Returns this rank's part of the shared heap if this process has already mapped it, which it does
+    /// before it first allocates from the heap.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.used()
@@ -118,8 +119,9 @@ impl Fabric {
     }
 
     /// Permits the other ranks of the job to access the memory of this process, as far as the system allows
-    /// it. Publishes `number` and `at` in this rank's slot. The same number is stored in this process at
-    /// address `at`; a rank that can read it there knows that it can access this process's memory.
+    /// it. Publishes `number` (this rank's probe number) and `at` in this rank's slot. The memory of this
+    /// process contains the same number at address `at`. So a rank that can read the number there knows
+    /// that it can access this process's memory.
     pub fn open_memory(&self, at: u64, number: u64) {
         let Some(segment) = &self.segment else { return };
         if let Some(launcher) = segment.launcher() {
@@ -148,8 +150,9 @@ impl Fabric {
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
-    /// Returns the process id of `rank`, the address of its probe number, and the probe number. Returns
-    /// `None` if this rank or `rank` takes no part in copies between private memories.
+    /// Returns what `rank` has published for a test access to its memory: its process id, the address of
+    /// its probe number, and the probe number (see `open_memory`). Returns `None` if this rank or `rank`
+    /// takes no part in copies between private memories.
     pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {

@@ -14,8 +14,9 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
-/// Builds the error for a place that rank `rank` has named and that was refused. If this rank cannot make
-/// its own plan for raw bytes, the other rank is not at fault, and the error says so.
+/// Builds the error for a place that this rank has refused. Rank `rank` named the place, and is normally
+/// at fault. But the refusal may have another cause: this rank could not make its own plan for raw bytes.
+/// The error then states that cause.
 #[cold]
 pub fn of_place(rank: usize, violation: Violation) -> Error {
     match crate::commit::bytes() {

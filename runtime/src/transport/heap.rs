@@ -18,7 +18,7 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Copies from and to heaps by the engine's fused copy.
+/// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
 pub struct HeapCopier;
 
@@ -27,10 +27,11 @@ pub type HeapCopy = SingleCopies<HeapCopier>;
 
 impl Copier for HeapCopier {
     const SPACE: Space = Space::Heap;
-    /// Smaller pieces would save less time than they cost, because for each claim of a piece a cache line
-    /// moves between the cores. With larger pieces, one rank waits longer for the other rank at the end.
-    /// Measured between near cores: 64 KiB contiguous take 4.7 us in pieces of 4 KiB and 3.4 us in pieces
-    /// of 8 KiB; 1 MiB takes 25 to 28 us in pieces of 64 KiB.
+    /// Messages of up to 32 KiB are cut into pieces of this length, and longer messages into about eight
+    /// pieces of at most `PIECE_MAX` bytes. Smaller pieces would cost more time than they save, because
+    /// each claim of a piece moves a cache line between the cores. With larger pieces, one rank waits
+    /// longer for the other rank at the end. Measured between near cores: 64 KiB contiguous take 4.7 us in
+    /// pieces of 4 KiB and 3.4 us in pieces of 8 KiB; 1 MiB takes 25 to 28 us in pieces of 64 KiB.
     const PIECE_MIN: u64 = 4 << 10;
     const PIECE_MAX: u64 = 64 << 10;
     /// A rank copies a message of at most this length in a single turn. With this value, a turn ends within
@@ -54,8 +55,8 @@ impl Copier for HeapCopier {
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
         let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
         let shared = match to {
-            // If elements of the receive overlap, the order of the copies matters. So two ranks must not
-            // copy together then, because their copies have no fixed order.
+            // If elements of the receive overlap, the order of the copies matters. The copies of two ranks
+            // have no fixed order, so in this case only one rank may copy.
             Sink::Memory(to) => {
                 place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
             }
@@ -65,7 +66,8 @@ impl Copier for HeapCopier {
         if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
             return Takes::Not;
         }
-        // For a short message, the help saves less time than the two envelopes cost that it adds.
+        // Ask for help only with a long message. With a short one, the help saves less time than its two
+        // additional envelopes cost.
         if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 

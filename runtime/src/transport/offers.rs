@@ -14,7 +14,8 @@ use std::collections::HashMap;
 /// The table for one sender.
 #[derive(Debug, Default)]
 pub struct Offers {
-    /// Every unanswered RTS that names a place. The value is true if the sender has withdrawn the RTS.
+    /// Every unanswered RTS that names a place, by the sender's request id. The value is true if the sender
+    /// has withdrawn the RTS.
     open: HashMap<u64, bool>,
     /// Number of Withdraw envelopes that have arrived.
     withdrawals: u64,

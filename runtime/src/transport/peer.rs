@@ -115,7 +115,8 @@ impl Peer {
         Err(lost("a send that every protocol declined", id))
     }
 
-    /// Prepares the next message while this rank is idle. Returns false if there is nothing to prepare.
+    /// Fetches cache lines for the next message to the other rank, while this rank is idle. Returns false
+    /// if there are no lines to fetch.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         self.pipeline.prepare(&mut self.link)

@@ -43,7 +43,7 @@ pub struct Pipeline {
     /// The sends whose CTS has arrived, in the order of arrival.
     cleared: VecDeque<u64>,
     drainer: Drainer,
-    /// The receives whose CTS is queued or sent, in the same order.
+    /// The receives whose CTS this rank has queued or sent, in the order of the CTS envelopes.
     incoming: VecDeque<u64>,
 }
 

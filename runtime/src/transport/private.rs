@@ -56,7 +56,7 @@ impl Access {
         }
     }
 
-    /// Copies by the function [`copy`] to or from the process of this value. After a failed copy, all later
+    /// Calls the function [`copy`] for the process that this value allows. After a failed copy, all later
     /// copies fail too.
     ///
     /// # Safety
@@ -81,14 +81,16 @@ impl Access {
     }
 }
 
-/// Attempts to read the probe number from the memory of `rank`, and compares it with the number in the slot.
-/// The comparison is necessary because in another namespace the same process id may belong to another
-/// process.
+/// Attempts to access the memory of `rank`: reads the number at the address that `rank` has announced in its
+/// slot, and compares it with the number in the slot. The comparison is necessary because in another
+/// namespace the same process id may belong to another process. Returns the process id if the numbers are
+/// equal.
 #[cold]
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
     // Any rank may have overwritten the slot. If the slot contained this process's own id, this rank would
-    // write to its own memory, so refuse that id. Tests need it, because they run two ranks in one process.
+    // write to its own memory, so refuse that id. Only tests accept it, because they run two ranks in one
+    // process.
     if !cfg!(test) && process.get() == std::process::id() {
         return None;
     }
@@ -127,7 +129,7 @@ fn whole(layout: &Layout, bytes: u64) -> Place {
     Place { space: Space::Private, number: BYTES, origin: layout.first(), count: bytes }
 }
 
-/// Copies between private memories, by system calls.
+/// The copier for messages between private memories. It uses system calls.
 #[derive(Debug, Default)]
 pub struct PrivateCopier {
     reads: Access,

@@ -17,17 +17,18 @@ use crate::message::label::Label;
 /// Counters for `TYPEPACK_REPORT`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
-    /// Messages sent.
+    /// Number of messages sent.
     pub messages: u64,
     /// Number of packed bytes sent.
     pub bytes: u64,
-    /// Messages that were packed directly into the ring, without waiting in the queue.
+    /// Number of messages that were packed directly into the ring, without waiting in the queue.
     pub eager: u64,
-    /// Messages that were packed into chunks.
+    /// Number of messages that were packed into chunks.
     pub pipelined: u64,
-    /// Messages that were copied in place out of this rank's heap, by the receiver or by both ranks.
+    /// Number of messages that were copied in place out of this rank's heap, by the receiver or by both
+    /// ranks.
     pub fused: u64,
-    /// Messages that were copied between private memories, by the receiver or by both ranks.
+    /// Number of messages that were copied between private memories, by the receiver or by both ranks.
     pub split: u64,
 }
 
@@ -44,7 +45,8 @@ pub struct Work<'a, R> {
     pub traffic: &'a mut Traffic,
     /// The settings for the protocols.
     pub terms: Terms,
-    /// True if this rank has other operations under way, or goes on to other work after this call.
+    /// True if this rank has other operations under way, or if the program's current call does not wait, so
+    /// that the program goes on to other work.
     pub busy: bool,
 }
 
@@ -114,8 +116,8 @@ pub enum Advance {
     Idle,
     /// The protocol made progress.
     Moved,
-    /// The receive with the first number cannot read its message in place, so the message has to go through
-    /// the chunks. The second number is the request id in the message's RTS.
+    /// A receive cannot read its message in place, so the message has to go through the chunks. The first
+    /// value is the number of the receive, and the second is the request id in the message's RTS.
     GaveUp(u64, u64),
 }
 

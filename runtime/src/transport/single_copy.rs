@@ -47,10 +47,12 @@ pub struct Far<'a> {
     pub rank: usize,
 }
 
-/// The answer to the question where the data of an operation lies.
+/// The place that a rank names to the other rank for the data of an operation, or the reason why it names
+/// none.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
-    /// The data has no useful place, so another protocol carries the message.
+    /// The other rank cannot or should not access the data. So a send needs another protocol, and a receive
+    /// gets no help.
     Nothing,
     /// The place cannot be named yet, because a type must be defined first and the ring has no room for the
     /// definition.
@@ -66,7 +68,8 @@ pub struct Asked<'a> {
     pub far: Far<'a>,
     /// The settings for the protocols.
     pub terms: Terms,
-    /// True if this rank has other operations under way, or goes on to other work after this call.
+    /// True if this rank has other operations under way, or if the program's current call does not wait, so
+    /// that the program goes on to other work.
     pub busy: bool,
     /// True if the receiver reads no older message of this sender in place, so this message would be the
     /// first one.
@@ -166,7 +169,7 @@ struct Incoming {
     from: Located,
     /// True if this rank wants the sender's help.
     help: bool,
-    /// Number of the split, after this rank has opened it.
+    /// Number of the split; `None` until this rank has opened a split for the message.
     split: Option<u32>,
     /// Number of bytes that this rank has copied without a split.
     done: u64,
@@ -256,7 +259,8 @@ impl<C: Copier> SingleCopies<C> {
         Ok(())
     }
 
-    /// Queues the help with the send `id`. The receiver has asked for it, and may still be reading the data.
+    /// Queues the send `id`, so that this rank helps to copy its message. The receiver has asked for this
+    /// help, and copies other pieces of the message at the same time.
     pub fn help(&mut self, id: u64, split: u32, to: Located) {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }
@@ -461,7 +465,8 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let tx = link.tx()?;
         match C::room(far, tx, layout, bytes)? {
             Said::NoRoom => Ok(false),
-            // The receive has no useful place, so the receiver copies the whole message without help.
+            // The sender cannot write to the memory of the receive, so the receiver copies the whole message
+            // without help.
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }

@@ -34,7 +34,7 @@ struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 /// costs more than the transfer to the other core, and the copy through the buffer would add to this cost.
 /// Measured with `typepack-bench pingpong`: 256 KiB in 8-byte blocks at stride 64, near cores, take 32.2 us
 /// through the buffer and 30.6 us directly into the chunks; 24-byte blocks at stride 56, far cores, take
-/// 18.4 us and 39.6 us.
+/// 18.4 us through the buffer and 39.6 us directly.
 const SPARSE: u64 = 4;
 
 /// The buffer. It allocates its memory when it is first used.

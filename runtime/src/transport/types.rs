@@ -21,8 +21,8 @@ use typepack_engine::wire;
 /// A defined type.
 #[derive(Debug)]
 struct Definition {
-    /// The plan that the sender last sent as this type. The table keeps the plan alive, so that no other
-    /// plan can get the same address.
+    /// The plan of the latest message with this type. Plans are compared by address, so the table keeps
+    /// this plan alive: no other plan can then get the same address.
     plan: Plan,
     encoding: Box<[u8]>,
     identity: u128,
@@ -52,7 +52,8 @@ pub enum Number {
 }
 
 impl Defined {
-    /// Returns the number of a type, or how to define it.
+    /// Returns the number of a plan's type if the receiver knows the type. Otherwise returns how to define
+    /// the type.
     pub fn number(&mut self, plan: &Plan) -> Number {
         let is = |definition: &Definition| definition.plan.is_same(plan);
         if !self.types.get(self.recent).is_some_and(is) {
@@ -62,8 +63,8 @@ impl Defined {
         Number::Known(self.recent as u32)
     }
 
-    /// Returns the number of a type, or how to define it. The number may come from another plan whose
-    /// encoding is equal.
+    /// Does the work of `number` for a plan that is not in the table. If a plan in the table has the same
+    /// encoding, returns the number of that plan.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
         let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };

@@ -21,10 +21,10 @@ impl MessageEngine {
                     if let Some(send) = work.requests.send(id) {
                         send.supply.detach(bytes);
                     }
-                    // Try to send the Withdraw at once. Until the receiver has the Withdraw, it reads
-                    // nothing from this rank, and it may take a long time until this rank runs another
-                    // turn. If an error occurs here, it occurs again in the next turn, so it need not be
-                    // reported now.
+                    // Try to send the Withdraw at once, because it may take a long time until this rank
+                    // runs another turn. Until the Withdraw arrives, the receiver cannot copy any message
+                    // from this rank's memory. If an error occurs here, it occurs again in the next turn,
+                    // so it need not be reported now.
                     peer.flush(work)
                 });
             }
@@ -50,8 +50,8 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a receive that no message has matched, and frees its number. Returns false if there is no
-    /// such receive with this number.
+    /// Cancels a receive that no message has matched, and frees its number. Returns false if `id` is not
+    /// the number of such a receive.
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         if receive.stream.is_some() || !self.matching.cancel_receive(id) {

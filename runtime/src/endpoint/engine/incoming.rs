@@ -50,8 +50,8 @@ impl MessageEngine {
             self.peers[from].admit(area);
             self.readable.push(from);
         }
-        // Store the count only after the loop: if an area cannot be mapped, the loop ends early and the
-        // next turn tries again.
+        // Store the number of connections only after the loop. If an area cannot be mapped, the loop ends
+        // early, and the next turn tries again because it still finds the old number.
         self.connects = connects;
         Ok(())
     }

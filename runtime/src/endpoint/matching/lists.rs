@@ -1,32 +1,35 @@
-//! Lists of entries by key: a hash table whose lists are linked through the entries themselves.
+//! A hash table that maps a key to a doubly linked list of entries. An entry is only a number.
 //!
-//! `posted.rs` and `messages.rs` keep the entries and number them; this file keeps only their order. An entry
-//! is in up to `N` lists, one for each place of its links. Adding an entry at the end of its list, removing
-//! it from anywhere, and finding the first entry of a key take constant time. Nothing is allocated as long as
-//! the numbers of entries and lists stay below their earlier maximum.
+//! `posted.rs` and `messages.rs` number the receives and the messages and store them; this file stores only
+//! the order of the numbers. Each entry has `N` links, so it can be in up to `N` lists at the same time. The
+//! argument `place` says which of these links a call uses. It takes constant time to append an entry to a
+//! list, to remove an entry from any position, and to find the first entry of a key. No memory is allocated
+//! as long as the numbers of entries and of lists do not exceed their earlier maximum.
 //!
-//! Invariant: a list has at least one entry, and each key has at most one list.
+//! Invariant: a list in use has at least one entry, and each key has at most one list.
 
 use crate::message::Tag;
 use crate::message::label::{Sender, Slot};
 
-/// Number of forms of a key: a source or any source, with a tag or any tag.
+/// Number of forms of a key. The form says whether the key has a certain source or any source, and whether
+/// it has a certain tag or any tag.
 pub const FORMS: usize = 4;
 
-/// The bits of a form.
+/// The bits of a form: set if the key has any tag, or any source.
 const ANY_TAG: usize = 1;
 const ANY_SOURCE: usize = 2;
 
-/// The form of a key with a source and a tag.
+/// The form of a key with a certain source and a certain tag.
 pub const EXACT: usize = 0;
 
-/// The number of no entry and of no list.
+/// Stands for "no entry" or "no list" where a number of an entry or of a list is expected.
 const NONE: u32 = u32::MAX;
 
-/// Number of buckets of the first table.
+/// Number of buckets after the first allocation.
 const BUCKETS: usize = 64;
 
-/// A context, a source or any source, and a tag or any tag.
+/// What the entries of a list have in common: a context, a certain source or any source, and a certain tag
+/// or any tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     context: u64,
@@ -34,11 +37,11 @@ pub struct Key {
     from: u64,
 }
 
-/// Width of the tag in a key.
+/// Number of bits that the tag occupies in a key.
 const TAG_BITS: u32 = 33;
 
 impl Key {
-    /// Returns the key of the messages that a receive asks for.
+    /// Returns the key of a receive, from the context, source and tag that the receive accepts.
     #[inline]
     pub fn asked(context: u64, source: Sender, tag: Tag) -> Self {
         let source = match source {
@@ -52,7 +55,8 @@ impl Key {
         Self { context, from: source << TAG_BITS | tag }
     }
 
-    /// Returns the key of this form that a message matches.
+    /// Returns the key in the form `form` that stands for a message. A receive with this key accepts the
+    /// message.
     #[inline]
     pub fn of_message(context: u64, source: Slot, tag: i32, form: usize) -> Self {
         let source = if form & ANY_SOURCE == 0 { Sender::Slot(source) } else { Sender::Any };
@@ -68,8 +72,9 @@ impl Key {
         usize::from(any_source) * ANY_SOURCE + usize::from(any_tag) * ANY_TAG
     }
 
-    /// Returns a hash. Tags that follow each other have buckets that follow each other, because programs
-    /// count with tags; the high bits of a tag change the low bits too, for tags that are multiples.
+    /// Returns a hash. Consecutive tags fall into consecutive buckets, because many programs number their
+    /// messages by tag. The high bits of a tag are mixed into the low bits of the hash, so that tags which
+    /// are all multiples of a power of two do not share one bucket.
     #[inline]
     fn hash(self) -> usize {
         let tag = self.from & ((1 << TAG_BITS) - 1);
@@ -87,11 +92,11 @@ struct List {
     key: Key,
     first: u32,
     last: u32,
-    /// The next list of the bucket, or the next unused list.
+    /// For a list in use: the next list of the same bucket. Otherwise: the next unused list.
     next: u32,
 }
 
-/// A place of an entry in a list.
+/// One link of an entry: the list that contains the entry, and the entry's neighbours in this list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// The list, or [`NONE`] if the entry is in no list.
@@ -105,7 +110,8 @@ const UNLINKED: Link = Link { list: NONE, before: NONE, after: NONE };
 /// The lists.
 #[derive(Debug)]
 pub struct Lists<const N: usize> {
-    /// The first list of each bucket. The length is a power of two, or zero before the first entry.
+    /// The first list of each bucket. The number of buckets is a power of two, or zero if no entry was ever
+    /// added.
     buckets: Vec<u32>,
     lists: Vec<List>,
     /// The first unused list.
@@ -122,25 +128,25 @@ impl<const N: usize> Default for Lists<N> {
 }
 
 impl<const N: usize> Lists<N> {
-    /// Returns whether no entry is in a list.
+    /// Returns whether all lists are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Returns the first entry of a key.
+    /// Returns the first entry in the list of `key`.
     #[inline]
     pub fn first(&self, key: Key) -> Option<u32> {
         self.find(key).map(|list| self.lists[list as usize].first)
     }
 
-    /// Returns whether an entry is in the list of its place `place`.
+    /// Returns whether link `place` of an entry is in use, that is, whether it puts the entry in a list.
     #[inline]
     pub fn contains(&self, entry: u32, place: usize) -> bool {
         self.links.get(entry as usize).is_some_and(|links| links[place].list != NONE)
     }
 
-    /// Adds an entry at the end of the list of `key`. The entry is in no list of this place yet.
+    /// Appends an entry to the list of `key`, with its link `place`. This link must not be in use.
     #[inline]
     pub fn push(&mut self, entry: u32, place: usize, key: Key) {
         if entry as usize >= self.links.len() {
@@ -158,7 +164,7 @@ impl<const N: usize> Lists<N> {
         self.links[entry as usize][place] = Link { list, before, after: NONE };
     }
 
-    /// Removes an entry from the list of its place `place`.
+    /// Removes an entry from the list in which its link `place` puts it.
     #[inline]
     pub fn remove(&mut self, entry: u32, place: usize) {
         let Link { list, before, after } =
@@ -181,7 +187,7 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Returns the bucket of a key. There are buckets.
+    /// Returns the bucket of a key. The table must have at least one bucket.
     #[inline]
     fn bucket(&self, key: Key) -> usize {
         key.hash() & (self.buckets.len() - 1)
@@ -203,7 +209,8 @@ impl<const N: usize> Lists<N> {
         None
     }
 
-    /// Makes the list of a key that has none, with one entry.
+    /// Creates a list for a key that has none, with `entry` as its only entry. Returns the number of the
+    /// list.
     #[inline]
     fn open(&mut self, key: Key, entry: u32) -> u32 {
         if self.used == self.buckets.len() {
@@ -245,7 +252,7 @@ impl<const N: usize> Lists<N> {
         self.used -= 1;
     }
 
-    /// Doubles the number of buckets. All lists are in use.
+    /// Doubles the number of buckets. This function is called only when all lists are in use.
     #[cold]
     fn grow(&mut self) {
         let buckets = (2 * self.buckets.len()).max(BUCKETS);
@@ -258,7 +265,7 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Returns the numbers of buckets, lists and entries for which there is room.
+    /// Returns the numbers of buckets, lists and entries for which memory is allocated.
     #[cfg(test)]
     pub fn room(&self) -> [usize; 3] {
         [self.buckets.capacity(), self.lists.capacity(), self.links.capacity()]

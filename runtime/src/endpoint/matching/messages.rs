@@ -1,9 +1,10 @@
 //! Messages that wait for their receives.
 //!
-//! A receive may ask for a message in four forms: from its source or any source, with its tag or any tag. Each
-//! message is in the list of its source and tag, and in the list of each other form that a receive or probe of
-//! this process has asked for before. So programs that use few forms pay for few lists. Each list is in the
-//! order of arrival, and its first message is the one that matches.
+//! A receive can ask for a message in four forms: from a certain source or any source, with a certain tag or
+//! any tag. Each message is in the list of its source and tag. In addition, for each other form in which a
+//! receive or probe of this process has ever asked, each message is in one list of that form. So a program
+//! that uses few forms pays for few lists. Each list is in the order of arrival, so its first message is the
+//! one that a receive must take.
 
 use super::Unexpected;
 use super::lists::{EXACT, FORMS, Key, Lists};
@@ -14,7 +15,8 @@ use crate::message::label::Slot;
 struct Entry {
     context: u64,
     source: Slot,
-    /// Number of messages that arrived before. At one message per nanosecond it wraps after 584 years.
+    /// Number of messages that were added before this one. At one message per nanosecond, this number
+    /// overflows after 584 years.
     stamp: u64,
     message: Unexpected,
 }
@@ -24,9 +26,9 @@ struct Entry {
 pub struct Messages {
     lists: Lists<FORMS>,
     entries: Vec<Option<Entry>>,
-    /// The entries that have no message.
+    /// Numbers of the entries that contain no message.
     free: Vec<u32>,
-    /// The forms whose lists have all messages. The lists of the other forms are empty.
+    /// For each form: true if every message is in a list of this form; false if no message is.
     listed: [bool; FORMS],
     stamp: u64,
 }
@@ -75,7 +77,8 @@ impl Messages {
         self.lists.first(key)
     }
 
-    /// Puts all messages into the lists of a form that a receive or probe asks for for the first time.
+    /// Puts all messages into lists of the form `form`, because a receive or probe has just asked in this
+    /// form for the first time.
     #[cold]
     fn list(&mut self, form: usize) {
         self.listed[form] = true;
@@ -92,14 +95,14 @@ impl Messages {
         }
     }
 
-    /// Returns the message that a receive matches, and its source.
+    /// Returns the first message that matches a receive with this key, and the message's source.
     #[inline]
     pub fn look(&mut self, key: Key) -> Option<(Slot, &Unexpected)> {
         let at = self.find(key)?;
         self.entries[at as usize].as_ref().map(|entry| (entry.source, &entry.message))
     }
 
-    /// Removes the message that a receive matches, and returns it and its source.
+    /// Removes the first message that matches a receive with this key. Returns the message and its source.
     #[inline]
     pub fn take(&mut self, key: Key) -> Option<(Slot, Unexpected)> {
         let at = self.find(key)?;
@@ -112,13 +115,13 @@ impl Messages {
         self.entries[at as usize].take().map(|entry| (entry.source, entry.message))
     }
 
-    /// Returns whether there is no message.
+    /// Returns whether no message is waiting.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.free.len() == self.entries.len()
     }
 
-    /// Returns the room in the tables.
+    /// Returns the number of items for which each table has allocated memory.
     #[cfg(test)]
     pub fn room(&self) -> Vec<usize> {
         [&self.lists.room()[..], &[self.entries.capacity(), self.free.capacity()]].concat()

@@ -1,8 +1,9 @@
 //! Receives that wait for their messages.
 //!
-//! Each receive is in one list, that of the messages it asks for. A message may match the receives of four
-//! lists: those with its source or any source, and with its tag or any tag. Among the first receives of these
-//! lists, the one that was posted first wins. A form that no receive has costs nothing.
+//! Each receive is in exactly one list: the list of its context, of its source (or any source), and of its
+//! tag (or any tag). A message can match receives in up to four lists: with its own source or any source,
+//! combined with its own tag or any tag. The message goes to the receive that was posted first among the
+//! first receives of these lists. A form that no waiting receive has is not searched.
 
 use super::lists::{FORMS, Key, Lists};
 use crate::message::label::Slot;
@@ -11,13 +12,14 @@ use crate::message::label::Slot;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: u64,
-    /// Number of receives that were posted before. At one receive per nanosecond it wraps after 584 years.
+    /// Number of receives that were posted before this one. At one receive per nanosecond, this number
+    /// overflows after 584 years.
     stamp: u64,
     form: usize,
 }
 
-/// The receives. The entry of a receive has the number of the receive's place in the table of requests: the
-/// low 32 bits of the request's id.
+/// The posted receives. The index of a receive in `entries` is the low 32 bits of its request id, which are
+/// the index of the request in the table of requests.
 #[derive(Debug, Default)]
 pub struct Posted {
     lists: Lists<1>,
@@ -42,7 +44,7 @@ impl Posted {
         self.waiting[form] += 1;
     }
 
-    /// Removes a receive. Returns false if it does not wait any more.
+    /// Removes the receive with the request id `id`. Returns false if no such receive is waiting.
     pub fn cancel(&mut self, id: u64) -> bool {
         let at = id as u32;
         let waits = self.lists.contains(at, 0) && self.entries[at as usize].id == id;
@@ -52,7 +54,7 @@ impl Posted {
         waits
     }
 
-    /// Removes the receive that a message matches, and returns its id.
+    /// Removes the receive that a message matches, and returns its request id.
     #[inline]
     pub fn arrive(&mut self, context: u64, source: Slot, tag: i32) -> Option<u64> {
         if self.lists.is_empty() {
@@ -82,13 +84,13 @@ impl Posted {
         id
     }
 
-    /// Returns whether no receive waits.
+    /// Returns whether no receive is waiting.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.waiting == [0; FORMS]
     }
 
-    /// Returns the room in the tables.
+    /// Returns the number of items for which each table has allocated memory.
     #[cfg(test)]
     pub fn room(&self) -> Vec<usize> {
         [&self.lists.room()[..], &[self.entries.capacity()]].concat()

@@ -1,8 +1,9 @@
-//! Compares matching with a linear list, on random sequences of all calls.
+//! Compares `Matching` with a simple implementation that searches linear lists, on random sequences of all
+//! calls.
 
 use super::*;
 
-/// A list of receives and a list of messages, each in order, and a linear search.
+/// The simple implementation: a list of receives and a list of messages, each from the oldest to the newest.
 #[derive(Default)]
 struct Linear {
     posted: Vec<(u64, Sender, Tag, u64)>,
@@ -53,7 +54,8 @@ fn label(context: u64, tag: i32) -> Label {
     Label { context, tag, bytes: 8, types: 0 }
 }
 
-/// Returns the number that a test gave to a message.
+/// Returns the source, the tag and the number of a message. The test chose the number and stored it as the
+/// request id of `Arrived::Own`.
 fn number((slot, message): (Slot, Unexpected)) -> (Slot, i32, u64) {
     match message.what {
         Arrived::Own(number) => (slot, message.tag, number),
@@ -61,14 +63,16 @@ fn number((slot, message): (Slot, Unexpected)) -> (Slot, i32, u64) {
     }
 }
 
-/// Makes a random sequence of calls. Requests have the numbers of `Requests`: a place that is used again
-/// when it is free, and a generation.
+/// Makes the same random calls on both implementations and compares the results. A request id is built as in
+/// `Requests`: the low 32 bits are an index that is reused after the request has ended, and the high 32 bits
+/// are a generation.
 fn compare(seed: u64, calls: usize, forms: usize) {
     let mut random = Random(seed);
     let (mut matching, mut linear) = (Matching::default(), Linear::default());
     let (mut free, mut ended, mut next): (Vec<u64>, Vec<u64>, u64) = (Vec::new(), Vec::new(), 0);
     for call in 0..calls as u64 {
-        // The weights change, so that the queues grow and shrink.
+        // Alternate between 400 calls that may add to the queues and 400 calls that may not, so that the
+        // queues grow and shrink.
         let growing = call / 400 % 2 == 0;
         let (context, from) = (random.pick(&CONTEXTS), Slot::new(random.pick(&SOURCES)));
         let with = random.pick(&TAGS);
@@ -76,7 +80,7 @@ fn compare(seed: u64, calls: usize, forms: usize) {
         let source = if form & 1 == 0 { Sender::Slot(from) } else { Sender::Any };
         let tag = if form & 2 == 0 { Tag::Is(with) } else { Tag::Any };
         match random.below(12) {
-            // A message arrives, and is kept if no receive waits for it.
+            // A message arrives. If it matches no receive, it is kept while the queues may grow.
             0..5 => {
                 let expected = linear.arrive(context, from, with);
                 assert_eq!(matching.arrive(from, &label(context, with)), expected);
@@ -92,7 +96,8 @@ fn compare(seed: u64, calls: usize, forms: usize) {
                     None => {}
                 }
             }
-            // A receive or a matched probe takes a message. A receive without a message is posted.
+            // A receive or a matched probe (kind 8) takes a message. A receive that finds no message is
+            // posted while the queues may grow.
             kind @ 5..9 => {
                 let expected = linear.look(context, source, tag).map(|at| {
                     let (_, from, tag, number) = linear.messages.remove(at);
@@ -172,7 +177,7 @@ fn receives_match_in_posting_order_across_forms() {
     assert!(m.posted.is_empty());
 }
 
-/// A tag that no rank may send names no form.
+/// Checks that a negative tag, which no rank may send, is not mistaken for `Tag::Any`.
 #[test]
 fn a_negative_tag_is_not_any_tag() {
     let mut m = Matching::default();
@@ -183,8 +188,9 @@ fn a_negative_tag_is_not_any_tag() {
     assert_eq!(m.arrive(Slot::new(2), &label(7, -1)), Some(1));
 }
 
-/// Many messages, or receives, with different tags, in the order of their arrival and in reverse. The tables
-/// keep their room for the next time.
+/// Checks queues of many messages, and queues of many receives, with different tags. They are emptied in the
+/// order of arrival and in the reverse order. The next round must fit in the memory that the tables already
+/// have.
 #[test]
 fn many_wait() {
     const COUNT: i32 = 20_000;

@@ -27,7 +27,8 @@ fn a_message_to_oneself_rouses_the_poller() {
     }
 }
 
-/// A source of progress that acts after a fixed number of turns and owns no messages.
+/// A source of progress that owns no messages, and that has an errand ready after a fixed number of
+/// turns.
 #[derive(Debug)]
 struct Clock {
     number: u32,

@@ -14,9 +14,9 @@ const BURST: usize = 32;
 /// that looks too often slows the writer down, because each write then has to take the cache line away
 /// from the reader.
 ///
-/// Two measurements, in ns. First: two threads that only load and store, with one line per message and 60
-/// ns between the cores; the time for one way. Second: half a round trip of 8 bytes in `typepack-bench
-/// pingpong` on AMD's Zen 5, where more rests do not help.
+/// Two measurements, in ns. First: the time of a message of one cache line between two threads that only
+/// load and store, on cores that are 60 ns apart. Second: half a round trip of 8 bytes in `typepack-bench
+/// pingpong` on AMD's Zen 5. There, more than one rest does not help.
 ///
 /// | rests | two threads | Zen 5 near | Zen 5 far |
 /// |---|---|---|---|
@@ -28,7 +28,7 @@ const BURST: usize = 32;
 const RESTS: usize = 3;
 const RESTS_AMD: usize = 1;
 
-/// Returns the number of rests that suits this machine.
+/// Returns the number of rests between two reads that was fastest on machines of this kind.
 pub(super) fn rests() -> usize {
     if machine::is_amd() { RESTS_AMD } else { RESTS }
 }
@@ -127,7 +127,8 @@ impl Endpoint {
     }
 
     /// Runs the loop of the poller. The loop ends with an answer, with an error, or without an answer if
-    /// an errand is ready. If the outer result is an error, the lock is lost.
+    /// an errand is ready. If the outer result is an error, this thread has released the lock and could
+    /// not take it again.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,

@@ -1,6 +1,6 @@
 //! Tests messages that the receiver copies out of the shared heap. With all kinds of types and receives, the
 //! result must be the same as after a pack and an unpack. Further tests withdraw messages in the middle of
-//! the copy, or announce data at impossible places.
+//! the copy, or announce data with types or places that do not exist.
 
 use super::super::*;
 use super::any;
@@ -93,8 +93,8 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
     (own, start.wrapping_offset(32 - first as isize), len)
 }
 
-/// Returns the buffer of a layout that has displacement 0 at `origin`. The buffer begins 32 bytes before the
-/// layout's first byte.
+/// Returns the buffer that `buffer_of` has made for a layout, as a slice. Displacement 0 of the layout is at
+/// `origin`, and the buffer begins 32 bytes before the layout's first byte.
 ///
 /// # Safety
 ///
@@ -109,8 +109,8 @@ unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'stat
 
 /// Tests messages between random pairs of layouts. Each of the two buffers lies in a heap or in private
 /// memory. The receive is posted before or after the send. The message is copied in many pieces or as a
-/// whole. The result must be the same as after a pack and an unpack, and no other byte of the buffer may
-/// change.
+/// whole. The result must be the same as after a pack and an unpack, and no other byte of the receive's
+/// buffer may change.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);

@@ -39,7 +39,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     tx.publish(&area, room, &words, used);
     engine.progress().expect("a turn");
 
-    // Fill the ring to rank 1. Then rank 1 writes nonsense into its credits.
+    // Fill the ring to rank 1. Then rank 1 claims to have freed an impossible number of slots.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
         // SAFETY: an empty message has no byte to read.

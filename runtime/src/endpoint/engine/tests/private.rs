@@ -13,7 +13,8 @@ use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The probe number of both ranks in these tests.
+/// The probe number of both ranks in these tests. A rank reads this number from the memory of the other rank
+/// to find out whether it may access that memory.
 static NUMBER: u64 = 0x7465_7374_6e75_6d62;
 
 /// Returns the engines and the fabrics of two ranks in one process. Private copies work between them, because
@@ -128,13 +129,13 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // The probe number in the slot differs from the number in memory, as if the rank's process id
-        // belonged to another process.
+        // The probe number that rank 0 announces in its slot differs from the number in its memory, as if the
+        // process id in the slot belonged to another process.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // In these two cases one of the ranks does not announce the address of its probe number, so it takes
-        // no part in copies between private memories.
+        // In these two cases one of the ranks does not announce the address of its probe number, so no rank
+        // may access its private memory.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
@@ -336,8 +337,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
 }
 
 /// Checks a transfer that has the same number as a transfer 65536 transfers earlier. The sender helped with
-/// the old transfer and has helped with none since, so the old count of pieces is still there. The receiver
-/// must not mistake the old count for a count of the new transfer.
+/// the old transfer and has helped with none since, so its old count of copied pieces is still in shared
+/// memory. The receiver must not mistake the old count for a count of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();

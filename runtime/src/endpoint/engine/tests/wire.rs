@@ -71,8 +71,8 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// Returns every answer that a receiver can send for the message `id`. Beside each answer are the states
-/// that allow it.
+/// Returns every answer that a receiver can send for the message `id`. Each answer comes with the list of
+/// states in which it is allowed.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
     let help = |space| {
@@ -159,8 +159,8 @@ fn every_word_has_its_states() {
     }
 }
 
-/// Checks that a request for help is a violation of the protocol if it names a length other than the
-/// message's, or too little room.
+/// Checks that a request for help is a violation of the protocol if it states a wrong length of the message,
+/// or names a place that is too small for the message.
 #[test]
 fn help_with_another_message_is_a_violation() {
     let byte = byte();
