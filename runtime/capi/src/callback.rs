@@ -1,4 +1,5 @@
-//! The user's callback functions. Only this file converts an address from C to a function.
+//! The user's callback functions. Only this file turns addresses from C into functions that the library can
+//! call.
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
 //! The constructors here first compare the address with null and the sentinels, and the library calls only an

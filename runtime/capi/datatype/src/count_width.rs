@@ -60,7 +60,8 @@ pub trait CountWidth {
     /// The type of the displacements of collective calls that divide a buffer into one part for each rank,
     /// such as `MPI_Gatherv`.
     type Displacement: Number;
-    /// The form of the decoded arguments of a datatype that was made by a call of this width.
+    /// The form in which decoding returns the arguments of a datatype that was made by a call of this
+    /// width.
     const DECODING: Decoding;
 }
 

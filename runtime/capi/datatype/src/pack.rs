@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
-/// Converts the size of a buffer, or a position in a buffer.
+/// Converts an argument that is the size of a buffer, or a position in a buffer, to a `usize`.
 #[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();

@@ -198,8 +198,8 @@ pub fn root(root: c_int) -> Result<usize> {
     })
 }
 
-/// Returns the part that holds this rank's own data in `buffer`. Returns `None` if the call is in place;
-/// then `ty` is `None` too.
+/// Returns the part of memory that holds this rank's own data: `elements` elements of type `ty` at `buffer`.
+/// If the call is in place, the caller passes `None` for `ty`, and this function returns `None`.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -212,8 +212,8 @@ pub fn own<'a>(
     }
 }
 
-/// Checks the count and finds the datatype for the buffer of this rank's own data. If the call is in place
-/// (`placed`), ignores both arguments and returns 0 and `None`.
+/// Checks the count and finds the datatype of the buffer that holds this rank's own data. If the call is in
+/// place (`placed` is true), ignores the count and the datatype, and returns 0 and `None`.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,

@@ -15,7 +15,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Ongoing;
 
-/// A handle and its request; `None` for the null handle.
+/// A handle and its request. The request is `None` if the handle is null.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
 /// The requests of a call. A single request is stored inline, and several requests in a vector.
@@ -31,7 +31,7 @@ fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
 }
 
-/// Returns a handle together with its request. The handle may be null.
+/// Returns a handle together with its request. The handle may be the null handle.
 fn slot(handle: raw::Request) -> Result<Slot> {
     match handle {
         raw::Request::NULL => Ok((handle, None)),
@@ -40,7 +40,8 @@ fn slot(handle: raw::Request) -> Result<Slot> {
 }
 
 impl Slots<[Slot; 1]> {
-    /// Reads one handle that the call sets to null.
+    /// Reads the handle of a call that takes one request and sets the handle to null when the request is
+    /// complete.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
@@ -49,7 +50,7 @@ impl Slots<[Slot; 1]> {
         Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
     }
 
-    /// Finds the request of one handle that the call does not change.
+    /// Finds the request for a call that takes one handle and does not change it.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
@@ -68,7 +69,7 @@ fn length(count: c_int) -> Result<usize> {
 }
 
 impl Slots {
-    /// Reads an array of handles that the call sets to null.
+    /// Reads the array of handles of a call that sets the handles of complete requests to null.
     ///
     /// # Errors
     /// Returns the errors of [`seen_all`](Self::seen_all).
@@ -85,7 +86,7 @@ impl Slots {
         Ok(Self { places: Some(places), ..slots })
     }
 
-    /// Reads an array of handles that the call does not change.
+    /// Reads the array of handles of a call that does not change the array.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null, and
@@ -140,7 +141,7 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         Some(())
     }
 
-    /// Returns the index of the first active request that is complete.
+    /// Returns the index of the first active request that is complete; `None` if there is none.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
         self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
@@ -421,7 +422,7 @@ struct SomeOf {
     statuses: OutArray<Status>,
 }
 
-/// Writes the results of those requests whose operations are complete to `out`. If `waits` is true, first
+/// Writes to `out` the results of those requests whose operations are complete. If `waits` is true, first
 /// waits until at least one operation is complete. `outcome` returns the outcome of the request with a given
 /// index.
 ///

@@ -73,7 +73,7 @@ impl Outcome {
 pub enum Running {
     /// The persistent request has not been started, or its result has been taken since the last start.
     Inactive,
-    /// A thread is just starting the persistent request.
+    /// A thread is starting the persistent request at this moment.
     Starting,
     /// The operation is complete, and its result has not been taken yet.
     Finished(Outcome),
@@ -112,8 +112,8 @@ pub struct Request {
     persistent: Option<Box<dyn Start>>,
     /// True if the operation is collective.
     collective: bool,
-    /// The communicator that the operation makes. No thread drops this value while it holds the runtime's
-    /// lock.
+    /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
+    /// value.
     making: Option<Box<Making>>,
     /// True for the one request that all sends share if they were complete when their call returned. The
     /// handle of this request never becomes invalid.

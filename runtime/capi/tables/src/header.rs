@@ -162,7 +162,8 @@ fn inline_names(compat: &[Compat], out: &mut String) {
         } else if let Some(body) = body(&row.name) {
             format!("static inline {declaration}\n{{\n    {body}\n}}\n")
         } else {
-            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, so it is a function of the library.
+            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, which its replacement does not
+            // take. So it is a function of the library, not an inline function.
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");

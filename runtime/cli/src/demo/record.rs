@@ -18,7 +18,8 @@ pub struct Part {
     pub us: f64,
 }
 
-/// The bars of the picture: one per way, except that the hand-written loops have two where cells have gaps.
+/// A bar of the picture. Each way has one bar per case, except that the hand-written loops have two if the
+/// cells have gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bar {
     /// Datatypes, interpreted.

@@ -70,8 +70,8 @@ pub fn fill<C: Made>(case: &Case, rank: usize, cells: &mut [C]) {
     });
 }
 
-/// Verifies the field of `rank` after an exchange with `other` in which the parts of each cell that `P` moves
-/// were exchanged.
+/// Verifies the field of `rank` after `rank` and `other` have exchanged those parts of each cell that `P`
+/// moves.
 pub fn verify<P: Packing<Cell: Made>>(
     case: &Case,
     [rank, other]: [usize; 2],
@@ -184,7 +184,7 @@ mod tests {
         for cell in [HALO, OWNED, EDGE] {
             one_cell_is_wrong(planted::<Whole<f64>>(2, cell, next));
         }
-        // A cell of the neighbour, but the one beside the right cell.
+        // This cell belongs to the neighbour, but lies next to the expected cell.
         let wrong = Gapped::made(number(&case(2), 1, [1, 1, 3]));
         one_cell_is_wrong(planted::<Whole<Gapped>>(2, HALO, |cell| *cell = wrong));
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| {
@@ -202,7 +202,8 @@ mod tests {
                 one_cell_is_wrong(planted::<Whole<Gapped>>(2, cell, plant));
             }
         }
-        // The gap has the sender's bytes, which only loops that copy whole cells may write.
+        // The changed gap has the bytes of the sender's gap, which only loops that copy whole cells may
+        // write.
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| cell.gap = [255; 3]));
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A [`Packing`] says which parts of each cell the loops move. Typepack chooses its kernels by the CPU, so
 //! for a fair comparison the loops are compiled for several CPUs too. When the program runs, [`Loops`]
-//! chooses the version for any CPU, for x86-64-v3 (AVX2) or for x86-64-v4 (AVX-512). Nothing is vectorised by
-//! hand.
+//! chooses one of three versions: for any CPU, for x86-64-v3 (AVX2), or for x86-64-v4 (AVX-512). Nothing is
+//! vectorised by hand.
 //!
 //! Invariant: a `Loops` has a [`Level`] only if this CPU has every feature of the level.
 
@@ -12,17 +12,17 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use typepack::halo::{Element, Region};
 
-/// Which parts of a cell the loops move, and how they are stored in a message.
+/// Says which parts of a cell the loops move, and how these parts are stored in a message.
 pub trait Packing {
     /// A cell of the field.
     type Cell: Element;
     /// A cell in a message.
     type Packed: Pod;
 
-    /// Returns what a message stores for this cell.
+    /// Returns the parts that a message stores for this cell.
     fn pack(cell: &Self::Cell) -> Self::Packed;
 
-    /// Writes what a message stored for a cell to `cell`.
+    /// Writes to `cell` the parts that a message stores for a cell.
     fn unpack(data: &Self::Packed, cell: &mut Self::Cell);
 
     /// Packs contiguous cells; both slices have the same length.

@@ -1,9 +1,9 @@
 //! Array arguments.
 //!
-//! C passes an array as a bare pointer. The length of the array is another argument of the call, or follows
-//! from one. Each function of the C face passes the length when it accesses the array. The library cannot
-//! detect a wrong length. A function that copies an array first allocates the memory for the copy. If there
-//! is not enough memory, the function returns an error; the process does not abort.
+//! C passes an array as a bare pointer. Its length is another argument of the call, or can be computed from
+//! the other arguments. Each function of the C face passes this length when it accesses the array. The
+//! library cannot detect a wrong length. A function that copies an array first allocates the memory for the
+//! copy. If there is not enough memory, the function returns an error; the process does not abort.
 
 use super::{FromC, Place};
 use crate::abi;
@@ -82,7 +82,7 @@ impl<T> OutArray<T> {
     /// The value for an array argument that the C caller did not pass.
     pub const NONE: Self = Self(std::ptr::null_mut());
 
-    /// Checks that the caller passed an address, and returns the entries to write.
+    /// Checks that the caller passed an address, and returns the entries for writing.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0.
@@ -163,7 +163,7 @@ impl<T> From<Place<T>> for Places<T> {
     }
 }
 
-/// Reads the bytes of a value that C passes as `const void *` or `void *`.
+/// Converts an argument of type `const void *` or `void *` to an array of bytes that the call reads.
 impl FromC<*mut c_void> for Array<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -171,7 +171,7 @@ impl FromC<*mut c_void> for Array<u8> {
     }
 }
 
-/// Writes the bytes of a value that C passes as `void *`.
+/// Converts an argument of type `void *` to an array of bytes that the call fills.
 impl FromC<*mut c_void> for OutArray<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
