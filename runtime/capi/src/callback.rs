@@ -172,10 +172,11 @@ pub struct Generalized {
 unsafe impl Send for Generalized {}
 
 impl Generalized {
-    /// Returns the functions at these addresses.
+    /// Returns the three functions at the addresses `query`, `free` and `cancel`. The library will pass
+    /// `extra` to each of them.
     ///
     /// # Errors
-    /// Returns the name of the argument if one of the addresses is null.
+    /// If one of the addresses is null, returns the name of that argument in the standard.
     pub fn new(
         query: Callback,
         free: Callback,

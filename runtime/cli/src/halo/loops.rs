@@ -41,7 +41,8 @@ pub trait Packing {
         }
     }
 
-    /// Copies `len` contiguous cells inside a field.
+    /// Copies `len` contiguous cells from index `from` to index `to` of the same field. Only the parts that
+    /// the loops move are copied.
     #[inline(always)]
     fn copy_row(cells: &mut [Self::Cell], from: usize, to: usize, len: usize) {
         for i in 0..len {
