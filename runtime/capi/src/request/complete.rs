@@ -129,8 +129,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
     }
 
     /// Returns `Some` if all requests are complete. The requests before index `seen` are known to be
-    /// complete. This function checks the others in order, stops at the first one that is not complete, and
-    /// leaves its index in `seen`, so that the next call continues there.
+    /// complete. This function checks the remaining requests in order, stops at the first one that is not
+    /// complete, and leaves the index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -487,7 +487,8 @@ pub fn testsome(
     unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
-/// `MPI_Request_get_status`: writes the status of a complete operation, and leaves the result in the request.
+/// `MPI_Request_get_status`: writes whether the operation is complete and, if it is, its status. Leaves the
+/// result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {

@@ -206,8 +206,9 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // The user carries out the operation of a generalized request, so that operation may still complete
-        // even now. Its state stays unchanged here, because its functions will be called when it completes.
+        // The user carries out the operation of a generalized request, so that operation may complete even
+        // after the runtime has failed. Its state stays unchanged here, because the user's functions will be
+        // called when it completes.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);

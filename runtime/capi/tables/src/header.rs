@@ -112,7 +112,8 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement.
+/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement,
+/// except `MPI_Type_struct`.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {

@@ -89,7 +89,7 @@ impl<C: Element> Packing for Whole<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     /// Every CPU of the architecture. On AArch64, the code at this level uses the vector instructions that
-    /// all its CPUs have.
+    /// all AArch64 CPUs have.
     Any,
     /// x86-64-v3: AVX2.
     #[cfg(target_arch = "x86_64")]
@@ -99,15 +99,15 @@ enum Level {
     V4,
 }
 
-/// Compiles the loops for the CPUs that have all of the features. The compiler and the CPU check use the same
-/// list of features, so that they cannot differ.
+/// Compiles the loops for the CPUs that have all features in a list. The compiler and the check of the CPU
+/// use the same list, so that they cannot differ.
 macro_rules! level {
     ($module:ident: $($feature:tt)*) => {
         #[cfg(target_arch = "x86_64")]
         mod $module {
             use super::{Packing, Region};
 
-            /// Returns whether this CPU has all of the features.
+            /// Returns whether this CPU has all features in the list.
             pub fn is_here() -> bool {
                 $(is_x86_feature_detected!($feature))&&*
             }

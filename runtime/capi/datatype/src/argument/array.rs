@@ -64,7 +64,7 @@ impl<T: Copy> Array<T> {
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn copy(self, length: usize, argument: &'static str) -> Result<Vec<T>> {
         // SAFETY: the array has at least `length` entries (condition of `# Safety`). This function reads them
-        // before it returns, so before the C call returns.
+        // before it returns, and therefore before the C call returns.
         let entries = unsafe { self.entries(length, argument)? };
         let mut copy = room(length, argument)?;
         copy.extend(entries);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn more_than_there_is_memory_for_is_an_error() {
         let one = 7_u64;
-        // SAFETY: the first call reads the one entry of the array. The other calls read nothing: the second
+        // SAFETY: the first call reads `one`, an array of one entry. The other calls read nothing: the second
         // cannot allocate memory for its copy, and the last two get a null pointer.
         unsafe {
             assert_eq!(Array(&one).copy(1, "a").expect("one entry"), [7]);

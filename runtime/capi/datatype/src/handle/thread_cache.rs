@@ -157,7 +157,8 @@ impl<T: Send + Sync> Home<T> {
     }
 
     /// Returns the entry of the calling thread. If the thread has no entry yet, it takes over the entry in
-    /// its slot, or allocates an entry if another thread owns that one.
+    /// its slot. If another thread owns the entry in the slot, the calling thread allocates an entry of its
+    /// own.
     fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
             let entry = &cache.entries[slot(key)];
