@@ -23,7 +23,7 @@ pub enum Of {
     Type,
 }
 
-/// An attribute key.
+/// An attribute key, with the functions that copy and delete its values.
 #[derive(Debug)]
 pub struct Key {
     of: Of,

@@ -34,7 +34,7 @@ fn environment() -> Arc<Info> {
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
 }
 
-/// Describes how this process was started.
+/// Returns the content of `MPI_INFO_ENV`, which says how this process was started, as far as it is known now.
 fn described() -> Info {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |key: &str, value: Vec<u8>| {

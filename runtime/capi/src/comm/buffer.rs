@@ -39,7 +39,7 @@ struct Held {
     place: Range<u64>,
 }
 
-/// An attached buffer.
+/// An attached buffer, and the messages in it.
 #[derive(Debug)]
 struct Buffer {
     /// The address of the buffer, or `MPI_BUFFER_AUTOMATIC`.

@@ -105,7 +105,7 @@ pub trait Start: fmt::Debug + Send + Sync {
     fn start(&self) -> Result<Running>;
 }
 
-/// A request.
+/// The object behind a request handle.
 #[derive(Debug)]
 pub struct Request {
     on: Option<On>,

@@ -21,7 +21,7 @@ pub const HANDLES: [&str; 11] = [
 /// One function of the ABI.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// `MPI_Send`.
+    /// The name of the function, for example `MPI_Send`.
     pub name: String,
     /// The C return type.
     pub returns: String,
@@ -53,7 +53,7 @@ pub struct Parameter {
 /// One constant of the ABI.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// `MPI_COMM_WORLD`.
+    /// The name of the constant, for example `MPI_COMM_WORLD`.
     pub name: String,
     /// The kind of the constant in the table, for example `handle:MPI_Comm`.
     pub kind: String,

@@ -14,7 +14,7 @@ use crate::halo::Packing;
 #[repr(C)]
 pub struct Gapped {
     kind: u8,
-    /// The bytes that no member covers.
+    /// The bytes between `kind` and `level`, which no member of the C struct covers.
     pub gap: [u8; 3],
     level: i32,
     value: f64,

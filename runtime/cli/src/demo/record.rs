@@ -12,7 +12,7 @@ use crate::halo::{Run, Way};
 /// A part of a case's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// The activity that takes the time.
+    /// The name of the activity that takes this time, for example `exchange`.
     pub name: String,
     /// Microseconds per exchange or per step.
     pub us: f64,

@@ -30,7 +30,7 @@ const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.
 pub struct Run {
-    /// The times.
+    /// The measured times of all ranks.
     pub measurement: Measurement,
     solver: Solver,
     bytes_to_others: u64,

@@ -170,13 +170,13 @@ macro_rules! at_level {
 pub struct Loops(Level);
 
 impl Loops {
-    /// Returns the loops for the newest level that this CPU has.
+    /// Returns the loops for the newest level that this CPU supports.
     pub fn for_this_cpu() -> Self {
         // The first level is always `Any`, so the iterator is never empty.
         Self::levels().last().unwrap_or(Self(Level::Any))
     }
 
-    /// Returns the loops for each level that this CPU has, the oldest first.
+    /// Returns the loops for each level that this CPU supports, the oldest level first.
     fn levels() -> impl Iterator<Item = Self> {
         let levels = [
             Some(Level::Any),
@@ -222,7 +222,8 @@ impl Loops {
     }
 }
 
-/// Returns the position of the first cell of row `y` of plane `z` of a region.
+/// Returns the index, in the field, of the first cell in a row of a region. `z` and `y` count the planes
+/// and rows from the start of the region.
 #[inline(always)]
 fn position(padded: [usize; 3], region: Region<3>, z: usize, y: usize) -> usize {
     let [z0, y0, x0] = region.start;
