@@ -101,12 +101,12 @@ pub struct Table<W: CountWidth> {
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Makes the table for the arrays of a send buffer.
+    /// Makes the table from the count array and the displacement array of a send buffer.
     pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Makes the table for the arrays of a receive buffer.
+    /// Makes the table from the count array and the displacement array of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
