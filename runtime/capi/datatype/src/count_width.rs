@@ -1,8 +1,8 @@
 //! The width of the counts of a call. Most calls take C integers; the calls whose names end in `_c` take
 //! `MPI_Count`.
 //!
-//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances are the
-//! two exported functions.
+//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances
+//! implement the two exported functions.
 
 use crate::abi;
 use crate::failure::{Failure, Result};

@@ -1,8 +1,9 @@
 //! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
 //!
 //! The path from C to a kernel is as short as possible here: a function finds the datatype of the handle,
-//! checks the arguments, and calls the engine. The functions take no communicator: the host checks the
-//! communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size` before it calls them.
+//! checks the arguments, and calls the engine. The functions take no communicator: the host (the library
+//! that uses this crate) checks the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size` before it
+//! calls them.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};

@@ -3,7 +3,7 @@
 //! The hints that a program can set are the assertions that the standard names. The communicator keeps their
 //! values, because `MPI_Comm_get_info` returns them. The values have no other effect, because the runtime has
 //! no optimisation that depends on such an assertion. Unknown keys are ignored and not returned, as the
-//! standard prescribes. A known key whose value is neither `true` nor `false` is ignored too. A new
+//! standard prescribes. An assertion whose value is neither `true` nor `false` is ignored too. A new
 //! communicator does not inherit the hints of its parent (`create.rs`).
 
 use super::find;

@@ -55,7 +55,8 @@ unsafe fn blocking(
             };
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
-            // `# Safety`). It returns only after `finish`, when the operation has ended.
+            // `# Safety`). This function returns only after `finish` has returned, and the operation has
+            // ended by then.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())

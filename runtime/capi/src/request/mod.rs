@@ -115,7 +115,7 @@ pub struct Request {
     /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
     /// value.
     making: Option<Box<Making>>,
-    /// True for the one request that all sends share if they were complete when their call returned. The
+    /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.
     shared: bool,
     running: Mutex<Running>,
@@ -350,9 +350,9 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
     insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
-/// Returns the handle of the request that all sends share if they were complete when their call returned.
-/// Most sends are complete by then, so sharing one request saves the time of making a request for each of
-/// them.
+/// Returns the handle of the single request that stands for every send that was complete when its call
+/// returned. Most sends are complete by then, so sharing one request saves the time of making a request for
+/// each of them.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
