@@ -23,7 +23,7 @@ pub enum Of {
     Type,
 }
 
-/// An attribute key.
+/// An attribute key, with the functions that copy and delete its values.
 #[derive(Debug)]
 pub struct Key {
     of: Of,
@@ -232,8 +232,8 @@ impl Attributes {
     /// object.
     ///
     /// # Errors
-    /// Returns the code of the first copy function that fails. The values that the duplicate has by then are
-    /// deleted again. Their delete functions get `handle`, the handle of the duplicate.
+    /// Returns the code of the first copy function that fails. The values that have already been copied are
+    /// deleted from the duplicate again. Their delete functions get `handle`, the handle of the duplicate.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
         let values = self.values().clone();
         for Value { number, key, value } in values {

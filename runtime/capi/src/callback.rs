@@ -1,4 +1,5 @@
-//! The user's callback functions. Only this file converts an address from C to a function.
+//! The user's callback functions. Only this file turns addresses from C into functions that the library can
+//! call.
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
 //! The constructors here first compare the address with null and the sentinels, and the library calls only an
@@ -171,10 +172,11 @@ pub struct Generalized {
 unsafe impl Send for Generalized {}
 
 impl Generalized {
-    /// Returns the functions at these addresses.
+    /// Returns the three functions at the addresses `query`, `free` and `cancel`. The library will pass
+    /// `extra` to each of them.
     ///
     /// # Errors
-    /// Returns the name of the argument if one of the addresses is null.
+    /// If one of the addresses is null, returns the name of that argument in the standard.
     pub fn new(
         query: Callback,
         free: Callback,

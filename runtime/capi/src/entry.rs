@@ -78,9 +78,10 @@ fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
     }
 }
 
-/// Calls the error handler of the object. Returns the code that the exported function returns to C. If the
-/// handle of the object is not valid, calls the error handler of `MPI_FILE_NULL` for a file, and that of
-/// `MPI_COMM_SELF` otherwise.
+/// Calls the error handler that the failure names. If it names none, calls the error handler of the object
+/// `at`. If there is no such object or its handle is not valid, calls the error handler of `MPI_FILE_NULL`
+/// for a file, and that of `MPI_COMM_SELF` otherwise. Returns the code that the exported function returns
+/// to C.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);
@@ -124,7 +125,7 @@ pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     }
 }
 
-/// Returns the code that a function of the tool interface returns if it is not implemented.
+/// Returns the error code for a call of a tool interface function that is not implemented.
 #[cold]
 pub fn tool_not_built() -> c_int {
     if crate::env::version::tools_ready() {

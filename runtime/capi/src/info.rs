@@ -24,8 +24,8 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// Returns the content of `MPI_INFO_ENV`. Before init, one key is still missing. So this function caches the
-/// content only after init, and rebuilds it in each earlier call.
+/// Returns the content of `MPI_INFO_ENV`. Before init, the key `maxprocs` is still missing. So this function
+/// caches the content only after init; each earlier call builds the content anew.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -34,7 +34,7 @@ fn environment() -> Arc<Info> {
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
 }
 
-/// Describes how this process was started.
+/// Returns the content of `MPI_INFO_ENV`, which says how this process was started, as far as it is known now.
 fn described() -> Info {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |key: &str, value: Vec<u8>| {
@@ -45,7 +45,7 @@ fn described() -> Info {
     let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
-    // This number counts the ranks that run this program, not all ranks of the job.
+    // `maxprocs` is the number of ranks that run this program, not of all ranks of the job.
     if let Some(ranks) = lifecycle::program_size() {
         add("maxprocs", ranks.to_string().into());
     }

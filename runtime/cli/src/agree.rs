@@ -54,8 +54,8 @@ impl Stop {
 
 /// Returns the value of `result` if no rank has an error. Otherwise the lowest rank with an error prints its
 /// error as `typepack: <error>`, and all ranks get [`Stop::Agreed`] with the exit code `code`. All ranks wait
-/// until the line is printed, because `mpiexec` ends the job when the first rank fails, and might do so
-/// before the line is printed.
+/// until the line is printed, because `mpiexec` ends the job when the first rank fails, and might otherwise
+/// do so before the line is printed.
 pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Result<T, Stop> {
     // Lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;

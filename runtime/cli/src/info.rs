@@ -1,8 +1,8 @@
 //! `typepack info`: describes this installation and the job.
 //!
-//! `main.rs` calls [`about_the_installation`] before it joins the job. A variable with a bad value keeps the
-//! process from joining, and the user must be able to see that value. `main.rs` calls [`about_the_job`] after
-//! it has joined the job.
+//! `main.rs` calls [`about_the_installation`] before it joins the job. An environment variable with a bad
+//! value keeps the process from joining the job, and `typepack info` must show the user that value. `main.rs`
+//! calls [`about_the_job`] after it has joined the job.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -93,9 +93,9 @@ fn a_kernel_is_shown() {
     assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
 }
 
-/// Checks that the report shows a kernel that takes only short calls. (An earlier version reported that there
-/// was no kernel.) Which kernels take only short calls depends on the engine's table of costs. At the time of
-/// writing, these are kernels that unpack long blocks on machines with AVX-512.
+/// Checks that the report shows a kernel that handles only short calls. (An earlier version reported that
+/// there was no kernel.) Which kernels handle only short calls depends on the engine's table of costs. At the
+/// time of writing, these are kernels that unpack long blocks on machines with AVX-512.
 #[test]
 fn a_kernel_of_short_calls_is_shown() {
     let reports = ["portable", "avx2", "avx512"].into_iter().flat_map(|isa| {

@@ -168,8 +168,8 @@ fn every_way_gives_the_same_bits() {
     }
     let words = "halo --grid 8x8x8 --steps 2 --way interpreter --verify";
     let interpreted = typepack(2, words, &[]).stdout;
-    // No face was packed by a kernel. The 16 bytes that `memcpy` moved are two contiguous sums of eight
-    // bytes.
+    // No face was packed by a kernel. The 16 bytes that `memcpy` moved are two sums of eight bytes each,
+    // which are contiguous.
     assert!(interpreted.contains("kernels 0, rows 0, memcpy 16, interpreter "), "{interpreted}");
 }
 

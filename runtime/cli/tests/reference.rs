@@ -56,8 +56,8 @@ fn the_page_of_functions_is_what_is_built() {
             .collect::<Vec<_>>()
     };
     let built: Vec<String> = rows(BUILT).iter().map(|row| row[0].to_owned()).collect();
-    // For each group: the names of its functions without `_c`. For each name: whether the function also has a
-    // form with large counts, and whether it is implemented.
+    // Maps each group to its functions, and the name of each function (without `_c`) to two flags: whether
+    // the function also has a form with large counts, and whether it is implemented.
     let mut groups: BTreeMap<String, BTreeMap<String, (bool, bool)>> = BTreeMap::new();
     let (mut all, mut done) = (0, 0);
     for row in rows(FUNCTIONS) {

@@ -5,10 +5,10 @@ use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 use typepack_engine::Plan;
 
-/// Number of bytes of the first page of the address space. No object lies in this page.
+/// Size, in bytes, of the first page of the address space. No object lies in this page.
 const PAGE: i64 = 4096;
 
-/// Number of bits of the largest address that a process can use.
+/// Number of bits in the largest address that a process can use.
 pub const ADDRESS_BITS: u32 = 57;
 
 /// The smallest number of elements for which [`memory`] computes where a non-null buffer ends. Computing the

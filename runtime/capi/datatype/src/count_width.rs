@@ -1,8 +1,8 @@
 //! The width of the counts of a call. Most calls take C integers; the calls whose names end in `_c` take
 //! `MPI_Count`.
 //!
-//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances are the
-//! two exported functions.
+//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances
+//! implement the two exported functions.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -60,7 +60,8 @@ pub trait CountWidth {
     /// The type of the displacements of collective calls that divide a buffer into one part for each rank,
     /// such as `MPI_Gatherv`.
     type Displacement: Number;
-    /// The form of the decoded arguments of a datatype that was made by a call of this width.
+    /// The form in which decoding returns the arguments of a datatype that was made by a call of this
+    /// width.
     const DECODING: Decoding;
 }
 

@@ -1,8 +1,9 @@
 //! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
 //!
 //! The path from C to a kernel is as short as possible here: a function finds the datatype of the handle,
-//! checks the arguments, and calls the engine. The functions take no communicator: the host checks the
-//! communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size` before it calls them.
+//! checks the arguments, and calls the engine. The functions take no communicator: the host (the library
+//! that uses this crate) checks the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size` before it
+//! calls them.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};
@@ -15,7 +16,7 @@ use std::ffi::c_void;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
-/// Converts the size of a buffer, or a position in a buffer.
+/// Converts an argument that is the size of a buffer, or a position in a buffer, to a `usize`.
 #[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();

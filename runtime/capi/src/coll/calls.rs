@@ -79,7 +79,8 @@ macro_rules! three_ways {
             }
         )*
 
-        /// Functions that make one value from the arguments of a call and pass the value to `make`.
+        /// One function per call, which makes one value from the arguments of the call and passes the value
+        /// to `make`.
         mod list {
             use super::*;
 

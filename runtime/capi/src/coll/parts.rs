@@ -101,12 +101,12 @@ pub struct Table<W: CountWidth> {
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Makes the table for the arrays of a send buffer.
+    /// Makes the table from the count array and the displacement array of a send buffer.
     pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Makes the table for the arrays of a receive buffer.
+    /// Makes the table from the count array and the displacement array of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
@@ -198,8 +198,8 @@ pub fn root(root: c_int) -> Result<usize> {
     })
 }
 
-/// Returns the part that holds this rank's own data in `buffer`. Returns `None` if the call is in place;
-/// then `ty` is `None` too.
+/// Returns the part of memory that holds this rank's own data: `elements` elements of type `ty` at `buffer`.
+/// If the call is in place, the caller passes `None` for `ty`, and this function returns `None`.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -212,8 +212,8 @@ pub fn own<'a>(
     }
 }
 
-/// Checks the count and finds the datatype for the buffer of this rank's own data. If the call is in place
-/// (`placed`), ignores both arguments and returns 0 and `None`.
+/// Checks the count and finds the datatype of the buffer that holds this rank's own data. If the call is in
+/// place (`placed` is true), ignores the count and the datatype, and returns 0 and `None`.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,

@@ -51,8 +51,8 @@ impl Start for Persistent {
 ///
 /// # Safety
 ///
-/// - The value that `call` passes on names the memory of the operation. The operation may read the parts that
-///   it sends from and write the parts that it receives into until this function returns ([`Way::Run`]),
+/// - The value that `call` passes on says which memory the operation uses. The operation may read the parts
+///   that it sends from and write the parts that it receives into until this function returns ([`Way::Run`]),
 ///   until the request is complete ([`Way::Start`]), or from each start of the request to its completion
 ///   ([`Way::Prepare`]).
 pub unsafe fn make(

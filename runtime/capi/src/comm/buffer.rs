@@ -39,7 +39,7 @@ struct Held {
     place: Range<u64>,
 }
 
-/// An attached buffer.
+/// An attached buffer, and the messages in it.
 #[derive(Debug)]
 struct Buffer {
     /// The address of the buffer, or `MPI_BUFFER_AUTOMATIC`.
@@ -205,8 +205,8 @@ impl Pool {
         };
         let messages = comm.messages();
         if !buffer.held.is_empty() {
-            // `look` makes progress in the runtime. The closure then removes the messages that have been
-            // sent, to free their places.
+            // `look` lets the runtime make progress, and then calls the closure. The closure removes the
+            // messages that have been sent, to free their places.
             messages.look(|ongoing| {
                 buffer.held.retain(|held| {
                     let left = ongoing.is_complete(held.send);
@@ -309,7 +309,7 @@ fn wait(sends: &[u64]) -> Result {
     let mut left = 0;
     let waited = messages.wait_until(|ongoing| {
         while left < sends.len() && ongoing.is_complete(sends[left]) {
-            // `fetch` makes the runtime forget the send, so each send must be fetched only once.
+            // `fetch` makes the runtime forget the send, so it must be called only once for each send.
             let _sent = ongoing.fetch(sends[left]);
             left += 1;
         }

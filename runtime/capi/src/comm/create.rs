@@ -82,7 +82,8 @@ impl Making {
     ///
     /// # Errors
     /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function
-    /// that fails. In the last two cases the other ranks still get their duplicates.
+    /// that fails. If no handle is left or a copy function fails on this rank, the other ranks still get
+    /// their duplicates.
     pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
         let duplicate = parent.comm.communicator.idup()?;
         let handle = match COMMS.reserve() {

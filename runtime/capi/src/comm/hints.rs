@@ -1,10 +1,10 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
-//! The known hints are the assertions that the standard names. The communicator keeps their values, because
-//! `MPI_Comm_get_info` returns them. The values have no other effect, because the runtime has no optimisation
-//! that depends on such an assertion. Unknown keys are ignored and not returned, as the standard prescribes.
-//! A known key whose value is neither `true` nor `false` is ignored too. A new communicator does not inherit
-//! the hints of its parent (`create.rs`).
+//! The hints that a program can set are the assertions that the standard names. The communicator keeps their
+//! values, because `MPI_Comm_get_info` returns them. The values have no other effect, because the runtime has
+//! no optimisation that depends on such an assertion. Unknown keys are ignored and not returned, as the
+//! standard prescribes. An assertion whose value is neither `true` nor `false` is ignored too. A new
+//! communicator does not inherit the hints of its parent (`create.rs`).
 
 use super::find;
 use crate::argument::Output;

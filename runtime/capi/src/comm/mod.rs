@@ -29,7 +29,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Communicator, Messages};
 
-/// A communicator.
+/// A communicator behind a handle: the runtime's communicator, and the data that only the C face needs.
 #[derive(Debug)]
 pub struct Comm {
     communicator: Communicator,
@@ -116,7 +116,7 @@ impl Comm {
 /// The communicator of an operation, together with the handle that the program passed to the call.
 #[derive(Clone, Debug)]
 pub struct On {
-    /// The object.
+    /// The communicator.
     pub comm: Arc<Comm>,
     /// The handle, which error handlers get as an argument.
     pub handle: raw::Comm,

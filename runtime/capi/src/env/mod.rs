@@ -147,7 +147,7 @@ pub fn get_address(location: *const c_void, address: Output<raw::Aint>) -> Resul
     Ok(())
 }
 
-/// `MPI_Aint_add`: the sum wraps around, as addresses of the machine do.
+/// `MPI_Aint_add`: the sum wraps around, as address arithmetic on the machine does.
 pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
     base.wrapping_add(disp)
 }

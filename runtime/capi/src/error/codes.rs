@@ -14,7 +14,7 @@ use crate::argument::{Output, Text, TextOutput};
 /// An error class or error code that the user added.
 #[derive(Clone, Debug)]
 struct Added {
-    /// The class to which a code belongs. The entry of a class contains the class itself.
+    /// The class to which the error code belongs. For an error class, this is the class itself.
     class: c_int,
     /// The string, which may be empty; `None` until the user adds one.
     text: Option<Vec<u8>>,

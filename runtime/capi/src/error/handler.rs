@@ -148,7 +148,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     HANDLERS.of_int(integer)
 }
 
-/// A cell for the error handler of an object, which the program can replace.
+/// A cell that holds the error handler of an object. The program can replace the error handler.
 #[derive(Debug)]
 pub struct HandlerCell(Mutex<Handler>);
 

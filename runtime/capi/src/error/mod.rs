@@ -30,9 +30,9 @@ pub struct Said {
     pub code: c_int,
     /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
-    /// The communicator of the operation that failed, and the error handler that this communicator had at
-    /// that time. If this field is set, `entry.rs` calls this error handler instead of the error handler of
-    /// the call's object.
+    /// The communicator of the operation that failed, and the error handler that this communicator had when
+    /// the operation failed. If this field is set, `entry.rs` calls that error handler instead of the error
+    /// handler of the call's object.
     pub on: Option<(raw::Comm, Handler)>,
 }
 

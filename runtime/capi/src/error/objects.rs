@@ -50,7 +50,7 @@ impl Objects {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
     }
 
-    /// Checks a handle.
+    /// Checks that a handle belongs to a live object of this kind.
     ///
     /// # Errors
     /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.

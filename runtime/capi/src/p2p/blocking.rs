@@ -55,7 +55,8 @@ unsafe fn blocking(
             };
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
-            // `# Safety`). It returns only after `finish`, when the operation has ended.
+            // `# Safety`). This function returns only after `finish` has returned, and the operation has
+            // ended by then.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -118,7 +119,7 @@ pub unsafe fn recv<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - The elements of `incoming` are writable until the operation has ended.
+/// - The elements that `incoming` describes are writable until the operation has ended.
 pub(super) unsafe fn receive(
     on: &On,
     incoming: &Elements,
@@ -169,8 +170,8 @@ fn ended(outcome: Outcome, status: StatusOutput) -> Result {
 /// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
 pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
 
-/// The operations of a call that sends and receives: first the send, then the receive. `None` stands for a
-/// send to or a receive from `MPI_PROC_NULL`.
+/// The two operations of a call that sends and receives. The first entry is the send, the second the receive.
+/// `None` stands for a send to `MPI_PROC_NULL` or a receive from it.
 pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
 
 /// Checks the arguments of the send and the receive, and then starts the receive and the send.
@@ -284,7 +285,7 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - The elements of `elements` are readable until this function returns.
+/// - The elements that `elements` describes are readable until this function returns.
 pub(super) unsafe fn copied(
     on: &On,
     elements: &Elements,
@@ -294,7 +295,7 @@ pub(super) unsafe fn copied(
     let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
-        // SAFETY: the elements are readable (condition of `# Safety`), and in mode `Copied` `send` no longer
+        // SAFETY: the elements are readable (condition of `# Safety`), and `send` in mode `Copied` no longer
         // reads them after it has returned.
         unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
     };

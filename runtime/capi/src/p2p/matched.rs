@@ -170,7 +170,7 @@ pub unsafe fn imrecv<W: CountWidth>(
 ) -> Result {
     let out = request.required("request")?;
     // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`), and
-    // the request stands for the operation.
+    // the operation has ended before the request is complete.
     let handle = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => request::open(None, Running::Finished(Outcome::from_nobody()))?,
         Some((on, started)) => {

@@ -139,7 +139,7 @@ pub struct Elements {
 // program has promised that the operation may access this memory on any thread.
 unsafe impl Send for Elements {}
 // SAFETY: the safe functions of `Elements` do not access the memory at `origin`. Only unsafe functions of the
-// runtime do, and their callers guarantee who may access that memory.
+// runtime do, and their callers guarantee that these functions may access it.
 unsafe impl Sync for Elements {}
 
 impl Elements {

@@ -15,7 +15,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Ongoing;
 
-/// A handle and its request; `None` for the null handle.
+/// A handle and its request. The request is `None` if the handle is null.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
 /// The requests of a call. A single request is stored inline, and several requests in a vector.
@@ -31,7 +31,7 @@ fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
 }
 
-/// Returns a handle together with its request. The handle may be null.
+/// Returns a handle together with its request. The handle may be the null handle.
 fn slot(handle: raw::Request) -> Result<Slot> {
     match handle {
         raw::Request::NULL => Ok((handle, None)),
@@ -40,7 +40,8 @@ fn slot(handle: raw::Request) -> Result<Slot> {
 }
 
 impl Slots<[Slot; 1]> {
-    /// Reads one handle that the call sets to null.
+    /// Reads the handle of a call that takes one request and sets the handle to null when the request is
+    /// complete.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
@@ -49,7 +50,7 @@ impl Slots<[Slot; 1]> {
         Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
     }
 
-    /// Finds the request of one handle that the call does not change.
+    /// Finds the request for a call that takes one handle and does not change it.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
@@ -68,7 +69,7 @@ fn length(count: c_int) -> Result<usize> {
 }
 
 impl Slots {
-    /// Reads an array of handles that the call sets to null.
+    /// Reads the array of handles of a call that sets the handles of complete requests to null.
     ///
     /// # Errors
     /// Returns the errors of [`seen_all`](Self::seen_all).
@@ -85,7 +86,7 @@ impl Slots {
         Ok(Self { places: Some(places), ..slots })
     }
 
-    /// Reads an array of handles that the call does not change.
+    /// Reads the array of handles of a call that does not change the array.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null, and
@@ -128,8 +129,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
     }
 
     /// Returns `Some` if all requests are complete. The requests before index `seen` are known to be
-    /// complete. This function checks the others in order, stops at the first one that is not complete, and
-    /// leaves its index in `seen`, so that the next call continues there.
+    /// complete. This function checks the remaining requests in order, stops at the first one that is not
+    /// complete, and leaves the index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -140,7 +141,7 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         Some(())
     }
 
-    /// Returns the index of the first active request that is complete.
+    /// Returns the index of the first active request that is complete; `None` if there is none.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
         self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
@@ -421,7 +422,7 @@ struct SomeOf {
     statuses: OutArray<Status>,
 }
 
-/// Writes the results of those requests whose operations are complete to `out`. If `waits` is true, first
+/// Writes to `out` the results of those requests whose operations are complete. If `waits` is true, first
 /// waits until at least one operation is complete. `outcome` returns the outcome of the request with a given
 /// index.
 ///
@@ -486,7 +487,8 @@ pub fn testsome(
     unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
-/// `MPI_Request_get_status`: writes the status of a complete operation, and leaves the result in the request.
+/// `MPI_Request_get_status`: writes whether the operation is complete and, if it is, its status. Leaves the
+/// result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {

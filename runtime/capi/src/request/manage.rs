@@ -146,8 +146,8 @@ pub fn free(request: InOut<raw::Request>) -> Result {
                     ongoing.forget(id);
                 }
             }
-            // The user's operation is not complete yet. Its handle stays valid for `MPI_Grequest_complete`,
-            // which then frees the request.
+            // The user has not completed the operation yet. The handle of the request stays valid for
+            // `MPI_Grequest_complete`, which then frees the request.
             Running::User(functions, false) => {
                 *running = Running::Freed(*functions);
                 return true;

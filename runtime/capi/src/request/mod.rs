@@ -73,7 +73,7 @@ impl Outcome {
 pub enum Running {
     /// The persistent request has not been started, or its result has been taken since the last start.
     Inactive,
-    /// A thread is just starting the persistent request.
+    /// A thread is starting the persistent request at this moment.
     Starting,
     /// The operation is complete, and its result has not been taken yet.
     Finished(Outcome),
@@ -105,17 +105,17 @@ pub trait Start: fmt::Debug + Send + Sync {
     fn start(&self) -> Result<Running>;
 }
 
-/// A request.
+/// The object behind a request handle.
 #[derive(Debug)]
 pub struct Request {
     on: Option<On>,
     persistent: Option<Box<dyn Start>>,
     /// True if the operation is collective.
     collective: bool,
-    /// The communicator that the operation makes. No thread drops this value while it holds the runtime's
-    /// lock.
+    /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
+    /// value.
     making: Option<Box<Making>>,
-    /// True for the one request that all sends share if they were complete when their call returned. The
+    /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.
     shared: bool,
     running: Mutex<Running>,
@@ -206,8 +206,9 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // The user carries out the operation of a generalized request, so that operation may still complete
-        // even now. Its state stays unchanged here, because its functions will be called when it completes.
+        // The user carries out the operation of a generalized request, so that operation may complete even
+        // after the runtime has failed. Its state stays unchanged here, because the user's functions will be
+        // called when it completes.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);
@@ -349,9 +350,9 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
     insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
-/// Returns the handle of the request that all sends share if they were complete when their call returned.
-/// Most sends are complete by then, so sharing one request saves the time of making a request for each of
-/// them.
+/// Returns the handle of the single request that stands for every send that was complete when its call
+/// returned. Most sends are complete by then, so sharing one request saves the time of making a request for
+/// each of them.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.

@@ -49,9 +49,9 @@ fn object(function: &Function) -> String {
         .unwrap_or_else(|| "At::Nothing".to_owned())
 }
 
-/// Returns the statements with which a function that is not implemented checks those of its arguments that
-/// are handles of operations, windows, files or sessions. If the function frees the object, its argument is
-/// the address of the handle.
+/// Returns the statements that check the handle arguments of a function that is not implemented. Only handles
+/// of operations, windows, files and sessions are checked. A function that frees an object gets the address
+/// of the handle instead of the handle.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
@@ -89,8 +89,8 @@ fn frees(function: &Function) -> bool {
     ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
 }
 
-/// Returns the statements with which a function that is not implemented sets its outputs to null handles,
-/// zeros and empty strings. Arrays, and outputs that are also inputs, stay unchanged.
+/// Returns the statements that set the outputs of a function that is not implemented to null handles, zeros
+/// and empty strings. Arrays, and outputs that are also inputs, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {

@@ -112,7 +112,8 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement.
+/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement,
+/// except `MPI_Type_struct`.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {
@@ -162,7 +163,8 @@ fn inline_names(compat: &[Compat], out: &mut String) {
         } else if let Some(body) = body(&row.name) {
             format!("static inline {declaration}\n{{\n    {body}\n}}\n")
         } else {
-            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, so it is a function of the library.
+            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, which its replacement does not
+            // take. So it is a function of the library, not an inline function.
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");

@@ -21,7 +21,7 @@ pub const HANDLES: [&str; 11] = [
 /// One function of the ABI.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// `MPI_Send`.
+    /// The name of the function, for example `MPI_Send`.
     pub name: String,
     /// The C return type.
     pub returns: String,
@@ -40,8 +40,8 @@ pub struct Function {
 pub struct Parameter {
     /// The name of the parameter; `...` for variadic arguments.
     pub name: String,
-    /// The C type of the parameter, for example `const MPI_Aint *`. Brackets in the table are written as
-    /// `*`.
+    /// The C type of the parameter, for example `const MPI_Aint *`. Brackets in the table become a `*`
+    /// here.
     pub c_type: String,
     /// The declaration of the parameter in the table, for example
     /// `const MPI_Aint array_of_displacements[]`.
@@ -53,7 +53,7 @@ pub struct Parameter {
 /// One constant of the ABI.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// `MPI_COMM_WORLD`.
+    /// The name of the constant, for example `MPI_COMM_WORLD`.
     pub name: String,
     /// The kind of the constant in the table, for example `handle:MPI_Comm`.
     pub kind: String,

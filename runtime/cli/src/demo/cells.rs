@@ -1,5 +1,5 @@
-//! The cells that the demo exchanges, and the parts of a cell with gaps that the hand-written loops
-//! move.
+//! The cells that the demo exchanges. Some cells have gaps; for these, the implementations of
+//! `Packing` here say which parts of a cell the hand-written loops move.
 //!
 //! `exchange.rs` fills fields with these cells, and `verify.rs` knows their contents.
 
@@ -14,7 +14,7 @@ use crate::halo::Packing;
 #[repr(C)]
 pub struct Gapped {
     kind: u8,
-    /// The bytes that no member covers.
+    /// The bytes between `kind` and `level`, which no member of the C struct covers.
     pub gap: [u8; 3],
     level: i32,
     value: f64,
@@ -29,7 +29,8 @@ impl Element for Gapped {
     fn datatype() -> Datatype {
         let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
         let places = [0, 4, 8];
-        // The arguments are constants: three members within 16 bytes.
+        // This cannot fail, because the arguments are constants: they describe three members within
+        // 16 bytes.
         Datatype::structured(&[1, 1, 1], &places, &members)
             .expect("these constant arguments should make a valid struct type")
     }

@@ -15,7 +15,7 @@ use super::verify::{Case, fill, verify};
 use crate::agree::{FAILURE, Stop, agree};
 use crate::halo::{Hand, Packing, Way, Whole, exchange_alone, percentiles};
 
-/// Exchanges faces that have one cell per row, so that every cell is in a cache line of its own.
+/// Exchanges faces that have one cell per row, so that every exchanged cell is in a cache line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
@@ -32,7 +32,7 @@ const ROWS: Case = Case {
     axis: 0,
 };
 
-/// Measures and verifies all cases. Calls `said` after each of them.
+/// Measures and verifies all cases, and calls `said` with each record.
 pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) -> Result<(), Stop> {
     let bar = Bar::of(way);
     said(one::<Whole<f64>>(world, bar, &DOUBLES)?);
@@ -47,7 +47,8 @@ pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) ->
         let other = one::<MembersOfWhole>(world, bar, case)?;
         let us = kept.us().min(other.us());
         let parts = vec![Part { name: "exchange".to_owned(), us }];
-        // The record gives the number of bytes in members, as it does for the datatypes.
+        // The record counts only the bytes of members, not those of gaps, as the records of the ways with
+        // datatypes do.
         said(Record { parts, ..kept });
         said(one::<Whole<Gapped>>(world, Bar::HandWhole, case)?);
     }
@@ -95,14 +96,14 @@ fn one<P: Packing<Cell: Made>>(
         exchanger.exchange(&mut fields)?;
         Ok(begin.elapsed())
     })?;
-    // Verifies one more exchange, into blank halos.
+    // One more exchange, into blank halos, is verified.
     fill(case, rank, fields[0].as_mut_slice());
     comm.barrier()?;
     exchanger.exchange(&mut fields)?;
     let other = comm.size() - 1 - rank;
     agree(world, verify::<P>(case, [rank, other], fields[0].as_slice()), FAILURE)?;
     let face: usize = (0..3).filter(|d| *d != case.axis).map(|d| case.shape[d]).product();
-    // Each of the ranks sends two faces.
+    // Each rank sends two faces.
     let bytes = (face * size_of::<P::Packed>() * 2 * world.size()) as u64;
     let [_, median, _] = percentiles(&times);
     Ok(Record {

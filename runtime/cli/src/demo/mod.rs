@@ -1,8 +1,9 @@
 //! `typepack demo`: runs the same halo exchanges and the same solver in three ways, and compares the times.
 //!
 //! `scripts/demo` starts one job per way and round with `--csv`, and then draws all tables with `--draw`.
-//! `exchange.rs` measures exchanges alone (`cells.rs` has their cells, `verify.rs` verifies them), `../halo/`
-//! measures the solver, `record.rs` writes and reads the tables, and `picture.rs` draws them.
+//! `exchange.rs` measures exchanges without a solver (`cells.rs` has the cells, `verify.rs` the
+//! verification), `../halo/` measures the solver, `record.rs` writes and reads the tables, and `picture.rs`
+//! draws them.
 
 mod cells;
 mod exchange;

@@ -1,4 +1,5 @@
-//! Shows all ways side by side: as a table, and as a picture that needs no other text.
+//! Shows the results of all ways of exchanging halos side by side: as a table, and as a picture that can be
+//! understood without any other text.
 //!
 //! `mod.rs` passes the [`Record`]s of all runs. [`cases`] takes the median of the runs of each case and bar.
 
@@ -48,7 +49,7 @@ const PARTS: [(&str, &str); 3] = [
     ("exchange", "packing, waiting, unpacking"),
 ];
 
-/// The colours of the parts in which a rank computes.
+/// The colours of the first two parts (`PARTS`), in which a rank computes.
 const COMPUTING: [RGBColor; 2] = [RGBColor(222, 228, 234), RGBColor(190, 202, 214)];
 /// Notes about the hand-written loops, which the picture shows as text.
 const NOTES: [&str; 2] = [
@@ -64,7 +65,8 @@ const HEAD: i32 = 214;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     what: String,
-    /// Number of bytes that all ranks together exchange: first without gaps, then with whole cells.
+    /// Number of bytes that all ranks together send in one exchange: the first entry is the number if the
+    /// gaps are left out, the second entry the number if whole cells are sent.
     bytes: [Option<u64>; 2],
     /// The times of the median run, one entry per bar of [`BARS`].
     times: [Option<Times>; 4],
@@ -78,7 +80,7 @@ impl Case {
         (0..BARS.len()).filter(|&place| self.times[place].is_some()).collect()
     }
 
-    /// Returns whether the ranks also compute.
+    /// Returns whether the ranks also compute in this case, instead of only exchanging halos.
     fn computes(&self) -> bool {
         self.times.iter().flatten().any(|[interior, rim, _]| interior + rim > 0.0)
     }
@@ -88,7 +90,8 @@ fn sum(times: Times) -> f64 {
     times.iter().sum()
 }
 
-/// Returns the cases in the order of the first table, each with the medians of its runs.
+/// Returns the cases in the order in which they first occur in `records`, each with the times of its median
+/// runs.
 pub fn cases(records: &[Record]) -> Vec<Case> {
     let mut names: Vec<&str> = Vec::new();
     for record in records {

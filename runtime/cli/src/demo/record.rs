@@ -12,13 +12,14 @@ use crate::halo::{Run, Way};
 /// A part of a case's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// The activity that takes the time.
+    /// The name of the activity that takes this time, for example `exchange`.
     pub name: String,
     /// Microseconds per exchange or per step.
     pub us: f64,
 }
 
-/// The bars of the picture: one per way, except that the hand-written loops have two where cells have gaps.
+/// A bar of the picture. Each way has one bar per case, except that the hand-written loops have two if the
+/// cells have gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bar {
     /// Datatypes, interpreted.

@@ -48,7 +48,7 @@ fn owner(case: &Case, cell: [isize; 3]) -> Option<[usize; 3]> {
         if d != case.axis && !inside || inside && d == case.axis {
             return None;
         }
-        // Lossless: not negative.
+        // Lossless: `rem_euclid` never returns a negative number here.
         owner[d] = cell[d].rem_euclid(extent) as usize;
     }
     Some(owner)
@@ -62,7 +62,7 @@ fn is_owned(case: &Case, cell: [isize; 3]) -> bool {
 pub fn fill<C: Made>(case: &Case, rank: usize, cells: &mut [C]) {
     for_each_cell(case.shape, |position, cell| {
         cells[position] = if is_owned(case, cell) {
-            // Lossless: not negative.
+            // Lossless: the coordinates of an owned cell are not negative.
             C::made(number(case, rank, cell.map(|at| at as usize)))
         } else {
             C::blank()
@@ -70,8 +70,8 @@ pub fn fill<C: Made>(case: &Case, rank: usize, cells: &mut [C]) {
     });
 }
 
-/// Verifies the field of `rank` after an exchange with `other` in which the parts of each cell that `P` moves
-/// were exchanged.
+/// Verifies the field of `rank` after `rank` and `other` have exchanged those parts of each cell that `P`
+/// moves.
 pub fn verify<P: Packing<Cell: Made>>(
     case: &Case,
     [rank, other]: [usize; 2],
@@ -85,7 +85,7 @@ pub fn verify<P: Packing<Cell: Made>>(
                 P::unpack(&P::pack(&P::Cell::made(number(case, other, owner))), &mut wanted);
                 wanted
             }
-            // Lossless: not negative.
+            // Lossless: the coordinates of an owned cell are not negative.
             None if is_owned(case, cell) => {
                 P::Cell::made(number(case, rank, cell.map(|at| at as usize)))
             }
@@ -184,7 +184,7 @@ mod tests {
         for cell in [HALO, OWNED, EDGE] {
             one_cell_is_wrong(planted::<Whole<f64>>(2, cell, next));
         }
-        // A cell of the neighbour, but the one beside the right cell.
+        // This cell belongs to the neighbour, but lies next to the expected cell.
         let wrong = Gapped::made(number(&case(2), 1, [1, 1, 3]));
         one_cell_is_wrong(planted::<Whole<Gapped>>(2, HALO, |cell| *cell = wrong));
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| {
@@ -202,7 +202,8 @@ mod tests {
                 one_cell_is_wrong(planted::<Whole<Gapped>>(2, cell, plant));
             }
         }
-        // The gap has the sender's bytes, which only loops that copy whole cells may write.
+        // The changed gap has the bytes of the sender's gap, which only loops that copy whole cells may
+        // write.
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| cell.gap = [255; 3]));
     }
 

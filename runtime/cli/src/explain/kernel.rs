@@ -2,7 +2,7 @@
 //!
 //! The code generator returns a report on the kernel (`typepack_jit::report`), and [`text`] formats it. If
 //! nothing would be compiled for the type, `text` says what runs instead of a kernel. `text` commits the type
-//! as a program would, so `TYPEPACK_KERNEL` and the other variables have an effect.
+//! as a program would, so `TYPEPACK_KERNEL` and typepack's other environment variables have an effect.
 
 use std::fmt::Write;
 

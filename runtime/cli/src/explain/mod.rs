@@ -59,7 +59,8 @@ fn print(text: &str) -> Result<(), String> {
     out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-/// Returns the type and the number of elements. A layout in the file gives the number; otherwise it is 1.
+/// Returns the type and the number of elements. If the user named a layout of the file, the number is the
+/// layout's count; otherwise it is 1.
 fn read(options: &Options) -> Result<(Datatype, u64), String> {
     let Some(path) = &options.file else {
         let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;

@@ -30,7 +30,7 @@ const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.
 pub struct Run {
-    /// The times.
+    /// The measured times of all ranks.
     pub measurement: Measurement,
     solver: Solver,
     bytes_to_others: u64,
@@ -94,7 +94,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 
     let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
     let halo = solver.halo();
-    // Lossless: the buffers of these bytes are in memory, so their sizes fit in 63 bits.
+    // Lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
     world.allreduce(&mut bytes, Op::Sum)?;
     let measurement = Measurement {

@@ -2,8 +2,8 @@
 //!
 //! A [`Packing`] says which parts of each cell the loops move. Typepack chooses its kernels by the CPU, so
 //! for a fair comparison the loops are compiled for several CPUs too. When the program runs, [`Loops`]
-//! chooses the version for any CPU, for x86-64-v3 (AVX2) or for x86-64-v4 (AVX-512). Nothing is vectorised by
-//! hand.
+//! chooses one of three versions: for any CPU, for x86-64-v3 (AVX2), or for x86-64-v4 (AVX-512). Nothing is
+//! vectorised by hand.
 //!
 //! Invariant: a `Loops` has a [`Level`] only if this CPU has every feature of the level.
 
@@ -12,17 +12,17 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use typepack::halo::{Element, Region};
 
-/// Which parts of a cell the loops move, and how they are stored in a message.
+/// Says which parts of a cell the loops move, and how these parts are stored in a message.
 pub trait Packing {
     /// A cell of the field.
     type Cell: Element;
     /// A cell in a message.
     type Packed: Pod;
 
-    /// Returns what a message stores for this cell.
+    /// Returns the parts that a message stores for this cell.
     fn pack(cell: &Self::Cell) -> Self::Packed;
 
-    /// Writes what a message stored for a cell to `cell`.
+    /// Writes to `cell` the parts that a message stores for a cell.
     fn unpack(data: &Self::Packed, cell: &mut Self::Cell);
 
     /// Packs contiguous cells; both slices have the same length.
@@ -41,7 +41,8 @@ pub trait Packing {
         }
     }
 
-    /// Copies `len` contiguous cells inside a field.
+    /// Copies `len` contiguous cells from index `from` to index `to` of the same field. Only the parts that
+    /// the loops move are copied.
     #[inline(always)]
     fn copy_row(cells: &mut [Self::Cell], from: usize, to: usize, len: usize) {
         for i in 0..len {
@@ -88,7 +89,7 @@ impl<C: Element> Packing for Whole<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     /// Every CPU of the architecture. On AArch64, the code at this level uses the vector instructions that
-    /// all its CPUs have.
+    /// all AArch64 CPUs have.
     Any,
     /// x86-64-v3: AVX2.
     #[cfg(target_arch = "x86_64")]
@@ -98,15 +99,15 @@ enum Level {
     V4,
 }
 
-/// Compiles the loops for the CPUs that have all of the features. The compiler and the CPU check use the same
-/// list of features, so that they cannot differ.
+/// Compiles the loops for the CPUs that have all features in a list. The compiler and the check of the CPU
+/// use the same list, so that they cannot differ.
 macro_rules! level {
     ($module:ident: $($feature:tt)*) => {
         #[cfg(target_arch = "x86_64")]
         mod $module {
             use super::{Packing, Region};
 
-            /// Returns whether this CPU has all of the features.
+            /// Returns whether this CPU has all features in the list.
             pub fn is_here() -> bool {
                 $(is_x86_feature_detected!($feature))&&*
             }
@@ -169,13 +170,13 @@ macro_rules! at_level {
 pub struct Loops(Level);
 
 impl Loops {
-    /// Returns the loops for the newest level that this CPU has.
+    /// Returns the loops for the newest level that this CPU supports.
     pub fn for_this_cpu() -> Self {
         // The first level is always `Any`, so the iterator is never empty.
         Self::levels().last().unwrap_or(Self(Level::Any))
     }
 
-    /// Returns the loops for each level that this CPU has, the oldest first.
+    /// Returns the loops for each level that this CPU supports, the oldest level first.
     fn levels() -> impl Iterator<Item = Self> {
         let levels = [
             Some(Level::Any),
@@ -221,7 +222,8 @@ impl Loops {
     }
 }
 
-/// Returns the position of the first cell of row `y` of plane `z` of a region.
+/// Returns the index, in the field, of the first cell in a row of a region. `z` and `y` count the planes
+/// and rows from the start of the region.
 #[inline(always)]
 fn position(padded: [usize; 3], region: Region<3>, z: usize, y: usize) -> usize {
     let [z0, y0, x0] = region.start;

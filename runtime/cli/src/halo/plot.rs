@@ -89,7 +89,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
         .border_style(INK.mix(0.3))
         .label_font(font(12))
         .draw()?;
-    // The names of many bars would overlap, so the picture then shows fewer and shorter names.
+    // If there are many bars, their full names would overlap, so the picture shows fewer and shorter names.
     let every = bars.len().div_ceil(6);
     for (place, (name, _)) in bars.iter().enumerate().step_by(every) {
         let (x, y) = chart.backend_coord(&(place as f64 + 0.5, 0.0));

@@ -13,7 +13,7 @@ use super::measure::{Measurement, PHASES};
 
 /// The data for the text.
 pub struct Report<'a> {
-    /// The times.
+    /// The measured times of all ranks.
     pub measurement: &'a Measurement,
     /// The faces of the block of rank 0.
     pub faces: &'a [FaceReport<3>],

@@ -70,9 +70,9 @@ fn step<E: Equation>(
     }
 }
 
-/// Returns the position of a neighbour of the cell at `place` in a dimension of `extent` cells: of the
-/// previous cell if `step` is 0, of the cell itself if `step` is 1, and of the next cell if `step` is 2.
-/// Returns `None` if the neighbour is beyond a fixed boundary.
+/// Moves from `place` along a dimension of `extent` cells. Returns the previous position if `step` is 0,
+/// `place` itself if `step` is 1, and the next position if `step` is 2. Beyond a periodic boundary, the
+/// position wraps around; beyond a fixed boundary, the result is `None`.
 fn neighbour(place: usize, step: usize, extent: usize, boundary: Boundary) -> Option<usize> {
     match (place + step, boundary) {
         (0, Boundary::Periodic) => Some(extent - 1),

@@ -323,9 +323,9 @@ fn compute_around<E: Equation>(
     }
 }
 
-/// Computes the same values as [`compute_row`], but is faster for very short rows. At its ends along x, the
-/// rim has one or two cells per row, and preparing the nine slices of `compute_row` would take longer than
-/// computing these cells.
+/// Computes the same values as [`compute_row`], but is faster for very short rows. At each end along x, the
+/// rim has at most W cells per row, where W is the width of the halo. Preparing the nine slices of
+/// `compute_row` would take longer than computing these few cells.
 #[inline(always)]
 fn compute_few<E: Equation>(
     rows: &Complete<'_>,

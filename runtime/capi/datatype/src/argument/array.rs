@@ -1,9 +1,9 @@
 //! Array arguments.
 //!
-//! C passes an array as a bare pointer. The length of the array is another argument of the call, or follows
-//! from one. Each function of the C face passes the length when it accesses the array. The library cannot
-//! detect a wrong length. A function that copies an array first allocates the memory for the copy. If there
-//! is not enough memory, the function returns an error; the process does not abort.
+//! C passes an array as a bare pointer. Its length is another argument of the call, or can be computed from
+//! the other arguments. Each function of the C face passes this length when it accesses the array. The
+//! library cannot detect a wrong length. A function that copies an array first allocates the memory for the
+//! copy. If there is not enough memory, the function returns an error; the process does not abort.
 
 use super::{FromC, Place};
 use crate::abi;
@@ -64,7 +64,7 @@ impl<T: Copy> Array<T> {
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn copy(self, length: usize, argument: &'static str) -> Result<Vec<T>> {
         // SAFETY: the array has at least `length` entries (condition of `# Safety`). This function reads them
-        // before it returns, so before the C call returns.
+        // before it returns, and therefore before the C call returns.
         let entries = unsafe { self.entries(length, argument)? };
         let mut copy = room(length, argument)?;
         copy.extend(entries);
@@ -82,7 +82,7 @@ impl<T> OutArray<T> {
     /// The value for an array argument that the C caller did not pass.
     pub const NONE: Self = Self(std::ptr::null_mut());
 
-    /// Checks that the caller passed an address, and returns the entries to write.
+    /// Checks that the caller passed an address, and returns the entries for writing.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null and `length` is not 0.
@@ -163,7 +163,7 @@ impl<T> From<Place<T>> for Places<T> {
     }
 }
 
-/// Reads the bytes of a value that C passes as `const void *` or `void *`.
+/// Converts an argument of type `const void *` or `void *` to an array of bytes that the call reads.
 impl FromC<*mut c_void> for Array<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -171,7 +171,7 @@ impl FromC<*mut c_void> for Array<u8> {
     }
 }
 
-/// Writes the bytes of a value that C passes as `void *`.
+/// Converts an argument of type `void *` to an array of bytes that the call fills.
 impl FromC<*mut c_void> for OutArray<u8> {
     #[inline(always)]
     unsafe fn from_c(pointer: *mut c_void) -> Self {
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn more_than_there_is_memory_for_is_an_error() {
         let one = 7_u64;
-        // SAFETY: the first call reads the one entry of the array. The other calls read nothing: the second
+        // SAFETY: the first call reads `one`, an array of one entry. The other calls read nothing: the second
         // cannot allocate memory for its copy, and the last two get a null pointer.
         unsafe {
             assert_eq!(Array(&one).copy(1, "a").expect("one entry"), [7]);

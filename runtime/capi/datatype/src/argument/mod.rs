@@ -1,8 +1,8 @@
 //! Pointer arguments of C calls, and what the C caller promises about each of them.
 //!
 //! An exported function turns every pointer that it gets into one of the types below ([`FromC`]). Only this
-//! step trusts the C caller. The parameter types of a function of the C face state which promises of the
-//! caller the function needs: [`Output`] for a result, [`InOut`] for a value that the call reads and
+//! step trusts the C caller. The parameter types of a function of the C face state what the C caller must
+//! promise about each pointer: [`Output`] for a result, [`InOut`] for a value that the call reads and
 //! replaces, [`Input`] for a value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`],
 //! [`TextOutput`] and [`TextBuffer`] for strings, and `StatusOutput` (`status.rs`) for a status that the
 //! caller may ignore. After this step, reading and writing are safe Rust, except for arrays: the function

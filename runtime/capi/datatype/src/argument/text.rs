@@ -58,7 +58,7 @@ impl Text {
         // SAFETY: the pointer is not null, so the string is readable up to and including its first zero byte
         // (promise of `Text`). `strnlen` stops at that byte or after `limit` bytes. The slice has only bytes
         // that `strnlen` has read, and nobody writes to the string until the C call returns, because the C
-        // caller must not allow it.
+        // caller must prevent such writes.
         let bytes = unsafe {
             let length = libc::strnlen(self.0, limit as usize);
             std::slice::from_raw_parts(self.0.cast::<u8>(), length)

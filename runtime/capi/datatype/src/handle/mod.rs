@@ -47,9 +47,9 @@ pub enum Kind {
     Session,
 }
 
-/// Number of bits of a place's index.
+/// Number of bits of a place's index, the lowest bits of a handle.
 const PLACE_BITS: u32 = 22;
-/// Number of bits of the generation in the lower half of a handle, below the kind.
+/// Number of bits of the generation that lie in the lower half of a handle, between the place and the kind.
 const LOW_BITS: u32 = 6;
 
 /// The fields of a user's handle.

@@ -58,7 +58,7 @@ struct PerThread<T> {
 
 struct Place<T> {
     handle: Cell<usize>,
-    /// The table's count of removals when `object` was found; [`NEVER`] if `object` is null.
+    /// The value of the table's count of removals when `object` was found; [`NEVER`] if `object` is null.
     removals: Cell<u64>,
     /// The cached object, from [`Arc::into_raw`].
     object: Cell<*const T>,
@@ -68,7 +68,7 @@ struct Place<T> {
 // use and drop the objects, because `T` is `Send + Sync`.
 unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
 
-/// A count of removals that no table reaches.
+/// A value that the count of removals of a table never reaches.
 const NEVER: u64 = u64::MAX;
 
 impl<T> Place<T> {
@@ -157,7 +157,8 @@ impl<T: Send + Sync> Home<T> {
     }
 
     /// Returns the entry of the calling thread. If the thread has no entry yet, it takes over the entry in
-    /// its slot, or allocates an entry if another thread owns that one.
+    /// its slot. If another thread owns the entry in the slot, the calling thread allocates an entry of its
+    /// own.
     fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
             let entry = &cache.entries[slot(key)];
@@ -407,8 +408,8 @@ mod tests {
     }
 
     /// Checks that a thread drops its cached objects when it ends, whether its entry lies in the array or in
-    /// a box. There are more threads than slots, so some threads have a box. In the second round, new threads
-    /// take over the entries of the first.
+    /// a box. There are more threads than slots, so the entries of some threads lie in boxes. In the second
+    /// round, new threads take over the entries that the threads of the first round have given up.
     #[test]
     fn a_thread_that_ends_lets_go() {
         kind!(TABLE, find, [u64; 3]);

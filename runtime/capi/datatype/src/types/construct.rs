@@ -27,7 +27,7 @@ unsafe fn list<N: Number>(
     argument: &'static str,
 ) -> Result<Vec<i64>> {
     // SAFETY: `array` has at least `length` entries (condition of `# Safety`). This function reads the
-    // entries before it returns, so before the C call returns.
+    // entries before it returns, and therefore before the C call returns.
     let entries = unsafe { array.entries(length, argument)? };
     let mut values = room(length, argument)?;
     values.extend(entries.map(N::wide));

@@ -113,7 +113,7 @@ fn contents(datatype: raw::Datatype) -> Result<Contents> {
     Ok(find(datatype)?.tree().contents()?)
 }
 
-/// Returns a handle for each datatype of the contents.
+/// Returns a handle for each of the datatypes from which the decoded datatype was made.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -134,8 +134,8 @@ pub fn get_contents(
     if find(datatype)?.tree().envelope().form == Decoding::Large {
         return Err(large());
     }
-    // A call without large counts made this datatype, so its contents have no large counts, and there is no
-    // array for them.
+    // A call without large counts made this datatype, so decoding returns no large counts, and this call has
+    // no array for them.
     get_contents_c(
         datatype,
         max_integers.into(),
@@ -180,7 +180,7 @@ pub fn get_contents_c(
     Ok(())
 }
 
-/// Returns the precision or range `value`; `None` if the caller passed `MPI_UNDEFINED`.
+/// Converts an argument that is a precision or a range. Returns `None` if the caller passed `MPI_UNDEFINED`.
 fn given(value: c_int) -> Option<c_int> {
     (value != UNDEFINED).then_some(value)
 }

@@ -3,8 +3,8 @@
 //! `construct.rs` has the calls that make datatypes, `query.rs` the calls that return their properties, and
 //! `decode.rs` the calls that return how a datatype was made. Packing and the message calls use the committed
 //! plan of a datatype. The engine implements the datatypes themselves. A [`Type`] adds what only the C
-//! interface needs: a name, the plan once the type is committed, and a place for data of the host, such as
-//! attributes.
+//! interface needs: a name, the plan once the type is committed, and a place for data of the host (the
+//! library that uses this crate), such as attributes.
 
 pub mod construct;
 pub mod decode;
@@ -59,8 +59,9 @@ impl Type {
         Self { tree, plan, name, attached }
     }
 
-    /// Returns the host's data of this datatype. The first call makes the data with `make`. Returns `None` if
-    /// the data does not have the Rust type `T`. This cannot happen if the host always uses the same `T`.
+    /// Returns the data that the host has attached to this datatype. The first call makes the data with
+    /// `make`. Returns `None` if the data does not have the Rust type `T`. This cannot happen if the host
+    /// always uses the same `T`.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }

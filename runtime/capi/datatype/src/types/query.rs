@@ -76,8 +76,8 @@ pub fn set_name(datatype: raw::Datatype, name: Text) -> Result {
     Ok(())
 }
 
-/// Returns the name of a datatype in the tables of the standard (MPI-5.0 section 3.2.2). Two datatypes have
-/// another name in the ABI and in the engine, which these tables list as a synonym.
+/// Returns the name that the tables of the standard give to a datatype (MPI-5.0 section 3.2.2). For two
+/// datatypes, the ABI and the engine use a different name, which the tables list as a synonym.
 fn standard_name(named: Named) -> Vec<u8> {
     let name = match named {
         Named::LONG_LONG => "MPI_LONG_LONG_INT",
