@@ -370,7 +370,7 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
 }
 
-/// Converts external bytes that [`naive_pack`] made back to the bytes in memory.
+/// Converts the output of [`naive_pack`] back to the bytes as they were in memory.
 fn naive_unpack(n: Named, external: &[u8]) -> Vec<u8> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();

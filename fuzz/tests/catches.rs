@@ -70,7 +70,8 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
-/// Copies from one layout to another, with the same deliberate mistakes 0 to 2 as [`kernel`].
+/// Copies from one layout to another, with one deliberate mistake, numbered as in [`kernel`] (0 is no
+/// mistake).
 ///
 /// # Safety
 ///

@@ -82,7 +82,8 @@ fn from_top(file: &str, path: &str) -> Option<String> {
     Some(folders.join("/"))
 }
 
-/// Returns true if the path that `file` names exists. `folder` is the folder of the crate of `file`.
+/// Returns true if `path`, which the text of `file` mentions, exists. `folder` is the folder of the
+/// crate that contains `file`.
 fn is_there(entries: &BTreeSet<String>, (file, folder): (&str, &str), path: &str) -> bool {
     if !path.starts_with("../") {
         return exists(entries, folder, path);

@@ -175,8 +175,8 @@ impl Universe {
         told(attach::APP_NUMBER)?.parse().ok()
     }
 
-    /// Returns how many ranks run the same program of the job as this rank. Returns `None` if no launcher
-    /// started this process.
+    /// Returns how many ranks of the job, including this one, run this rank's program. Returns `None` if
+    /// no launcher started this process.
     pub fn app_size(&self) -> Option<u32> {
         told(attach::APP_SIZE)?.parse().ok()
     }

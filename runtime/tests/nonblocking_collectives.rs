@@ -416,8 +416,8 @@ fn deliver_meanwhile(
     }
 }
 
-/// Checks that broadcasts at their root still make progress for other operations, although they complete at
-/// once.
+/// Checks that a broadcast call at the root still progresses other operations, even though the broadcast
+/// itself completes at once.
 #[test]
 fn broadcasts_that_are_over_at_once_make_progress() {
     let (name, env) =

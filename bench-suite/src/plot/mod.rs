@@ -24,7 +24,7 @@ pub struct Picture {
 /// The name that the table of DDTBench has in records.
 pub const DDTBENCH: &str = "peers --set ddtbench";
 
-/// Draws every picture for which `record` has the figures.
+/// Draws every picture for which `record` contains the data.
 ///
 /// # Errors
 ///

@@ -120,8 +120,8 @@ fn guidelines(record: &Record) -> Option<[usize; 2]> {
     Some([violated, table.lines().count()])
 }
 
-/// Returns, for the steady rows of `typepack-bench commit` and then for all its rows, the number of rows
-/// that miss their bar and the number of rows.
+/// Returns two pairs for the table of `typepack-bench commit`: one for the steady rows, then one for all
+/// rows. Each pair is the number of rows that miss their bar and the total number of rows.
 fn commit(record: &Record) -> Option<[[usize; 2]; 2]> {
     let table = record.table(COMMIT)?;
     Some([true, false].map(|steady_only| {

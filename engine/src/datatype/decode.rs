@@ -94,7 +94,8 @@ pub enum Form {
 pub struct Envelope {
     /// The call.
     pub combiner: Combiner,
-    /// The form of the call. If it is [`Form::Large`], MPI forbids the queries without large counts.
+    /// The form of the call. If it is [`Form::Large`], MPI forbids `MPI_Type_get_envelope` and
+    /// `MPI_Type_get_contents` for the type; only their `_c` variants are allowed.
     pub form: Form,
     /// Number of arguments that are integers.
     pub integers: usize,

@@ -61,8 +61,8 @@ fn moved(edge: Edge, offset: i64) -> Edge {
 
 /// Returns true only if no pass except `count.rs` would change the program. The function recognises the
 /// programs that most types have after lowering: loops over a block, and windows. This single test
-/// replaces the tests of the separate passes, which would take a fifth of the time to commit a small
-/// struct. For some programs that no pass would change, the function returns false.
+/// replaces the tests of the separate passes, which would account for a fifth of the commit time of a
+/// small struct. For some programs that no pass would change, the function returns false.
 fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {

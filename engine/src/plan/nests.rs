@@ -60,7 +60,8 @@ const NO_NEST: u32 = u32::MAX;
 /// Maximum number of parts of a body whose parts are stored as a list.
 const PARTS: usize = 64;
 
-/// A part of a body that is a sequence. The part is either a block or a node that a nest executes.
+/// One part of a body whose operation is a sequence. The part is either a block or a node that a nest
+/// executes.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyPart {
     /// Index of the nest; `NO_NEST` for a block.

@@ -72,8 +72,8 @@ fn every_language_has_every_example() {
     }
 }
 
-/// Tests that the README's program in Rust is the example `shift`, which runs as a job above. The
-/// example has comments before it.
+/// Tests that the Rust program in the README is the same as the example `shift`, which a test above runs
+/// as a job. Only the comments at the head of the example are missing from the README.
 #[test]
 fn the_program_of_the_readme_is_an_example() {
     let blocks = markdown::read(&text("README.md")).blocks;

@@ -163,8 +163,8 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
     }
 }
 
-/// Returns a level of `count` iterations that are `stride` bytes apart. A table lists the
-/// iterations in a different order.
+/// Returns a level of `count` iterations that are `stride` bytes apart. If the level is a table, the
+/// iterations are in permuted order for most counts.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     // All entries differ. For most counts they do not ascend.
     let entries = || -> Vec<i64> {

@@ -168,10 +168,10 @@ impl TypedProgram {
         Some(Place { offset, named, skip: stop.from % unit })
     }
 
-    /// Visits the units `range` of `count` elements of the datatype, in typemap order, as runs of
-    /// elements of one named type. For each run, `visit` receives the displacement of the first element
-    /// in bytes, the named type, the number of elements, and the distance from one element to the next
-    /// in bytes.
+    /// Visits a part of `count` copies of the datatype, in typemap order, as runs of basic elements.
+    /// `range` states the part, in units of this program. All elements of a run have one named type. For
+    /// each run, `visit` receives the displacement of the first element in bytes, the named type, the
+    /// number of elements, and the distance from one element to the next in bytes.
     ///
     /// The displacements are positions in the user's memory, even if the type has gaps or a negative
     /// lower bound. User-defined operations (MPI-5.0 section 6.9.5) and typed reductions need these
@@ -179,10 +179,10 @@ impl TypedProgram {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` for `range` if the range exceeds the `count` elements, or if it
-    /// begins or ends inside an element. Returns `ErrorKind::Overflow` for `count` if the number of
+    /// Returns `ErrorKind::Argument` for `range` if the range exceeds the `count` copies, or if it
+    /// begins or ends inside a basic element. Returns `ErrorKind::Overflow` for `count` if the number of
     /// units does not fit in `i64`. The function checks the bounds of the range before it visits
-    /// anything. If the range ends inside an element, the function visits the elements before that
+    /// anything. If the range ends inside a basic element, the function visits the elements before that
     /// element and then returns the error.
     pub fn visit_runs(
         &self,

@@ -470,7 +470,7 @@ impl Long {
     /// start of a cache line. If no element begins exactly at the start of a line, the element that
     /// begins closest after the start of a line is used.
     fn to_line(&self, address: usize) -> usize {
-        // The stride is a multiple of a unit, the greatest power of two that divides it. A line has
+        // A unit is the greatest power of two, at most `LINE`, that divides the stride. So a line has
         // as many units as a period has elements.
         let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
         ((self.elements - units) * self.inverse) & (self.elements - 1)

@@ -15,11 +15,12 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes the
-/// arguments in parentheses and the communicator. The nonblocking form also takes the request, and the
-/// persistent form the info object and the request. The three forms share one function in `list`, named after
-/// the blocking form. `$value` is the body of that function: it makes one value from the arguments in
-/// parentheses and passes the value to `$make`. `$make` then runs, starts or keeps the operation.
+/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form
+/// takes the arguments that its entry lists in parentheses, and then the communicator. The nonblocking
+/// form also takes the request, and the persistent form the info object and the request. The three
+/// forms share one function in `list`, named after the blocking form. `$value` is the body of that
+/// function: it makes one value from the arguments in parentheses and passes the value to `$make`.
+/// `$make` then runs, starts or keeps the operation.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)

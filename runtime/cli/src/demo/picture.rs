@@ -70,7 +70,7 @@ pub struct Case {
     bytes: [Option<u64>; 2],
     /// The times of the median run, one entry per bar of [`BARS`].
     times: [Option<Times>; 4],
-    /// Number of runs of each way.
+    /// How many times each way was run.
     runs: usize,
 }
 

@@ -210,7 +210,8 @@ fn link_words(places: &Places) -> Vec<OsString> {
 
 /// Returns the whole command line of the compiler.
 pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
-    // If a query names no files, show the command line for compiling and linking a program.
+    // If a query comes without other arguments, show the command line for compiling and linking a
+    // program.
     let asked = request.arguments.is_empty() && request.query.is_some();
     let work = if asked { Work::Link } else { work(&request.arguments) };
     let mut words = request.compiler.clone();

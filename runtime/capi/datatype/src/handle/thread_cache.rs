@@ -425,8 +425,8 @@ mod tests {
                 for _ in 0..3 {
                     assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
-                // In the threads that look up `handles[0]`, the object of this handle replaces the object in
-                // the same place of the cache.
+                // `handles[4]` has the same place in the cache as `handles[0]`. So in the threads that
+                // looked up `handles[0]`, the object of `handles[4]` replaces that of `handles[0]`.
                 assert_eq!(find(handles[4], |found| found[2]), Some(4));
             };
             let work = &work;
