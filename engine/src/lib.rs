@@ -42,9 +42,13 @@
 // The modules in layers, from the lowest to the highest. A file imports only from its own folder and
 // from modules above it in this list.
 mod error;
+mod isa;
 mod named;
 mod table;
 pub mod thread;
+
+pub mod choice;
+pub mod contiguous;
 
 mod datatype;
 pub mod text;
@@ -84,8 +88,8 @@ pub use exec::{pack_raw, stats, unpack_raw};
 pub use external32::{External32, pack_external_size};
 pub use ir::typed;
 pub use ir::typed::TypedProgram;
+pub use isa::{Isa, ParseIsaError};
 pub use kernel::Direction;
-pub use leaf::{Isa, ParseIsaError};
 pub use named::Named;
 pub use pack::external::{
     pack_external, pack_external_range, unpack_external, unpack_external_range,

@@ -12,6 +12,7 @@ use crate::{Error, ErrorKind, Result};
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 use std::time::Duration;
+use typepack_engine::contiguous::{Method, ParseMethodError};
 use typepack_engine::{Isa, ParseIsaError, Strategy};
 
 /// The default of `TYPEPACK_EAGER_LIMIT`: the length of the longest message that a rank sends eagerly, in
@@ -19,7 +20,7 @@ use typepack_engine::{Isa, ParseIsaError, Strategy};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 23] = [
+pub(crate) const USED: [&str; 25] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -32,6 +33,8 @@ pub(crate) const USED: [&str; 23] = [
     "TYPEPACK_SPIN_US",
     "TYPEPACK_CMA",
     "TYPEPACK_TRANSPORT",
+    "TYPEPACK_COPY",
+    "TYPEPACK_TUNE",
     "TYPEPACK_BIND",
     "TYPEPACK_REPORT",
     "TYPEPACK_QUIET",
@@ -83,6 +86,10 @@ pub struct Settings {
     pub eager_limit: u64,
     /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,
+    /// The method that copies of long runs must use (`TYPEPACK_COPY`); `None` chooses by measurement.
+    pub copy: Option<Method>,
+    /// True if the library measures which of several ways is best (`TYPEPACK_TUNE`).
+    pub tune: bool,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
     /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time:
@@ -172,6 +179,17 @@ impl Settings {
                 return Err(bad("TYPEPACK_TRANSPORT", text, wanted));
             }
         };
+        let copy = match value("TYPEPACK_COPY").as_deref() {
+            None | Some("auto") => None,
+            Some(text) => Some(text.parse().map_err(|error: ParseMethodError| {
+                Error::new(ErrorKind::Argument, "TYPEPACK_COPY", format!("{error}, or auto"))
+            })?),
+        };
+        let tune = match value("TYPEPACK_TUNE").as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(text) => return Err(bad("TYPEPACK_TUNE", text, "on or off")),
+        };
         let cma = match value("TYPEPACK_CMA").as_deref() {
             None | Some("auto") => true,
             Some("off") => false,
@@ -192,6 +210,8 @@ impl Settings {
             check_types,
             eager_limit,
             forced,
+            copy,
+            tune,
             cma,
             spin,
             report,
@@ -277,6 +297,8 @@ mod tests {
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
             ("TYPEPACK_CHECK_TYPES", "1"),
+            ("TYPEPACK_COPY", "vector"),
+            ("TYPEPACK_TUNE", "off"),
         ])
         .unwrap();
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
@@ -285,6 +307,7 @@ mod tests {
         assert_eq!(settings.isa, Some(Isa::Portable));
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!(settings.eager_limit, 64);
+        assert_eq!((settings.copy, settings.tune), (Some(Method::Vector), false));
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify && settings.check_types);
         assert_eq!(read(&[("TYPEPACK_TRANSPORT", "pipeline")]).unwrap().eager_limit, 0);
@@ -303,6 +326,8 @@ mod tests {
             ("TYPEPACK_SPIN_US", "long"),
             ("TYPEPACK_TRANSPORT", "tcp"),
             ("TYPEPACK_CMA", "on"),
+            ("TYPEPACK_COPY", "memcpy"),
+            ("TYPEPACK_TUNE", "1"),
             ("TYPEPACK_VERIFY", "yes"),
             ("TYPEPACK_CHECK_TYPES", "strict"),
         ] {

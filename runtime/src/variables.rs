@@ -40,6 +40,8 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
+        ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
+        ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
@@ -82,6 +84,14 @@ impl Variable {
             }
             "TYPEPACK_TRANSPORT" => {
                 "Forces one protocol for all messages that the protocol can carry."
+            }
+            "TYPEPACK_COPY" => {
+                "Forces one method for copies of long runs: `vector` registers, the instruction `rep movsb` \
+                 (`repeat`), or `streaming` stores. The processor must have the method."
+            }
+            "TYPEPACK_TUNE" => {
+                "`on` measures during the run which way is best for long messages and long copies; `off` \
+                 always takes the first way of the static order."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",

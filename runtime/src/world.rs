@@ -24,7 +24,8 @@ use std::fmt;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use typepack_engine::contiguous;
 
 /// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps. The default applies if
 /// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
@@ -122,9 +123,21 @@ pub fn init() -> Result<Universe> {
     if settings.check_types {
         endpoint.check_types()?;
     }
+    endpoint.tune(settings.tune, settings.copy)?;
+    contiguous::set_fixed(settings.copy);
+    if settings.tune {
+        contiguous::set_clock(nanoseconds);
+    }
     schedule::calls::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
+}
+
+/// Returns the time since the first call, in nanoseconds.
+fn nanoseconds() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Universe {
@@ -214,31 +227,32 @@ impl Universe {
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
             "longer, data in the shared heap: both ranks copy, once, from layout to layout (heap)"
                 .into(),
-            if machine::is_amd() {
-                "longer, contiguous data in private memory: both ranks copy, only with \
-                 TYPEPACK_TRANSPORT=cma (cma)"
-                    .into()
-            } else {
-                format!(
-                    "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if \
-                     the system allows it (cma)",
-                    choice::SPLIT_NEAR
-                )
-            },
+            format!(
+                "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
+                 system allows it and measurements show that it is faster (cma)",
+                choice::SPLIT_FAR
+            ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),
         ])
     }
 
-    /// Returns a one-line report: which messages this rank has sent, and how it has packed them.
+    /// Returns a report: one line about the messages that this rank has sent and how it has packed them, and
+    /// one line for each way of long messages that the rank has chosen by measurement.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
+        let rank = self.world.rank();
+        let choices = self.world.endpoint().choices()?;
+        let choices: String = choices
+            .iter()
+            .map(|choice| format!("\ntypepack: rank {rank}: chosen {choice}"))
+            .collect();
         Ok(format!(
             "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
              {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
-             interpreter {}",
-            self.world.rank(),
+             interpreter {}{choices}",
+            rank,
             traffic.messages,
             traffic.eager,
             traffic.pipelined,

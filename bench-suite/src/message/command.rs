@@ -28,8 +28,8 @@ pub struct MessageArguments {
     /// The kind of memory of the buffers. By default both kinds; for collectives, only user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
-    /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR. May be
-    /// repeated. The tables show the ratios of the first one. The run also compares the first one with
+    /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR, followed
+    /// by environment variables for its jobs, as in NAME=DIR,TYPEPACK_COPY=vector. May be repeated. The tables show the ratios of the first one. The run also compares the first one with
     /// each of the others and prints a summary of each comparison; rows with a ratio below 0.9 are
     /// measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
@@ -279,10 +279,12 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
         let number = list.len();
-        let (name, path) = match split::once(text, b'=') {
+        let mut parts = text.split(',');
+        let folder = parts.next().unwrap_or_default();
+        let (name, path) = match split::once(folder, b'=') {
             Some((name, path)) => (name.to_owned(), path),
-            None if number == 0 => (TYPEPACK.to_owned(), text.as_str()),
-            None => (format!("{TYPEPACK}-{}", number + 1), text.as_str()),
+            None if number == 0 => (TYPEPACK.to_owned(), folder),
+            None => (format!("{TYPEPACK}-{}", number + 1), folder),
         };
         let named = |line| Fault::Usage(format!("--prefix {text}: {line}"));
         let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
@@ -292,12 +294,22 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
                  underscores"
             )));
         }
-        let library = Library::at(&name, Path::new(path)).map_err(|line| {
+        let mut library = Library::at(&name, Path::new(path)).map_err(|line| {
             let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };
             named(format!("{line}{hint}"))
         })?;
         if library.is_peer() {
             return Err(named(format!("the library is {:?}; it must be typepack", library.kind)));
+        }
+        for part in parts {
+            let variable = split::once(part, b'=').filter(|(name, _)| !name.is_empty());
+            let Some((name, value)) = variable else {
+                return Err(named(format!(
+                    "'{part}' after the folder is not an environment variable of the form \
+                     VARIABLE=VALUE"
+                )));
+            };
+            library.environment.push((name.to_owned(), value.to_owned()));
         }
         list.push(library);
     }

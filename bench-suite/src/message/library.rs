@@ -49,6 +49,8 @@ pub struct Library {
     pub prefix: PathBuf,
     /// The kind of the library.
     pub kind: Kind,
+    /// Environment variables that the library's jobs get in addition, with their values.
+    pub environment: Vec<(String, String)>,
     /// True if each job of the library starts in a network namespace of its own (`apart.rs`), so that it
     /// ignores the cores that other jobs have reserved.
     pub apart: bool,
@@ -73,7 +75,8 @@ impl Library {
             () if has("bin/hydra_pmi_proxy") => Kind::Mpich,
             () => Kind::Typepack,
         };
-        Ok(Self { name: name.to_owned(), prefix, kind, apart: false })
+        let environment = Vec::new();
+        Ok(Self { name: name.to_owned(), prefix, kind, environment, apart: false })
     }
 
     /// Returns true if this is a library with which typepack is compared.
@@ -171,9 +174,10 @@ impl Library {
         command
     }
 
-    /// Sets the environment variables with which the library finds its files, even if it is not installed
-    /// in the folder for which it was built.
+    /// Sets the environment variables that the user has given for the library, and those with which the
+    /// library finds its files, even if it is not installed in the folder for which it was built.
     fn surround(&self, command: &mut Command) {
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         match self.kind {
             Kind::Typepack | Kind::Mpich => {}
             Kind::Intel => {

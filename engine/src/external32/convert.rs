@@ -150,7 +150,7 @@ unsafe fn convert<K: Kind, const PACK: bool>(
             // SAFETY: all `blocks * length` elements are consecutive in memory, and their external
             // form has the same bytes. The caller guarantees that the elements at `mem` and their
             // bytes at `ext` are valid and do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, (blocks * length) as usize * K::EXT) };
+            unsafe { crate::contiguous::copy(from, to, (blocks * length) as usize * K::EXT) };
             return false;
         }
         // SAFETY: all `blocks * length` elements are consecutive in memory, so they are one row of

@@ -1,10 +1,11 @@
 //! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
 //! `exec/` calls the interpreter for nests without a kernel; at run time, kernels are checked
-//! against its results. The interpreter steps through the levels like an odometer and calls memcpy
-//! once per run. So it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf
+//! against its results. The interpreter steps through the levels like an odometer and copies each run
+//! with `contiguous::copy`. So it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf
 //! kernels (`leaf/`) and compiled kernels are faster.
 
+use crate::contiguous;
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
 
@@ -20,7 +21,7 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
     // SAFETY: the caller guarantees that `from` is readable and `to` writable for `bytes` bytes,
     // and that the two ranges do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+    unsafe { contiguous::copy(from, to, bytes) }
 }
 
 /// A level's kind and parameters, read once. The compiler must assume that storing packed bytes may

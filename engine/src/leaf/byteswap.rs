@@ -255,7 +255,7 @@ pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
 unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: by the second condition of `Mover`, `from` is readable and `to` writable for `bytes`
     // bytes, and they do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+    unsafe { crate::contiguous::copy(from, to, bytes) }
 }
 
 /// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are loaded

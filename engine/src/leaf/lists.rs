@@ -16,7 +16,7 @@ use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
 
-/// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use memcpy.
+/// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use `contiguous::copy`.
 const SHORT: usize = 64;
 
 /// A list of runs, and the memory address to which their displacements are relative. Run `i` has

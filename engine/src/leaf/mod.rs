@@ -11,8 +11,8 @@
 //!   transposes tiles in registers.
 //!
 //! A list of runs of unequal length is not a nest; `lists.rs` executes such lists. `moves.rs`
-//! contains the moves, and `isa.rs` names the instruction sets. If the nest has a [`Swap`], the
-//! functions of `byteswap.rs` reverse the bytes of each element between load and store.
+//! contains the moves. If the nest has a [`Swap`], the functions of `byteswap.rs` reverse the bytes of
+//! each element between load and store.
 //!
 //! The packed bytes never depend on the order in which a kernel visits memory. When unpacking, a
 //! kernel departs from packed order only if the blocks are disjoint.
@@ -20,7 +20,6 @@
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
 mod dense;
-mod isa;
 pub(crate) mod lists;
 mod moves;
 mod rows;
@@ -30,8 +29,8 @@ pub(crate) mod tiles;
 pub(crate) mod traversal;
 
 pub(crate) use byteswap::{Mover, Swap, Width, copy as copy_swapped, mover};
-pub use isa::{Isa, ParseIsaError};
 
+use crate::isa::Isa;
 use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
 use std::sync::Arc;

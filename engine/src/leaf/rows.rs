@@ -6,10 +6,10 @@
 //! in packed order, so that unpacking an overlapping type gives the result that the typemap defines.
 
 use super::Row;
-use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable, block, long, run};
+use crate::isa::Isa;
 use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 

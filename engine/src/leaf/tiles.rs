@@ -16,10 +16,10 @@
 //! caller must prove this before it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
-use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable};
+use crate::isa::Isa;
 
 /// A matrix of elements to transpose, as the documentation of this module describes. Pitches are in
 /// bytes.

@@ -22,8 +22,8 @@
 //! level is not a table. `../transfer/transpose.rs` applies the same rules to two layouts at once.
 
 use super::byteswap::{Swap, Width};
-use super::isa::Isa;
 use super::tiles::{self, Transpose, Transposer};
+use crate::isa::Isa;
 use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, Nest};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The settings of a commit, and the strategies among which a commit chooses.
 
+use crate::isa::Isa;
 use crate::kernel::Compiler;
-use crate::leaf::Isa;
 use std::sync::Arc;
 
 /// The strategies for executing a nest.

@@ -10,6 +10,7 @@
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
 use super::{Side, staged};
+use crate::contiguous;
 use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
 use std::ops::Range;
@@ -18,8 +19,8 @@ use std::ops::Range;
 /// control takes as long as a second pass through a buffer (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with memcpy. memcpy may use wider registers than this code;
-/// from this length on, that saves more time than calling memcpy costs.
+/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than
+/// this code. From this length on, that saves more time than the call costs.
 const MEMCPY: usize = 256;
 
 /// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.
@@ -354,7 +355,7 @@ impl Block for Chunks {
     }
 }
 
-/// Copies any length with memcpy.
+/// Copies any length with `contiguous::copy`.
 struct Long {
     bytes: usize,
 }
@@ -364,7 +365,7 @@ impl Block for Long {
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller guarantees `self.bytes` readable bytes at `src` and as many writable
         // bytes at `dst`, which do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(src, dst, self.bytes) }
+        unsafe { contiguous::copy(src, dst, self.bytes) }
     }
 }
 

@@ -23,8 +23,8 @@
 
 use super::interpreted::{self, Strides};
 use super::nest::Nest;
+use crate::isa::Isa;
 use crate::kernel::{LevelShape, TransferLeaf, TransferRun, TransferShape};
-use crate::leaf::Isa;
 use crate::leaf::Width;
 use crate::leaf::tiles::{Transpose, Transposer, transposer};
 use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};

@@ -120,6 +120,24 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
+/// Runs the program that counts the library's calls of `memcpy` and `memmove`, with every transport and copy
+/// method.
+#[test]
+fn copies() {
+    run("copies", &[2, 3]);
+    for (name, value) in [
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "eager"),
+        ("TYPEPACK_TRANSPORT", "heap"),
+        ("TYPEPACK_TUNE", "off"),
+        ("TYPEPACK_COPY", "vector"),
+        ("TYPEPACK_KERNEL", "interpreter"),
+        ("TYPEPACK_ISA", "portable"),
+    ] {
+        run_with("copies", &[2], &[(name, value)]);
+    }
+}
+
 /// Runs the program that tests the type check, with every transport.
 #[test]
 fn types() {

@@ -18,7 +18,7 @@ mod receive;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Place};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender, Shape, Slot};
 use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
@@ -31,11 +31,13 @@ use crate::transport::failure::{broken, lost, lost_at};
 use crate::transport::in_flight::{Receive, Send, SendStage, Told, received};
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
-use crate::transport::stage::{STAGE_MIN, Stage};
+use crate::transport::stage::Stage;
+use crate::transport::tuning::Tuning;
 use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
 pub use receive::{Glance, Taken};
+use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
 const ENVELOPES_PER_TURN: usize = 32;
@@ -74,6 +76,7 @@ pub struct MessageEngine {
     matching: Matching,
     requests: Requests,
     stage: Stage,
+    tuning: Tuning,
     traffic: Traffic,
     /// True if a queue or a stream of a peer may have work.
     busy: bool,
@@ -101,6 +104,7 @@ impl MessageEngine {
             matching: Matching::default(),
             requests,
             stage: Stage::default(),
+            tuning: Tuning::default(),
             traffic: Traffic::default(),
             busy: false,
             patient: true,
@@ -117,6 +121,17 @@ impl MessageEngine {
     /// Makes the engine use the protocol `forced` for long messages from now on.
     pub fn force(&mut self, forced: Forced) {
         self.terms.forced = forced;
+    }
+
+    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of
+    /// long runs must use.
+    pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
+        self.tuning.set(measures, copy);
+    }
+
+    /// Returns the choices of ways that this rank has made by measurement, one line each.
+    pub fn choices(&self) -> Vec<String> {
+        self.tuning.report()
     }
 
     /// Makes the engine compare the types of messages and receives from now on.
@@ -178,6 +193,7 @@ impl MessageEngine {
             fabric: &self.fabric,
             requests: &mut self.requests,
             stage: &mut self.stage,
+            tuning: &mut self.tuning,
             traffic: &mut self.traffic,
             terms: self.terms,
             busy,
@@ -243,16 +259,9 @@ impl MessageEngine {
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest.index()].link.contact(&self.fabric)?;
         if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
-            let stage = &mut self.stage;
-            let staged =
-                label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);
-            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). Both the
-            // address that the protocol passes and the stage have room for `label.bytes` bytes, and no user
-            // layout overlaps them.
-            let pack = |to| unsafe {
-                let pack = |to| layout.pack(0..label.bytes, to);
-                if staged { stage.pack(label.bytes as usize, to, pack) } else { pack(to) }
-            };
+            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). The address that
+            // the protocol passes has room for `label.bytes` bytes, and no user layout overlaps it.
+            let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
             if Eager::send(tx, &self.fabric, label, pack)? {
                 self.traffic.eager += 1;
                 return Ok(Operation::Done(status));

@@ -22,7 +22,7 @@ use self::lists::Key;
 use self::messages::Messages;
 use self::posted::Posted;
 use crate::message::Tag;
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender, Shape, Slot};
 use crate::message::payload::Kept;
 use crate::transport::types::Located;
 
@@ -34,7 +34,7 @@ pub enum Arrived {
     Data(Kept, Option<u64>),
     /// The data is still at the sender. The first value is the sender's request id. The second value is
     /// present if the RTS named the place of the data.
-    Rts(u64, Option<Box<Located>>),
+    Rts(u64, Shape, Option<Box<Located>>),
     /// This rank sent the message to itself. The data is still in the memory of the send, whose request id
     /// this is.
     Own(u64),

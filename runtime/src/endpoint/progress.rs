@@ -21,7 +21,7 @@
 mod waiting;
 
 pub(crate) use self::waiting::OnUnwind;
-use self::waiting::{rest, rests};
+use self::waiting::{Rests, rest};
 use super::engine::{Glance, How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
@@ -34,6 +34,7 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use typepack_engine::contiguous::Method;
 
 /// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
 const GLANCES: usize = 64;
@@ -51,9 +52,8 @@ struct State {
     closed: bool,
     /// Number of events outside the engine. A waiting thread looks again when this number has changed.
     outside: u64,
-    /// Number of `pause` instructions between two reads of shared memory while a thread spins, as chosen for
-    /// this machine by [`rests`].
-    rests: usize,
+    /// Number of `pause` instructions between two reads of shared memory while a thread spins.
+    rests: Rests,
 }
 
 impl State {
@@ -92,12 +92,32 @@ impl Endpoint {
                 sleepers: 0,
                 closed: false,
                 outside: 0,
-                rests: rests(),
+                rests: Rests::default(),
             }),
             called: Condvar::new(),
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
         }
+    }
+
+    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long
+    /// runs must use.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
+        let mut state = self.lock()?;
+        state.rests.set(measures);
+        state.core.engine.tune(measures, copy);
+        Ok(())
+    }
+
+    /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn choices(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.core.engine.choices())
     }
 
     /// Makes the engine compare the types of messages and receives from now on.
@@ -368,6 +388,7 @@ impl Endpoint {
             && !self.spin.is_zero()
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
+            state.rests.wait();
             for _ in 0..GLANCES {
                 // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`,
                 // and `glance` has the same conditions. `from` is the source of `posting` (the pattern

@@ -19,12 +19,14 @@
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag              (Define: the type's number)
-//! word 1   messages: context of the communicator                  (Help: number of the split; else 0)
+//! word 1   messages: context of the communicator; CTS: copy method; Help: bits 0..32 number of the split,
+//!          bits 32..64 copy method                                (else 0)
 //! word 2   messages and Help: packed bytes of the whole message
 //!          Define: bytes of the encoded type in the payload area  (else 0)
 //! word 3   Inline: payload bytes 0..8; all others but Eager and Define: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
-//!          RTS: 0, or the place of the data in the sender: word 4 bits 0..32 the type's number, bits
+//!          RTS: word 4 bits 40..48 the shape of the data; the other bits 0, or the place of the data in the
+//!          sender: word 4 bits 0..32 the type's number, bits
 //!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
 //!          an offset in the heap or an address in private memory; word 6 the number of elements
 //!          Help: the place of the data in the receiver, in the format of an RTS
@@ -33,11 +35,12 @@
 //! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
 //! `transport/answers.rs` checks whether an envelope fits the request that it names.
 
-pub use super::label::Label;
+pub use super::label::{Label, Shape};
 use super::typecheck;
 use crate::shm::pair::EAGER_MAX;
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 use crate::shm::work_split::NUMBERS;
+use typepack_engine::contiguous::Method;
 
 /// Length of the longest payload that fits in the slot itself, in bytes.
 pub const INLINE_MAX: usize = 32;
@@ -62,6 +65,12 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
+
+/// The position of the shape in word 4 of an RTS.
+const SHAPE_SHIFT: u32 = 40;
+
+/// The bits of word 4 of an RTS below the shape.
+const SHAPE_MASK: u64 = (1 << SHAPE_SHIFT) - 1;
 
 /// The code in word 4 that means: this place is in a heap.
 const IN_HEAP: u64 = 1;
@@ -161,11 +170,12 @@ pub enum Envelope {
     Synchronous(Label, u64),
     /// A message. Its data waits at the sender under this request id. If the RTS says where the data lies,
     /// the place is present.
-    Rts(Label, u64, Option<Place>),
+    Rts(Label, u64, Shape, Option<Place>),
     /// A receive has matched the synchronous message with this request id.
     Ack(u64),
-    /// The sender of the message with this request id has to pack the message into the chunks.
-    Cts(u64),
+    /// The sender of the message with this request id has to pack the message into the chunks, and to copy
+    /// long runs with this method.
+    Cts(u64, Method),
     /// The receiver has copied all data of the message with this request id.
     Fin(u64),
     /// A receive has matched the message with this request id, and the receiver does not take the data.
@@ -176,6 +186,8 @@ pub enum Envelope {
         id: u64,
         /// Number of the split, below [`NUMBERS`].
         number: u32,
+        /// The method by which the sender copies long runs.
+        method: Method,
         /// Number of packed bytes of the message.
         bytes: u64,
         /// The place in the receiver's memory to which the data goes. The place has room for at least
@@ -211,25 +223,27 @@ impl Envelope {
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
-            Self::Rts(label, id, place) => {
+            Self::Rts(label, id, shape, place) => {
                 // Write all seven words, because a word that is not written keeps its value from an earlier
                 // lap of the ring.
                 let [a, b, c] = Place::encode(place);
+                let a = a | u64::from(shape.code()) << SHAPE_SHIFT;
                 ([head(RTS, label), label.context, label.bytes, *id, a, b, c], 7)
             }
             Self::Synchronous(label, id) => {
                 ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
             }
             Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
-            Self::Cts(id) => ([CTS, 0, 0, *id, 0, 0, 0], 4),
+            Self::Cts(id, method) => ([CTS, method.code().into(), 0, *id, 0, 0, 0], 4),
             Self::Fin(id) => ([FIN, 0, 0, *id, 0, 0, 0], 4),
             Self::Refused(id) => ([REFUSED, 0, 0, *id, 0, 0, 0], 4),
             Self::Define { number, bytes } => {
                 ([DEFINE | u64::from(*number) << 32, 0, *bytes, 0, 0, 0, 0], 3)
             }
-            Self::Help { id, number, bytes, place } => {
+            Self::Help { id, number, method, bytes, place } => {
                 let [a, b, c] = Place::encode(&Some(*place));
-                ([HELP, u64::from(*number), *bytes, *id, a, b, c], 7)
+                let number = u64::from(*number) | u64::from(method.code()) << 32;
+                ([HELP, number, *bytes, *id, a, b, c], 7)
             }
             Self::Withdraw(id) => ([WITHDRAW, 0, 0, *id, 0, 0, 0], 4),
         }
@@ -273,12 +287,19 @@ impl Envelope {
             }
             SYNCHRONOUS => Err(Malformed("a synchronous message is longer than 16 KiB")),
             RTS if label.bytes > 0 => {
-                let place = Place::decode([words[4], words[5], words[6]])?;
-                Ok(Self::Rts(label, words[3], place))
+                let (word, code) = (words[4] & SHAPE_MASK, words[4] >> SHAPE_SHIFT);
+                let Some(shape) = Shape::from_code(code) else {
+                    return Err(Malformed("an RTS has a shape code above 2"));
+                };
+                let place = Place::decode([word, words[5], words[6]])?;
+                Ok(Self::Rts(label, words[3], shape, place))
             }
             RTS => Err(Malformed("an RTS has an empty message")),
             ACK => Ok(Self::Ack(words[3])),
-            CTS => Ok(Self::Cts(words[3])),
+            CTS => match method(words[1]) {
+                Some(method) => Ok(Self::Cts(words[3], method)),
+                None => Err(Malformed("a CTS has a copy method above 2")),
+            },
             FIN => Ok(Self::Fin(words[3])),
             REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
@@ -291,19 +312,26 @@ impl Envelope {
             WITHDRAW => Ok(Self::Withdraw(words[3])),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
-                let number = u32::try_from(words[1]).ok().filter(|number| *number < NUMBERS);
-                match (number, place) {
-                    (Some(number), Some(place)) if label.bytes > 0 => {
-                        Ok(Self::Help { id: words[3], number, bytes: label.bytes, place })
+                let number = words[1] as u32;
+                match (method(words[1] >> 32), place) {
+                    (Some(method), Some(place)) if label.bytes > 0 && number < NUMBERS => {
+                        Ok(Self::Help { id: words[3], number, method, bytes: label.bytes, place })
                     }
                     _ => Err(Malformed(
-                        "a request for help has an empty message, no place, or an unknown split number",
+                        "a request for help has an empty message, no place, an unknown split number, or \
+                         a copy method above 2",
                     )),
                 }
             }
             _ => Err(Malformed("an envelope has an unknown kind")),
         }
     }
+}
+
+/// Returns the copy method with the number `code`.
+#[inline]
+fn method(code: u64) -> Option<Method> {
+    u8::try_from(code).ok().and_then(Method::from_code)
 }
 
 #[cfg(test)]
@@ -323,28 +351,30 @@ mod tests {
             Envelope::Eager(label),
             Envelope::Eager(typed),
             Envelope::Synchronous(typed, 9),
-            Envelope::Rts(typed, 7, None),
+            Envelope::Rts(typed, 7, Shape::Sparse, None),
             Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
             Envelope::Synchronous(label, u64::MAX),
-            Envelope::Rts(Label { bytes: 1 << 40, ..label }, 7, None),
-            Envelope::Rts(label, 7, place(Space::Heap, 0, u64::MAX, 0)),
-            Envelope::Rts(label, 7, place(Space::Heap, BYTES, 5, u64::MAX)),
-            Envelope::Rts(label, 7, place(Space::Private, BYTES, u64::MAX, 9)),
+            Envelope::Rts(Label { bytes: 1 << 40, ..label }, 7, Shape::Contiguous, None),
+            Envelope::Rts(label, 7, Shape::Dense, place(Space::Heap, 0, u64::MAX, 0)),
+            Envelope::Rts(label, 7, Shape::Dense, place(Space::Heap, BYTES, 5, u64::MAX)),
+            Envelope::Rts(label, 7, Shape::Dense, place(Space::Private, BYTES, u64::MAX, 9)),
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
             Envelope::Withdraw(u64::MAX),
             Envelope::Ack(1),
-            Envelope::Cts(u64::MAX),
+            Envelope::Cts(u64::MAX, Method::Streaming),
             Envelope::Fin(2),
             Envelope::Refused(3),
             Envelope::Help {
                 id: 1,
                 number: NUMBERS - 1,
+                method: Method::Repeat,
                 bytes: 9,
                 place: Place { space: Space::Heap, number: BYTES, origin: 5, count: 9 },
             },
             Envelope::Help {
                 id: 1,
                 number: 0,
+                method: Method::Vector,
                 bytes: 9,
                 place: Place { space: Space::Private, number: BYTES, origin: u64::MAX, count: 9 },
             },
@@ -364,7 +394,11 @@ mod tests {
             [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
             [HELP, 1, 8, 0, 0, 0, 0],
             [HELP, 1, 0, 0, IN_HEAP << 32, 0, 0],
-            [HELP, 1 << 32, 8, 0, IN_HEAP << 32, 0, 0],
+            [HELP, 3 << 32, 8, 0, IN_HEAP << 32, 0, 0],
+            [CTS, 3, 0, 0, 0, 0, 0],
+            [CTS, 1 << 32, 0, 0, 0, 0, 0],
+            [RTS, 0, 9, 0, 3 << SHAPE_SHIFT, 0, 0],
+            [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],
             [HELP, 1, 8, 0, PRIVATE << 32, 0, 8],
             [RTS, 0, 9, 0, 1, 0, 0],

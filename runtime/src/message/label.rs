@@ -110,3 +110,34 @@ pub struct Label {
     /// engine replaces.
     pub types: u32,
 }
+
+/// How the data of a message lies in its sender's memory. The sender's RTS names the shape, because the best way
+/// to move a message depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One run.
+    Contiguous = 0,
+    /// Several runs without large gaps, or long runs.
+    Dense = 1,
+    /// Short runs with large gaps.
+    Sparse = 2,
+}
+
+impl Shape {
+    /// Returns the number of the shape, by which ranks name it to each other.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the shape with this number, or `None` if there is no such shape.
+    #[inline]
+    pub const fn from_code(code: u64) -> Option<Self> {
+        match code {
+            0 => Some(Self::Contiguous),
+            1 => Some(Self::Dense),
+            2 => Some(Self::Sparse),
+            _ => None,
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use typepack_engine as engine;
-use typepack_engine::Side;
+use typepack_engine::{Side, contiguous};
 
 /// `count` elements of a committed type somewhere in this process's memory.
 #[derive(Clone, Debug)]
@@ -207,14 +207,14 @@ impl Supply {
                 let part = &bytes[range.start as usize..range.end as usize];
                 // SAFETY: the indexing above checked `range`. The caller guarantees that `dst` has room
                 // for it and does not overlap the source (second and third condition).
-                unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), dst, part.len()) };
+                unsafe { contiguous::copy(part.as_ptr(), dst, part.len()) };
             }
             Self::Lent(Lent(start)) => {
                 let len = (range.end - range.start) as usize;
                 let from = start.wrapping_add(range.start as usize);
                 // SAFETY: the lent memory holds the whole message (second condition of `new`), so `range`
                 // lies within it. The caller guarantees that `dst` has room.
-                unsafe { std::ptr::copy_nonoverlapping(from, dst, len) };
+                unsafe { contiguous::copy(from, dst, len) };
             }
             Self::Lost => {
                 // SAFETY: `dst` is writable for the length of `range` (second condition of `# Safety`).

@@ -3,14 +3,15 @@
 //! The sender chooses first. A short message is eager. For a long message, [`offers`] lists the protocols
 //! in the order in which the sender asks them. The first protocol that does not decline writes the
 //! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver chooses
-//! among the protocols that the RTS allows ([`carriers`]).
+//! among the ways that the RTS allows, by measurement (`tuning.rs`). The other functions here are the static
+//! rules: they say which way is the first one.
 //!
-//! `peer.rs` calls [`offers`] and [`carriers`], and `heap.rs` and `private.rs` call the other functions.
+//! `peer.rs` calls [`offers`] and [`carriers`], and `tuning.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
 
+use super::tuning::Situation;
 use crate::message::envelope::Space;
 use crate::settings::Forced;
-use crate::shm::topology::Distance;
 
 /// The protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,8 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
 }
 
 /// Returns the protocols that a receiver asks, in this order, to take the data of a message. `place` is the
-/// kind of memory that the RTS names, or `None` if the RTS names no place. The last protocol never
-/// declines.
+/// kind of memory from which the message is copied in place, or `None` if it goes through chunks. The last
+/// protocol never declines.
 pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     match place {
         None => &[Choice::Pipeline],
@@ -86,21 +87,6 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
 /// | cells of 40 bytes (24 bytes of a line by the estimate here) | 704 | 913 |
 const SPARSE: u64 = 32;
 
-/// The facts about a matched message from which the receiver chooses a protocol.
-#[derive(Clone, Copy, Debug)]
-pub struct Situation {
-    /// The distance between the cores of the two ranks.
-    pub distance: Distance,
-    /// Mean number of bytes that belong to the message in each touched cache line of the source.
-    pub useful: u64,
-    /// True if the receive's memory also lies in a heap. Then both ranks can copy.
-    pub shared: bool,
-    /// True if the receiver has other operations under way, or if its program's current call does not wait,
-    /// so that the program goes on to other work. Then the receiver has no time to spare, and most likely
-    /// the sender has none either.
-    pub busy: bool,
-}
-
 /// Returns whether the receiver copies the data of a message out of the sender's heap instead of having
 /// it packed.
 ///
@@ -112,9 +98,11 @@ pub struct Situation {
 ///   the two messages).
 /// - Sparse data is copied together only if both ranks have nothing else to do. The x face of 128^3 then
 ///   takes 50 us, and 60 us packed. For faces that both ranks exchange at the same time, see [`SPARSE`].
-pub fn is_fused(forced: Forced, situation: Situation) -> bool {
-    let Situation { distance, useful, shared, busy } = situation;
-    let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
+///
+/// `useful` is the mean number of bytes that belong to the message in each touched cache line of the source.
+pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
+    let Situation { far, shared, busy, .. } = situation;
+    let sparse = useful < SPARSE;
     match forced {
         Forced::Packed | Forced::Cma => false,
         Forced::Heap => true,
@@ -148,47 +136,52 @@ pub const SPLIT_NEAR: u64 = 2 << 20;
 pub const SPLIT_FAR: u64 = 128 << 10;
 
 /// Returns whether a sender puts the address of its data into the RTS. The message has `bytes` bytes in one
-/// run of private memory. If the receive is also one run, both ranks then copy the message.
-///
-/// On AMD's processors (`amd` is true) the answer is no, because on Zen 5 chunks are faster at every
-/// length. Measured with `typepack-bench pingpong`, contiguous messages, in us:
-///
-/// | bytes | by system calls | through chunks |
-/// |---|---|---|
-/// | 4 MiB near | 381 | 264 |
-/// | 2 MiB far | 135 | 88 |
-/// | 4 MiB far | 311 | 199 |
-/// | 16 MiB far | 1557 | 1170 |
-pub fn tells_address(forced: Forced, distance: Distance, bytes: u64, amd: bool) -> bool {
+/// run of private memory. The receiver then decides whether the ranks copy the message by system calls.
+pub fn tells_address(forced: Forced, bytes: u64) -> bool {
     match forced {
         Forced::Packed | Forced::Heap => false,
         Forced::Cma => true,
-        Forced::Nothing if amd => false,
-        Forced::Nothing if distance > Distance::L3 => bytes >= SPLIT_FAR,
-        Forced::Nothing => bytes >= SPLIT_NEAR,
+        Forced::Nothing => bytes >= SPLIT_FAR,
+    }
+}
+
+/// Returns whether the ranks first try to copy a message of `bytes` bytes by system calls, from one run of
+/// private memory to another, before they have measured other ways.
+pub fn is_split(forced: Forced, far: bool, bytes: u64) -> bool {
+    match forced {
+        Forced::Packed | Forced::Heap => false,
+        Forced::Cma => true,
+        Forced::Nothing => bytes >= if far { SPLIT_FAR } else { SPLIT_NEAR },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::label::Shape;
+    use crate::shm::topology::Distance;
+
+    /// A message out of a heap.
+    fn situation(far: bool, shared: bool, busy: bool) -> Situation {
+        let (place, shape) = (Some(Space::Heap), Shape::Dense);
+        Situation { place, shape, contiguous: true, shared, far, busy }
+    }
 
     #[test]
     fn the_rules_hold() {
-        for (distance, useful, shared, busy, fused) in [
-            (Distance::L3, 64, true, true, true),
-            (Distance::L3, 64, false, false, false),
-            (Distance::L3, 8, true, false, true),
-            (Distance::L3, 8, true, true, false),
-            (Distance::Core, 8, true, true, false),
-            (Distance::Numa, 8, true, false, false),
-            (Distance::Machine, 8, false, false, false),
-            (Distance::Machine, 64, false, true, true),
+        for (far, useful, shared, busy, fused) in [
+            (false, 64, true, true, true),
+            (false, 64, false, false, false),
+            (false, 8, true, false, true),
+            (false, 8, true, true, false),
+            (true, 8, true, false, false),
+            (true, 8, false, false, false),
+            (true, 64, false, true, true),
         ] {
-            let situation = Situation { distance, useful, shared, busy };
-            assert_eq!(is_fused(Forced::Nothing, situation), fused, "{situation:?}");
-            assert!(!is_fused(Forced::Packed, situation));
-            assert!(is_fused(Forced::Heap, situation));
+            let situation = situation(far, shared, busy);
+            assert_eq!(is_fused(Forced::Nothing, situation, useful), fused, "{situation:?}");
+            assert!(!is_fused(Forced::Packed, situation, useful));
+            assert!(is_fused(Forced::Heap, situation, useful));
         }
     }
 
@@ -234,28 +227,28 @@ mod tests {
         let found: Vec<Distance> = (0..6).map(|rank| fabric.distance(rank)).collect();
         use Distance::{Core, L2, Machine, Numa, Package};
         assert_eq!(found, [Core, L2, Numa, Package, Machine, Machine]);
-        let sparse = |distance| Situation { distance, useful: 8, shared: true, busy: false };
         for (rank, distance) in found.into_iter().enumerate() {
-            let near = rank < 2;
-            assert_eq!(is_fused(Forced::Nothing, sparse(distance)), near, "{distance:?}");
-            assert_eq!(tells_address(Forced::Nothing, distance, SPLIT_FAR, false), !near);
-            assert!(tells_address(Forced::Nothing, distance, SPLIT_NEAR, false));
-            assert!(!tells_address(Forced::Nothing, distance, SPLIT_NEAR, true));
+            let (near, far) = (rank < 2, distance > Distance::L3);
+            assert_eq!(near, !far);
+            assert_eq!(is_fused(Forced::Nothing, situation(far, true, false), 8), near);
+            assert_eq!(is_split(Forced::Nothing, far, SPLIT_FAR), far);
         }
     }
 
     #[test]
     fn long_runs_are_copied_by_both() {
-        for (forced, distance, bytes, told) in [
-            (Forced::Nothing, Distance::L3, SPLIT_NEAR - 1, false),
-            (Forced::Nothing, Distance::L3, SPLIT_NEAR, true),
-            (Forced::Nothing, Distance::Machine, SPLIT_FAR - 1, false),
-            (Forced::Nothing, Distance::Numa, SPLIT_FAR, true),
-            (Forced::Cma, Distance::Core, 1, true),
-            (Forced::Packed, Distance::Machine, u64::MAX, false),
-            (Forced::Heap, Distance::Machine, u64::MAX, false),
+        for (forced, far, bytes, split) in [
+            (Forced::Nothing, false, SPLIT_NEAR - 1, false),
+            (Forced::Nothing, false, SPLIT_NEAR, true),
+            (Forced::Nothing, true, SPLIT_FAR - 1, false),
+            (Forced::Nothing, true, SPLIT_FAR, true),
+            (Forced::Cma, false, 1, true),
+            (Forced::Packed, true, u64::MAX, false),
+            (Forced::Heap, true, u64::MAX, false),
         ] {
-            assert_eq!(tells_address(forced, distance, bytes, false), told, "{forced:?} {bytes}");
+            assert_eq!(is_split(forced, far, bytes), split, "{forced:?} {bytes}");
+            // The receiver can decide for a copy by system calls only if the sender tells the address.
+            assert!(!split || tells_address(forced, bytes));
         }
     }
 }

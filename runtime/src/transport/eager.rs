@@ -15,6 +15,7 @@ use super::ready::Ready;
 use crate::Result;
 use crate::message::envelope::{Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
+use typepack_engine::contiguous::Method;
 
 /// The eager protocol. It has no state of its own, because all of its state is in the ring.
 #[derive(Debug, Default)]
@@ -87,6 +88,7 @@ impl Protocol for Eager {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
+        _method: Method,
     ) -> Result<bool> {
         let Arrival::Payload(payload) = &matched.arrival else { return Ok(false) };
         let Some(receive) = work.requests.receive(matched.receive) else {

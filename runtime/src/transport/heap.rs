@@ -2,11 +2,11 @@
 //! into its own layout. The engine's fused copy does the work.
 //!
 //! If the receive's memory also lies in a heap, both ranks copy (`single_copy.rs`): the sender helps,
-//! because it would only wait otherwise. `choice.rs` decides for which messages a heap copy is worth its
+//! because it would only wait otherwise. `tuning.rs` decides for which messages a heap copy is worth its
 //! cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
 use super::area::Area;
-use super::choice::{self, Situation, Terms};
+use super::choice::{self, Terms};
 use super::fabric::Fabric;
 use super::link::Tx;
 use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
@@ -17,6 +17,7 @@ use crate::message::payload::{Layout, Sink, fetch, push_to};
 use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
+use typepack_engine::contiguous;
 
 /// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
@@ -52,23 +53,15 @@ impl Copier for HeapCopier {
         place(far.fabric, tx, layout, bytes)
     }
 
-    fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
-        let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
-        let shared = match to {
-            // If elements of the receive overlap, the order of the copies matters. The copies of two ranks
-            // have no fixed order, so in this case only one rank may copy.
-            Sink::Memory(to) => {
-                place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
-            }
-            Sink::Discard => false,
-        };
-        let (distance, useful) = (fabric.distance(rank), from.ty.useful);
-        if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
-            return Takes::Not;
-        }
+    fn takes(asked: Asked<'_>, _from: &Located, to: &Sink, bytes: u64) -> Takes {
+        let Asked { far: Far { fabric, .. }, next, .. } = asked;
         // Ask for help only with a long message. With a short one, the help saves less time than its two
         // additional envelopes cost.
-        if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
+        if next && bytes >= choice::HELP_MIN && is_shared(fabric, to, bytes) {
+            Takes::Together
+        } else {
+            Takes::Alone
+        }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {
@@ -125,6 +118,16 @@ impl Copier for HeapCopier {
     }
 }
 
+/// Returns whether both ranks can copy the `bytes` bytes of a message into `to`: the memory of the receive lies
+/// in a heap, and its elements do not overlap. If they overlap, the order of the copies matters, and the copies
+/// of two ranks have no fixed order.
+pub fn is_shared(fabric: &Fabric, to: &Sink, bytes: u64) -> bool {
+    match to {
+        Sink::Memory(to) => place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count),
+        Sink::Discard => false,
+    }
+}
+
 /// Returns the place of the data of a send or a receive, if the data lies in this rank's heap. Defines the
 /// type of the data first if necessary.
 fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
@@ -141,7 +144,7 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     let to = tx.area.payload(room.offset);
     // SAFETY: `to` points to `encoding.len()` bytes in the payload area, which the call of `reserve` above
     // has reserved. `encoding` is a vector of this process, so the two ranges do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(encoding.as_ptr(), to, encoding.len()) };
+    unsafe { contiguous::copy(encoding.as_ptr(), to, encoding.len()) };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::Define { number, bytes });
     tx.defined.define(number, plan, encoding);

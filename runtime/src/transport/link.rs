@@ -19,6 +19,7 @@ use crate::message::envelope::{Envelope, Space};
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
+use typepack_engine::contiguous::Method;
 
 /// A request for help with the copy of a message. The receiver of the message sends the request to the
 /// sender of the message.
@@ -33,6 +34,8 @@ pub struct HelpWanted {
     pub receive: u64,
     /// The number of the split, which distinguishes this shared copy from earlier ones.
     pub number: u32,
+    /// The method by which the sender copies long runs.
+    pub method: Method,
     /// Number of packed bytes of the message.
     pub bytes: u64,
 }

@@ -8,7 +8,8 @@
 //! | private copy | `private.rs` | one run of private memory to another | one, by both ranks |
 //!
 //! `protocol.rs` has the trait of a protocol, with the methods offer, matched, advance and withdraw.
-//! `choice.rs` chooses a protocol and `peer.rs` calls it. `single_copy.rs` has the common part of the two
+//! `choice.rs` has the static rules for the choice of a protocol, `tuning.rs` chooses the way of a long
+//! message by measurement, and `peer.rs` calls the protocol. `single_copy.rs` has the common part of the two
 //! protocols that copy only once, and the trait `Copier`, in which these two differ. `answers.rs` lists
 //! the answers that a sender may receive in each state, and `in_flight.rs` has the state of an operation.
 //!
@@ -37,4 +38,5 @@ pub(crate) mod protocol;
 mod ready;
 mod single_copy;
 pub(crate) mod stage;
+pub(crate) mod tuning;
 pub(crate) mod types;

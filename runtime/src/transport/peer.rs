@@ -11,16 +11,21 @@ use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
 use super::failure::{lost, lost_at, of_place};
-use super::heap::HeapCopy;
+use super::heap::{self, HeapCopy};
 use super::in_flight::{RequestTable, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
 use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::single_copy::{Copier, Far};
+use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{Envelope, Place, Space};
 use crate::message::label::{Sender, Slot};
+use crate::message::payload::Sink;
+use crate::shm::topology::Distance;
+use typepack_engine::contiguous::Method;
 
 /// Another rank.
 #[derive(Debug)]
@@ -153,22 +158,18 @@ impl Peer {
         work: &mut Work<'_, R>,
         mut matched: Matched,
     ) -> Result<()> {
-        let place = match &matched.arrival {
-            Arrival::Rts(_, place) => place.as_ref().map(|located| located.space),
-            Arrival::Payload(payload) => {
-                let answers = payload.waiting.is_some();
-                self.eager.matched(work, &mut self.link, &mut matched)?;
-                return if answers { self.flush(work).map(drop) } else { Ok(()) };
-            }
+        let Arrival::Payload(payload) = &matched.arrival else {
+            return self.rendezvous(work, matched);
         };
-        self.rendezvous(work, matched, place)
+        let answers = payload.waiting.is_some();
+        self.eager.matched(work, &mut self.link, &mut matched, Method::Vector)?;
+        if answers { self.flush(work).map(drop) } else { Ok(()) }
     }
 
     fn rendezvous<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
         mut matched: Matched,
-        place: Option<Space>,
     ) -> Result<()> {
         // Make the contact before any change of state, because the contact may fail for lack of memory.
         self.link.contact(work.fabric)?;
@@ -177,19 +178,61 @@ impl Peer {
         receive.source = Sender::Slot(Slot::new(self.link.rank));
         let (tag, total) = (matched.label.tag, matched.label.bytes);
         receive.stream = Some(Stream { tag, total, done: 0 });
-        for choice in choice::carriers(place) {
+        let Some((situation, useful)) = self.situation(work, &matched) else {
+            return Err(lost("a receive", matched.receive));
+        };
+        let first = || tuning::fused_first(situation, work.terms, useful, total);
+        let way = work.tuning.begin(situation, total, work.terms, first);
+        let place = match way {
+            Way::InPlace(_) => situation.place,
+            Way::Packed(_) => None,
+        };
+        let method = way.method();
+        for (declined, choice) in choice::carriers(place).iter().enumerate() {
+            if declined > 0 {
+                work.tuning.declined();
+            }
             let (link, matched) = (&mut self.link, &mut matched);
             let taken = match choice {
-                Choice::Eager => self.eager.matched(work, link, matched)?,
-                Choice::Heap => self.heap.matched(work, link, matched)?,
-                Choice::Private => self.private.matched(work, link, matched)?,
-                Choice::Pipeline => self.pipeline.matched(work, link, matched)?,
+                Choice::Eager => self.eager.matched(work, link, matched, method)?,
+                Choice::Heap => self.heap.matched(work, link, matched, method)?,
+                Choice::Private => self.private.matched(work, link, matched, method)?,
+                Choice::Pipeline => self.pipeline.matched(work, link, matched, method)?,
             };
             if taken {
                 break;
             }
         }
         self.flush(work).map(drop)
+    }
+
+    /// Returns what this rank knows about a message that waits at its sender, and the mean number of useful
+    /// bytes of each cache line that the message touches there. Returns `None` if the receive does not exist.
+    fn situation<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        matched: &Matched,
+    ) -> Option<(Situation, u64)> {
+        let Arrival::Rts(offer, shape, place) = &matched.arrival else { return None };
+        let sink = &work.requests.receive(matched.receive)?.sink;
+        let (rank, bytes) = (self.link.rank, matched.label.bytes);
+        let contiguous = match sink {
+            Sink::Memory(to) => to.plan.is_contiguous(),
+            Sink::Discard => true,
+        };
+        let open = self.link.rx.as_ref().is_some_and(|rx| rx.offers.is_open(*offer));
+        let far = Far { fabric: work.fabric, rank };
+        let located = place.as_ref().filter(|_| open);
+        let place = located.map(|located| located.space).filter(|space| match space {
+            Space::Heap => self.heap.copier.can_read(far),
+            // A copy by system calls needs one run on both sides.
+            Space::Private => contiguous && self.private.copier.can_read(far),
+        });
+        let shared = place == Some(Space::Heap) && heap::is_shared(work.fabric, sink, bytes);
+        let useful = located.map_or(0, |located| located.ty.useful);
+        let (far, busy) = (work.fabric.distance(rank) > Distance::L3, work.busy);
+        let shape = *shape;
+        Some((Situation { place, shape, contiguous, shared, far, busy }, useful))
     }
 
     /// Answers an RTS with REFUSED: a receive has matched the message, but this rank does not take the
@@ -240,12 +283,12 @@ impl Peer {
             Envelope::Ack(id) => answers::ack(work, from, id),
             Envelope::Fin(id) => answers::fin(work, from, id),
             Envelope::Refused(id) => answers::refused(work, from, id),
-            Envelope::Cts(id) => {
+            Envelope::Cts(id, method) => {
                 answers::cts(work, from, id)?;
-                self.pipeline.clear(id);
+                self.pipeline.clear(id, method);
                 Ok(())
             }
-            Envelope::Help { id, number, bytes, place } => {
+            Envelope::Help { id, number, method, bytes, place } => {
                 let helps = answers::help(work, from, id, (place.space, bytes))?;
                 let Some(rx) = &self.link.rx else { return Err(lost_at("the link from", from)) };
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
@@ -253,8 +296,8 @@ impl Peer {
                 match place.space {
                     // This rank has just withdrawn the send, so it gives no help.
                     _ if !helps => {}
-                    Space::Heap => self.heap.help(id, number, to),
-                    Space::Private => self.private.help(id, number, to),
+                    Space::Heap => self.heap.help(id, number, method, to),
+                    Space::Private => self.private.help(id, number, method, to),
                 }
                 Ok(())
             }
@@ -280,7 +323,8 @@ impl Peer {
         let Some(receive) = reading.or_else(|| self.private.give_back(&self.link, offer)) else {
             return Ok(());
         };
-        self.pipeline.take(work, &mut self.link, (receive, offer))?;
+        work.tuning.declined();
+        self.pipeline.take(work, &mut self.link, (receive, offer), Method::Vector)?;
         self.flush(work).map(drop)
     }
 
@@ -311,7 +355,8 @@ impl Peer {
     /// If a protocol has given up a message, passes the message to the pipeline.
     fn go_on<R: RequestTable>(&mut self, work: &mut Work<'_, R>, advance: Advance) -> Result<bool> {
         if let Advance::GaveUp(receive, offer) = advance {
-            self.pipeline.take(work, &mut self.link, (receive, offer))?;
+            work.tuning.declined();
+            self.pipeline.take(work, &mut self.link, (receive, offer), Method::Vector)?;
         }
         Ok(advance != Advance::Idle)
     }

@@ -14,12 +14,13 @@ use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
 use crate::message::envelope::Envelope;
-use crate::message::label::Status;
+use crate::message::label::{Shape, Status};
 use crate::message::payload::Supply;
 use crate::shm::bulk::{Drainer, Filler};
 use crate::shm::pair::CHUNK_BYTES;
 use crate::shm::ring::Violation;
 use std::collections::VecDeque;
+use typepack_engine::contiguous::{self, Method};
 
 /// Size of the smallest piece of a streamed message, in bytes. Measured with `pingpong`, 64 KiB contiguous:
 /// 9.4 us with pieces of 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
@@ -38,13 +39,12 @@ pub struct Pipeline {
     filler: Filler,
     /// Number of chunks for which this rank has allocated memory.
     reserved: usize,
-    /// True if the message that is being packed goes through the stage.
-    staged: bool,
-    /// The sends whose CTS has arrived, in the order of arrival.
-    cleared: VecDeque<u64>,
+    /// The sends whose CTS has arrived, in the order of arrival, and the methods for their long runs.
+    cleared: VecDeque<(u64, Method)>,
     drainer: Drainer,
-    /// The receives whose CTS this rank has queued or sent, in the order of the CTS envelopes.
-    incoming: VecDeque<u64>,
+    /// The receives whose CTS this rank has queued or sent, in the order of the CTS envelopes, and the methods
+    /// for their long runs.
+    incoming: VecDeque<(u64, Method)>,
 }
 
 impl Pipeline {
@@ -53,19 +53,20 @@ impl Pipeline {
         Self {
             filler: Filler::new(fabric.window()),
             reserved: 0,
-            staged: false,
             cleared: VecDeque::new(),
             drainer: Drainer::new(fabric.window()),
             incoming: VecDeque::new(),
         }
     }
 
-    /// Appends a send whose CTS has arrived to the queue of sends that this rank has to pack.
-    pub fn clear(&mut self, id: u64) {
-        self.cleared.push_back(id);
+    /// Appends a send whose CTS has arrived to the queue of sends that this rank has to pack. The CTS names
+    /// the method for long runs.
+    pub fn clear(&mut self, id: u64, method: Method) {
+        self.cleared.push_back((id, method));
     }
 
-    /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it.
+    /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it. Both
+    /// ranks copy long runs with `method`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -74,14 +75,15 @@ impl Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         (receive, offer): (u64, u64),
+        method: Method,
     ) -> Result<()> {
         let stream = work.requests.receive(receive).and_then(|receive| receive.stream.as_mut());
         let Some(stream) = stream else { return Err(lost("a receive", receive)) };
         stream.done = 0;
         let (tx, rx) = link.both()?;
         rx.offers.answer(offer);
-        self.incoming.push_back(receive);
-        tx.push(Outgoing::Say(Envelope::Cts(offer)));
+        self.incoming.push_back((receive, method));
+        tx.push(Outgoing::Say(Envelope::Cts(offer, method)));
         Ok(())
     }
 
@@ -97,7 +99,7 @@ impl Pipeline {
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
-            let Some(&id) = self.cleared.front() else { break };
+            let Some(&(id, method)) = self.cleared.front() else { break };
             let (rank, tx) = (link.rank, link.tx()?);
             let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
             let SendStage::Streaming(done) = send.stage else { return Err(lost("a send", id)) };
@@ -107,10 +109,6 @@ impl Pipeline {
                 self.reserved = work.fabric.reserve_chunks(rank, self.reserved)?;
             }
             let total = send.label.bytes;
-            if done == 0 {
-                self.staged = matches!(&send.supply, Supply::Memory(layout)
-                    if Stage::serves(&layout.plan, layout.count));
-            }
             let piece =
                 (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
             let end = total.min(done + piece);
@@ -120,10 +118,14 @@ impl Pipeline {
             // user layout overlaps shared memory or the stage.
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
-                if self.staged {
-                    work.stage.pack(len, to, pack);
-                } else {
-                    pack(to);
+                match &send.supply {
+                    // Vector moves need no stage, because the kernel makes the same moves.
+                    Supply::Memory(layout)
+                        if method != Method::Vector && !layout.plan.is_contiguous() =>
+                    {
+                        work.stage.pack(len, to, method, pack);
+                    }
+                    _ => contiguous::with(method, || pack(to)),
                 }
             }
             self.filler.publish(&tx.area, len);
@@ -145,7 +147,7 @@ impl Pipeline {
     fn drain<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
-            let Some(&id) = self.incoming.front() else { break };
+            let Some(&(id, method)) = self.incoming.front() else { break };
             let rank = link.rank;
             let Some(rx) = &link.rx else { return Err(lost_at("the link from", rank)) };
             let next = self.drainer.next(&rx.area).map_err(|v| broken(rank, v))?;
@@ -163,7 +165,9 @@ impl Pipeline {
             // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write to
             // it, and `drainer.next` has checked that `len` is not above the size of a chunk. No user
             // layout overlaps shared memory.
-            unsafe { receive.sink.unpack(stream.done..end, rx.area.chunk(index)) };
+            contiguous::with(method, || unsafe {
+                receive.sink.unpack(stream.done..end, rx.area.chunk(index));
+            });
             stream.done = end;
             let (tag, bytes) = (stream.tag, stream.total);
             self.drainer.advance(&rx.area);
@@ -172,6 +176,7 @@ impl Pipeline {
             if end == bytes {
                 self.incoming.pop_front();
                 work.requests.complete(id, Ok(Status { source: rank, tag, bytes }));
+                work.tuning.complete(bytes);
             }
         }
         Ok(moved)
@@ -187,7 +192,11 @@ impl Protocol for Pipeline {
         id: u64,
     ) -> Result<Offered> {
         let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
-        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, id, None))? {
+        let shape = match &send.supply {
+            Supply::Memory(layout) => Stage::shape(&layout.plan, layout.count),
+            _ => Shape::Contiguous,
+        };
+        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, id, shape, None))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::Nothing);
@@ -199,9 +208,10 @@ impl Protocol for Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
+        method: Method,
     ) -> Result<bool> {
-        let Arrival::Rts(offer, _) = matched.arrival else { return Ok(false) };
-        self.take(work, link, (matched.receive, offer))?;
+        let Arrival::Rts(offer, ..) = matched.arrival else { return Ok(false) };
+        self.take(work, link, (matched.receive, offer), method)?;
         Ok(true)
     }
 

@@ -26,7 +26,6 @@ use crate::message::envelope::{BYTES, Place, Space};
 use crate::message::payload::{Layout, Sink};
 use crate::shm::work_split::WorkSplit;
 use crate::sys::cma::{self, Way};
-use crate::sys::machine;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -160,9 +159,8 @@ impl Copier for PrivateCopier {
         layout: &Layout,
         bytes: u64,
     ) -> Result<Said> {
-        let distance = far.fabric.distance(far.rank);
         if !layout.plan.is_contiguous()
-            || !tells_address(terms.forced, distance, bytes, machine::is_amd())
+            || !tells_address(terms.forced, bytes)
             || !far.fabric.memory_is_open()
         {
             return Ok(Said::Nothing);

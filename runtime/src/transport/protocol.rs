@@ -10,9 +10,11 @@ use super::fabric::Fabric;
 use super::in_flight::RequestTable;
 use super::link::{HelpWanted, Link};
 use super::stage::Stage;
+use super::tuning::Tuning;
 use super::types::Located;
 use crate::Result;
-use crate::message::label::Label;
+use crate::message::label::{Label, Shape};
+use typepack_engine::contiguous::Method;
 
 /// Counters for `TYPEPACK_REPORT`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +43,8 @@ pub struct Work<'a, R> {
     pub requests: &'a mut R,
     /// The private buffer into which this rank packs pieces before it copies the pieces to the chunks.
     pub stage: &'a mut Stage,
+    /// Chooses the ways of messages to this rank.
+    pub tuning: &'a mut Tuning,
     /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
     /// The settings for the protocols.
@@ -93,9 +97,9 @@ impl Payload {
 pub enum Arrival {
     /// A short message whose bytes have arrived.
     Payload(Payload),
-    /// A message that waits at its sender under this request id. If the RTS names the place of the data,
-    /// the place is present.
-    Rts(u64, Option<Box<Located>>),
+    /// A message of this shape that waits at its sender under this request id. If the RTS names the place of
+    /// the data, the place is present.
+    Rts(u64, Shape, Option<Box<Located>>),
 }
 
 /// A message that a receive has matched and does not refuse.
@@ -136,8 +140,8 @@ pub trait Protocol {
         id: u64,
     ) -> Result<Offered>;
 
-    /// At the receiver: begins to take a message that a receive has matched. Returns false if this protocol
-    /// cannot carry the message.
+    /// At the receiver: begins to take a message that a receive has matched. Long runs of the message are
+    /// copied with `method`. Returns false if this protocol cannot carry the message.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -146,6 +150,7 @@ pub trait Protocol {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
+        method: Method,
     ) -> Result<bool>;
 
     /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false if

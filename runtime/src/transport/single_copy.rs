@@ -23,6 +23,7 @@ use super::failure::{broken, lost};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{HelpWanted, Link, Outgoing, Tx};
 use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::stage::Stage;
 use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{Envelope, Place, Space};
@@ -33,6 +34,7 @@ use crate::shm::work_split::{Cut, WorkSplit};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
+use typepack_engine::contiguous::{self, Method};
 
 /// The error of a copy: this rank cannot access the other rank's memory.
 #[derive(Clone, Copy, Debug)]
@@ -61,16 +63,11 @@ pub enum Said {
     Place(Place),
 }
 
-/// The facts from which a receiver decides whether it reads a message in place.
+/// The facts from which a receiver decides who copies a message in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The sender.
     pub far: Far<'a>,
-    /// The settings for the protocols.
-    pub terms: Terms,
-    /// True if this rank has other operations under way, or if the program's current call does not wait, so
-    /// that the program goes on to other work.
-    pub busy: bool,
     /// True if the receiver reads no older message of this sender in place, so this message would be the
     /// first one.
     pub next: bool,
@@ -167,6 +164,8 @@ struct Incoming {
     receive: u64,
     offer: u64,
     from: Located,
+    /// The method for long runs.
+    method: Method,
     /// True if this rank wants the sender's help.
     help: bool,
     /// Number of the split; `None` until this rank has opened a split for the message.
@@ -186,6 +185,8 @@ struct Incoming {
 struct Helped {
     id: u64,
     split: u32,
+    /// The method for long runs.
+    method: Method,
     /// The place in the receiver's memory.
     to: Located,
     /// Number of pieces that this rank has copied so far.
@@ -214,7 +215,8 @@ pub struct SingleCopies<C> {
 
 impl<C: Copier> SingleCopies<C> {
     /// Queues a message, so that this rank reads it in place. `offer` is the request id in the RTS of the
-    /// message, and `receive` has matched it. If `help` is true, this rank will ask the sender for help.
+    /// message, and `receive` has matched it. `method` is the method for long runs. If `help` is true, this rank
+    /// will ask the sender for help.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -224,10 +226,10 @@ impl<C: Copier> SingleCopies<C> {
         link: &mut Link,
         (receive, offer): (u64, u64),
         from: Located,
-        help: bool,
+        (method, help): (Method, bool),
     ) -> Result<()> {
         let (split, theirs, done, mended) = (None, None, 0, 0);
-        let next = Incoming { receive, offer, from, help, split, done, theirs, mended };
+        let next = Incoming { receive, offer, from, method, help, split, done, theirs, mended };
         self.incoming.push_back(next);
         if self.incoming.len() > 1 {
             return Ok(());
@@ -253,16 +255,18 @@ impl<C: Copier> SingleCopies<C> {
             self.last = C::split(&rx.area).open_next(self.last);
             next.split = Some(self.last);
             let (space, offer, receive) = (C::SPACE, next.offer, next.receive);
-            let number = self.last;
-            tx.push(Outgoing::Help(HelpWanted { space, offer, receive, number, bytes }));
+            let (number, method) = (self.last, next.method);
+            let wanted = HelpWanted { space, offer, receive, number, method, bytes };
+            tx.push(Outgoing::Help(wanted));
         }
         Ok(())
     }
 
     /// Queues the send `id`, so that this rank helps to copy its message. The receiver has asked for this
-    /// help, and copies other pieces of the message at the same time.
-    pub fn help(&mut self, id: u64, split: u32, to: Located) {
-        self.helped.push_back(Helped { id, split, to, finished: 0 });
+    /// help, and copies other pieces of the message at the same time. This rank copies long runs with
+    /// `method`.
+    pub fn help(&mut self, id: u64, split: u32, method: Method, to: Located) {
+        self.helped.push_back(Helped { id, split, method, to, finished: 0 });
     }
 
     /// Handles a withdrawal: the sender has taken back the memory that an RTS named, and no longer copies
@@ -312,7 +316,9 @@ impl<C: Copier> SingleCopies<C> {
                 if !rx.offers.begin(&rx.area, rank)? {
                     return Ok(Advance::Idle);
                 }
-                let turn = next.read(&mut self.copier, far, &rx.area, to, stream.total);
+                let turn = contiguous::with(next.method, || {
+                    next.read(&mut self.copier, far, &rx.area, to, stream.total)
+                });
                 rx.offers.end(&rx.area);
                 copied = turn.map_err(|v| broken(rank, v))?;
             }
@@ -323,6 +329,7 @@ impl<C: Copier> SingleCopies<C> {
             Copied::All => {
                 let status = Status { source: rank, tag: stream.tag, bytes: stream.total };
                 work.requests.complete(id, Ok(status));
+                work.tuning.complete(stream.total);
                 self.finish(link)
             }
             // The system now refuses an access that it once allowed, because the process has changed its
@@ -375,7 +382,9 @@ impl<C: Copier> SingleCopies<C> {
                 //   piece, so no other rank copies it, and the receive completes only after `push` counts it;
                 // - the send is in flight and not withdrawn (its stage is `Told::In`), so its memory is
                 //   valid.
-                let copied = unsafe { self.copier.write(far, layout, &next.to, range) };
+                let copied = contiguous::with(next.method, || unsafe {
+                    self.copier.write(far, layout, &next.to, range)
+                });
                 next.finished += u64::from(copied.is_ok());
                 split.push(next.split, next.finished, copied.is_err());
                 moved = true;
@@ -417,7 +426,8 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             Said::NoRoom => return Ok(Offered::NoRoom),
             Said::Place(place) => place,
         };
-        if !tx.say(work.fabric, &Envelope::Rts(label, id, Some(place)))? {
+        let shape = Stage::shape(&layout.plan, layout.count);
+        if !tx.say(work.fabric, &Envelope::Rts(label, id, shape, Some(place)))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::In(C::SPACE));
@@ -429,10 +439,11 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
+        method: Method,
     ) -> Result<bool> {
         let far = Far { fabric: work.fabric, rank: link.rank };
         let (_, rx) = link.both()?;
-        let Arrival::Rts(offer, Some(from)) = &matched.arrival else { return Ok(false) };
+        let Arrival::Rts(offer, _, Some(from)) = &matched.arrival else { return Ok(false) };
         let offer = *offer;
         if from.space != C::SPACE || !rx.offers.is_open(offer) || !self.copier.can_read(far) {
             return Ok(false);
@@ -441,13 +452,14 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             return Err(lost("a receive", matched.receive));
         };
         let next = self.incoming.is_empty();
-        let asked = Asked { far, terms: work.terms, busy: work.busy, next };
+        let asked = Asked { far, next };
         let takes = C::takes(asked, from, &receive.sink, matched.label.bytes);
         if takes == Takes::Not {
             return Ok(false);
         }
         let from = Located::clone(from);
-        self.start(work, link, (matched.receive, offer), from, takes == Takes::Together)?;
+        let help = takes == Takes::Together;
+        self.start(work, link, (matched.receive, offer), from, (method, help))?;
         Ok(true)
     }
 
@@ -457,7 +469,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         link: &mut Link,
         wanted: HelpWanted,
     ) -> Result<bool> {
-        let HelpWanted { offer: id, receive, number, bytes, .. } = wanted;
+        let HelpWanted { offer: id, receive, number, method, bytes, .. } = wanted;
         // A receive needs no help if it is over, or if it discards its message.
         let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
         let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
@@ -468,7 +480,9 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             // The sender cannot write to the memory of the receive, so the receiver copies the whole message
             // without help.
             Said::Nothing => Ok(true),
-            Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
+            Said::Place(place) => {
+                tx.say(work.fabric, &Envelope::Help { id, number, method, bytes, place })
+            }
         }
     }
 

@@ -2,10 +2,10 @@
 //!
 //! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` uses it. If the receiver was the last rank to
 //! read a cache line of shared memory, the line lies in the receiver's cache. A store of register width
-//! must first fetch such a line back, and can change it only then. A long `memcpy` (`rep movsb` in libc)
-//! writes whole lines and does not fetch their old bytes. So the sender gathers small blocks in this
-//! buffer, whose few pages stay in the first-level cache, and moves each piece to shared memory in one
-//! copy.
+//! must first fetch such a line back, and can change it only then. `rep movsb` and streaming stores write
+//! whole lines and do not fetch their old bytes. So with these methods the sender gathers small blocks in
+//! this buffer, whose few pages stay in the first-level cache, and moves each piece to shared memory in one
+//! copy. Whether that is faster depends on the machine and on the distance, so `tuning.rs` measures it.
 //!
 //! Measured with a C program of two threads on a Zen 5 machine: 256 KiB in 512-byte blocks, through chunks
 //! of 32 KiB, half a round trip in us:
@@ -13,28 +13,23 @@
 //! | method | cores 211 ns apart | cores 50 ns apart |
 //! |---|---|---|
 //! | stores into the chunks | 39.9 | 9.0 |
-//! | through a buffer and one copy | 15.9 | 8.7 |
+//! | through a buffer and one copy by `rep movsb` | 15.9 | 8.7 |
 //! | non-temporal stores | 20.5 | 20.0 |
 
 use crate::Plan;
+use crate::message::label::Shape;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::Cursor;
-
-/// Length of the shortest piece that goes through the buffer, in bytes. For shorter copies libc also uses
-/// stores of register width, so the buffer would not help.
-pub const STAGE_MIN: usize = 4 << 10;
+use typepack_engine::contiguous::{self, Method};
 
 /// A cache line. The buffer is an array of cache lines, so it begins at the start of a line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
-/// A layout with runs shorter than a cache line goes through the buffer only if the span of an element is
-/// at most the size of its data times this number. For a sparser layout, reading the many source lines
-/// costs more than the transfer to the other core, and the copy through the buffer would add to this cost.
-/// Measured with `typepack-bench pingpong`: 256 KiB in 8-byte blocks at stride 64, near cores, take 32.2 us
-/// through the buffer and 30.6 us directly into the chunks; 24-byte blocks at stride 56, far cores, take
-/// 18.4 us through the buffer and 39.6 us directly.
+/// A layout with runs shorter than a cache line is sparse if the span of an element is more than the size of
+/// its data times this number. For such a layout, reading the many source lines costs more than the transfer to
+/// the other core.
 const SPARSE: u64 = 4;
 
 /// The buffer. It allocates its memory when it is first used.
@@ -42,33 +37,40 @@ const SPARSE: u64 = 4;
 pub struct Stage(Vec<Line>);
 
 impl Stage {
-    /// Returns whether messages of this layout should be packed in the buffer. This is the case if the
-    /// layout has several runs and the runs are not sparse. The function reads only the length of the first
-    /// run, which is enough for layouts of faces.
-    pub fn serves(plan: &Plan, count: u64) -> bool {
+    /// Returns the shape of the data of `count` elements. The function reads only the length of the first run,
+    /// which is enough for layouts of faces.
+    pub fn shape(plan: &Plan, count: u64) -> Shape {
         if plan.is_contiguous() {
-            return false;
+            return Shape::Contiguous;
         }
         let (footprint, one) = (plan.footprint(), count < 2);
         let span = footprint.true_ub.abs_diff(footprint.true_lb);
         // If there are several elements, the distance between two neighbouring elements may be larger than
         // the span of the data of one element.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
-        span / SPARSE <= plan.element_bytes()
+        let dense = span / SPARSE <= plan.element_bytes()
             || Cursor::new(plan, count)
-                .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE))
+                .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE));
+        if dense { Shape::Dense } else { Shape::Sparse }
     }
 
     /// Calls `pack` to write `len` bytes, either directly to `to`, or into the buffer. In the second case
-    /// the function then copies the bytes from the buffer to `to`.
+    /// the function then copies the bytes from the buffer to `to` with `method`.
     ///
     /// # Safety
     ///
     /// - `pack` writes exactly `len` bytes, from the address on that it receives.
     /// - `to` is valid for writes of `len` bytes.
     #[inline]
-    pub unsafe fn pack(&mut self, len: usize, to: *mut u8, pack: impl FnOnce(*mut u8)) {
-        if !(STAGE_MIN..=CHUNK_BYTES).contains(&len) || !self.is_there() {
+    pub unsafe fn pack(
+        &mut self,
+        len: usize,
+        to: *mut u8,
+        method: Method,
+        pack: impl FnOnce(*mut u8),
+    ) {
+        // Runs below `LONG` are copied with vector moves, for which the buffer would not help.
+        if !(contiguous::LONG..=CHUNK_BYTES).contains(&len) || !self.is_there() {
             return pack(to);
         }
         let here = self.0.as_mut_ptr().cast::<u8>();
@@ -77,7 +79,7 @@ impl Stage {
         // CHUNK_BYTES` (checked above), and the caller guarantees that `to` is writable for `len` bytes
         // (second condition of `# Safety`). The buffer is private to this value, so the two ranges do not
         // overlap.
-        unsafe { std::ptr::copy_nonoverlapping(here, to, len) };
+        unsafe { contiguous::copy_by(method, here, to, len) };
     }
 
     /// Allocates the buffer if necessary. Returns false if there is no memory for the buffer. In this case
@@ -97,21 +99,21 @@ mod tests {
     use crate::{Datatype, Named};
 
     #[test]
-    fn gathered_and_not_sparse() {
+    fn shapes_of_layouts() {
         let double = Datatype::named(Named::F64);
         let vector = |count, length, stride| {
             Datatype::vector(count, length, stride, &double).unwrap().commit().unwrap()
         };
-        for (plan, count, serves) in [
-            (double.commit().unwrap(), 1000, false),
-            (vector(1000, 3, 7), 1, true),
-            (vector(1000, 1, 8), 1, false),
-            (vector(1000, 64, 128), 1, true),
-            (vector(100, 8, 1000), 1, true),
-            (vector(100, 1, 130), 1, false),
-            (vector(0, 1, 130), 1, true),
+        for (plan, count, shape) in [
+            (double.commit().unwrap(), 1000, Shape::Contiguous),
+            (vector(1000, 3, 7), 1, Shape::Dense),
+            (vector(1000, 1, 8), 1, Shape::Sparse),
+            (vector(1000, 64, 128), 1, Shape::Dense),
+            (vector(100, 8, 1000), 1, Shape::Dense),
+            (vector(100, 1, 130), 1, Shape::Sparse),
+            (vector(0, 1, 130), 1, Shape::Dense),
         ] {
-            assert_eq!(Stage::serves(&plan, count), serves, "{plan:?}");
+            assert_eq!(Stage::shape(&plan, count), shape, "{plan:?}");
         }
     }
 
@@ -119,7 +121,11 @@ mod tests {
     #[test]
     fn a_piece_arrives_whole() {
         let mut stage = Stage::default();
-        for len in [1, STAGE_MIN - 1, STAGE_MIN, 20_000, CHUNK_BYTES, CHUNK_BYTES + 1] {
+        let lens =
+            [1, contiguous::LONG - 1, contiguous::LONG, 20_000, CHUNK_BYTES, CHUNK_BYTES + 1];
+        for (len, method) in
+            lens.into_iter().flat_map(|len| Method::ALL.map(|method| (len, method)))
+        {
             let mut to = vec![0xee; len + 2];
             let pack = |at: *mut u8| {
                 for byte in 0..len {
@@ -128,7 +134,7 @@ mod tests {
                 }
             };
             // SAFETY: `pack` writes `len` bytes, and `to[1..=len]` has room for them.
-            unsafe { stage.pack(len, to[1..=len].as_mut_ptr(), pack) };
+            unsafe { stage.pack(len, to[1..=len].as_mut_ptr(), method, pack) };
             assert!((0..len).all(|byte| to[byte + 1] == (byte % 251) as u8), "{len}");
             assert_eq!((to[0], to[len + 1]), (0xee, 0xee));
         }

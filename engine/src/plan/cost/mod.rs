@@ -19,8 +19,9 @@
 
 mod table;
 
+use crate::isa::Isa;
 use crate::kernel::{Direction, Leaf, LeafShape, Level, Nest};
-use crate::leaf::{Class, Isa};
+use crate::leaf::Class;
 
 /// The times that an executor takes, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

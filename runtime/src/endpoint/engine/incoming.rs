@@ -62,6 +62,7 @@ impl MessageEngine {
             fabric: &self.fabric,
             requests: &mut self.requests,
             stage: &mut self.stage,
+            tuning: &mut self.tuning,
             traffic: &mut self.traffic,
             terms: self.terms,
             busy: true,
@@ -111,7 +112,9 @@ impl MessageEngine {
                     let data = unsafe { Payload::new(area.payload(offset), Some(id)) };
                     self.deliver(from, label, data)?;
                 }
-                Envelope::Rts(label, id, place) => self.offered(from, label, id, place)?,
+                Envelope::Rts(label, id, shape, place) => {
+                    self.offered(from, label, (id, shape), place)?;
+                }
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
@@ -122,7 +125,7 @@ impl MessageEngine {
                     // `payload_offset` places such a payload within the area. `encoding` is a new buffer of
                     // `bytes` bytes.
                     unsafe {
-                        std::ptr::copy_nonoverlapping(
+                        contiguous::copy(
                             area.payload(offset).cast_const(),
                             encoding.as_mut_ptr(),
                             payload,
@@ -155,7 +158,7 @@ impl MessageEngine {
             let len = label.bytes as usize;
             // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
             // `Payload::new`), and `to` is new memory with room for this number of bytes.
-            let copy = |to| unsafe { std::ptr::copy_nonoverlapping(payload.data(), to, len) };
+            let copy = |to| unsafe { contiguous::copy(payload.data(), to, len) };
             let kept = Kept::new(label.bytes, copy)?;
             self.matching.keep(Slot::new(from), label, Arrived::Data(kept, payload.waiting));
             return Ok(());
@@ -175,7 +178,7 @@ impl MessageEngine {
         &mut self,
         from: usize,
         label: Label,
-        offer: u64,
+        (offer, shape): (u64, Shape),
         place: Option<Place>,
     ) -> Result<()> {
         // Contact the sender before the match, so that this rank can answer the RTS later. If there is no
@@ -184,7 +187,7 @@ impl MessageEngine {
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
         let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
-            self.matching.keep(Slot::new(from), label, Arrived::Rts(offer, located));
+            self.matching.keep(Slot::new(from), label, Arrived::Rts(offer, shape, located));
             return Ok(());
         };
         let refusal = self.refusal(from, &label, receive)?;
@@ -194,7 +197,7 @@ impl MessageEngine {
             self.requests.complete(receive, received(status, capacity, refusal));
             return self.with_peer(from, |peer, work| peer.refuse(work, offer));
         }
-        self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
+        self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, shape, located) })
     }
 
     /// Checks the types in `label`, the label of a message from `from`. Returns the error if the receive

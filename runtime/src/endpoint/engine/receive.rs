@@ -170,7 +170,7 @@ impl MessageEngine {
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)
             }
-            Arrived::Rts(offer, located) => {
+            Arrived::Rts(offer, shape, located) => {
                 if message.bytes > capacity || refusal.is_some() {
                     self.with_peer(from, |peer, work| peer.refuse(work, offer))?;
                     return received(status, capacity, refusal).map(Operation::Done);
@@ -179,7 +179,7 @@ impl MessageEngine {
                 let receive = Receive { source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
-                let arrival = Arrival::Rts(offer, located);
+                let arrival = Arrival::Rts(offer, shape, located);
                 let result = self.accept(from, Matched { receive: id, label, arrival });
                 self.pending_unless(result, id)
             }

@@ -4,19 +4,19 @@
 //! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
-use crate::sys::machine;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use typepack_engine::choice::{Chooser, Pick};
 
 /// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
 
-/// Number of rests (`pause` instructions) between two reads of the words that other ranks write. A reader
-/// that looks too often slows the writer down, because each write then has to take the cache line away
-/// from the reader.
+/// The numbers of rests (`pause` instructions) that compete. A rest lies between two reads of the words that
+/// other ranks write. A reader that looks too often slows the writer down, because each write then has to take
+/// the cache line away from the reader. A reader that looks too seldom sees the word late.
 ///
 /// Two measurements, in ns. First: the time of a message of one cache line between two threads that only
-/// load and store, on cores that are 60 ns apart. Second: half a round trip of 8 bytes in `typepack-bench
-/// pingpong` on AMD's Zen 5. There, more than one rest does not help.
+/// load and store, on cores of a Zen 4 that are 60 ns apart. Second: half a round trip of 8 bytes in
+/// `typepack-bench pingpong` on a Zen 5.
 ///
 /// | rests | two threads | Zen 5 near | Zen 5 far |
 /// |---|---|---|---|
@@ -25,12 +25,63 @@ const BURST: usize = 32;
 /// | 2 | 112 | 132 | 342 |
 /// | 3 | 104 | 151 | 351 |
 /// | 4 to 8 | 107, 111, 107, 118, 133 | | |
-const RESTS: usize = 3;
-const RESTS_AMD: usize = 1;
+const RESTS: [u32; 2] = [3, 1];
 
-/// Returns the number of rests between two reads that was fastest on machines of this kind.
-pub(super) fn rests() -> usize {
-    if machine::is_amd() { RESTS_AMD } else { RESTS }
+/// Number of waits that are timed together. A single wait takes no longer than a few readings of the clock.
+const WAITS: u32 = 64;
+
+/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`): the time of
+/// [`WAITS`] waits, with all that lies between them.
+#[derive(Debug)]
+pub(super) struct Rests {
+    rests: u32,
+    /// Number of waits until the next choice.
+    left: u32,
+    chooser: Chooser,
+    pick: Pick,
+    start: Option<Instant>,
+    measures: bool,
+}
+
+impl Default for Rests {
+    fn default() -> Self {
+        let pick = Pick { way: 0, timed: false };
+        let chooser = Chooser::new(RESTS.len(), 0);
+        Self { rests: RESTS[0], left: WAITS, chooser, pick, start: None, measures: true }
+    }
+}
+
+impl Rests {
+    /// Sets whether the number of rests is chosen by measurement.
+    pub(super) fn set(&mut self, measures: bool) {
+        *self = Self { measures, ..Self::default() };
+    }
+
+    /// Counts a wait that begins.
+    #[inline]
+    pub(super) fn wait(&mut self) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.choose();
+        }
+    }
+
+    #[cold]
+    fn choose(&mut self) {
+        self.left = WAITS;
+        if !self.measures {
+            return;
+        }
+        if let Some(start) = self.start.take() {
+            let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.chooser.report(self.pick.way, time);
+        }
+        self.pick = self.chooser.pick();
+        self.rests = RESTS[usize::from(self.pick.way)];
+        if self.pick.timed {
+            self.start = Some(Instant::now());
+        }
+    }
 }
 
 impl Endpoint {
@@ -87,6 +138,7 @@ impl Endpoint {
         mut state: MutexGuard<'a, State>,
         mut done: impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
+        state.rests.wait();
         loop {
             self.turn(&mut state)?;
             if let Some(answer) = done(&mut state.core) {
@@ -251,7 +303,7 @@ pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {
         return;
     }
-    for _ in 0..state.rests {
+    for _ in 0..state.rests.rests {
         std::hint::spin_loop();
     }
 }

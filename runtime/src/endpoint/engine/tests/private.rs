@@ -236,7 +236,11 @@ fn addresses_that_lead_nowhere_are_survived() {
     words.private_split().open(5);
     let (space, count) = (Space::Private, LEN as u64);
     let place = Place { space, number: BYTES, origin: u64::MAX << 12, count };
-    publish(&mut tx, &area, &Envelope::Help { id: sent, number: 5, bytes: count, place });
+    publish(
+        &mut tx,
+        &area,
+        &Envelope::Help { id: sent, number: 5, method: Method::Vector, bytes: count, place },
+    );
     for _ in 0..3 {
         here.progress().expect("a turn");
     }
@@ -254,7 +258,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
         let mut tx = Producer::default();
-        publish(&mut tx, &area, &Envelope::Rts(label, 77, Some(place)));
+        publish(&mut tx, &area, &Envelope::Rts(label, 77, Shape::Contiguous, Some(place)));
         for _ in 0..4 {
             there.progress().expect("a turn");
         }
@@ -265,7 +269,7 @@ fn addresses_that_lead_nowhere_are_survived() {
             Envelope::decode(&words).expect("an envelope")
         };
         assert!(matches!(said(0), Envelope::Help { id: 77, bytes, .. } if bytes == count));
-        assert_eq!(said(1), Envelope::Cts(77));
+        assert_eq!(said(1), Envelope::Cts(77, Method::Vector));
         assert!(there.requests().receive(received).is_some());
         assert!(target.iter().all(|&byte| byte == 1));
     }
@@ -276,11 +280,13 @@ fn addresses_that_lead_nowhere_are_survived() {
         Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
             77,
+            Shape::Contiguous,
             Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
         ),
         Envelope::Help {
             id: 77,
             number: 1,
+            method: Method::Vector,
             bytes: 100,
             place: Place { space: Space::Private, number: BYTES, origin: 4096, count: 100 },
         },

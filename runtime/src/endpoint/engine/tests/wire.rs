@@ -77,11 +77,11 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
     let help = |space| {
         let place = Place { space, number: BYTES, origin: 0, count: bytes };
-        Envelope::Help { id, number: 1, bytes, place }
+        Envelope::Help { id, number: 1, method: Method::Vector, bytes, place }
     };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
-        (Envelope::Cts(id), &[Plain, InHeap, InPrivate, Withdrawn]),
+        (Envelope::Cts(id, Method::Vector), &[Plain, InHeap, InPrivate, Withdrawn]),
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
         (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
@@ -120,7 +120,7 @@ fn every_word_has_its_states() {
             match state {
                 State::Withdrawn => victim.detach(id),
                 State::Streaming => {
-                    say(&mut tx, &area, &Envelope::Cts(id));
+                    say(&mut tx, &area, &Envelope::Cts(id, Method::Vector));
                     victim.progress().expect("a CTS in its state");
                 }
                 _ => {}
@@ -138,7 +138,7 @@ fn every_word_has_its_states() {
             }
             victim.progress().unwrap_or_else(|error| panic!("{name}: {error}"));
             match envelope {
-                Envelope::Cts(_) => {
+                Envelope::Cts(..) => {
                     let send = victim.requests().send(id).expect(&name);
                     assert!(matches!(send.stage, SendStage::Streaming(_)), "{name}");
                 }
@@ -174,7 +174,7 @@ fn help_with_another_message_is_a_violation() {
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
-        let help = Envelope::Help { id, number: 1, bytes, place };
+        let help = Envelope::Help { id, number: 1, method: Method::Vector, bytes, place };
         say(&mut Producer::default(), &area, &help);
         let error = victim.progress().expect_err("a violation");
         assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");

@@ -1,0 +1,274 @@
+//! The chooser: picks one of several ways to do a job, by the times that they took so far.
+//!
+//! A [`Chooser`] serves one kind of job, for example copies of 1 to 2 MiB between near cores. Its user
+//! calls [`Chooser::pick`] before a job and [`Chooser::report`] with the job's cost afterwards. The chooser
+//! knows neither a clock nor the ways themselves: a way is a number, and a cost is a number that is
+//! proportional to time.
+//!
+//! The rules:
+//!
+//! - The first way is the static choice. It is used until another way has been *shown* to be better: the
+//!   median of its last [`SAMPLES`] costs is lower by more than [`MARGIN`] of the present way's median.
+//! - Looking costs at most 1 / [`BUDGET`] of the time that this kind of job has taken so far. The time that
+//!   a look has cost is the cost of the job minus the median of the present way. A way that has never been
+//!   tried is expected to take twice as long as the present one.
+//! - The first job in each way is not counted, because it may touch memory for the first time.
+//! - A way that takes more than [`HOPELESS`] times as long in two jobs is not tried a third time.
+//! - Every [`LOOK_AGAIN`] jobs one other way gets a second look, because virtual machines move between
+//!   processors, and so near cores become far ones. If the present way's own median rises by more than
+//!   [`DRIFT`], all ways get a second look at once.
+//! - Single outliers, such as a page fault or stolen time, do not move a median.
+//!
+//! `contiguous/own.rs` and the runtime's `transport/tuning.rs` use choosers.
+
+#[cfg(test)]
+mod tests;
+
+/// Maximum number of ways of a chooser.
+pub const WAYS: usize = 8;
+
+/// Number of costs from which a way is judged.
+pub const SAMPLES: usize = 7;
+
+/// Looking may cost one part in `BUDGET` of all time.
+pub const BUDGET: u64 = 20;
+
+/// A new way must be better by one part in `MARGIN`.
+const MARGIN: u64 = 40;
+
+/// A way that costs more than this number of times the present way is dropped after two jobs.
+const HOPELESS: u64 = 2;
+
+/// Number of jobs between two second looks.
+const LOOK_AGAIN: u32 = 512;
+
+/// The present way has drifted if its median has risen by one part in `DRIFT`.
+const DRIFT: u64 = 3;
+
+/// Number of jobs after which only one job in [`EVERY`] of the present way is timed.
+const SETTLED: u32 = 64;
+
+/// See [`SETTLED`].
+const EVERY: u32 = 8;
+
+/// The costs of one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    /// The latest costs; the first `filled` entries are valid.
+    costs: [u64; SAMPLES],
+    filled: u8,
+    next: u8,
+    /// Number of costs since the last look began.
+    looked: u8,
+    /// The way has been used once. The cost of the first job is not among the costs.
+    begun: bool,
+    /// The way has been dropped until the next second look, because it is much slower.
+    hopeless: bool,
+    /// The way does not work on this machine or between these ranks.
+    failed: bool,
+}
+
+impl Way {
+    fn push(&mut self, cost: u64) {
+        self.costs[usize::from(self.next)] = cost;
+        self.next = (self.next + 1) % SAMPLES as u8;
+        self.filled = (self.filled + 1).min(SAMPLES as u8);
+        self.looked = self.looked.saturating_add(1);
+    }
+
+    /// Returns the median of the latest costs; `None` if there are none.
+    fn median(&self) -> Option<u64> {
+        let filled = usize::from(self.filled);
+        let mut costs = self.costs;
+        costs[..filled].sort_unstable();
+        (filled > 0).then(|| costs[(filled - 1) / 2])
+    }
+
+    /// Forgets the costs, so that the way is looked at again.
+    fn forget(&mut self) {
+        *self = Self { failed: self.failed, begun: self.begun, ..Self::default() };
+    }
+}
+
+/// What [`Chooser::pick`] has picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Number of the way.
+    pub way: u8,
+    /// True if the chooser wants to know the cost of this job.
+    pub timed: bool,
+}
+
+/// Picks one of several ways; see the documentation of the module.
+#[derive(Clone, Debug)]
+pub struct Chooser {
+    ways: Vec<Way>,
+    len: u8,
+    /// The present way.
+    best: u8,
+    /// The median of the present way when its place was last confirmed.
+    reference: u64,
+    /// Number of jobs.
+    jobs: u32,
+    /// Number of jobs at which the next second look begins.
+    again: u32,
+    /// The way that the last second look was for.
+    turn: u8,
+    /// The cost of all jobs.
+    spent: u64,
+    /// The cost of looking.
+    lost: u64,
+}
+
+impl Chooser {
+    /// Creates a chooser over the ways `0..len`, of which `first` is the static choice. `len` must be at
+    /// least 1 and at most [`WAYS`]; a value outside this domain counts as the nearest value in it.
+    pub fn new(len: usize, first: u8) -> Self {
+        let len = len.clamp(1, WAYS) as u8;
+        Self {
+            ways: vec![Way::default(); usize::from(len)],
+            len,
+            best: first.min(len - 1),
+            reference: 0,
+            jobs: 0,
+            again: LOOK_AGAIN,
+            turn: 0,
+            spent: 0,
+            lost: 0,
+        }
+    }
+
+    /// Returns the present way.
+    #[inline]
+    pub fn best(&self) -> u8 {
+        self.best
+    }
+
+    /// Returns the number of ways.
+    #[inline]
+    pub fn ways(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Returns the number of jobs so far.
+    pub fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
+    /// Returns the median of the latest costs of a way, or `None` if the way has not been tried.
+    pub fn median(&self, way: u8) -> Option<u64> {
+        self.ways.get(usize::from(way)).and_then(Way::median)
+    }
+
+    /// Returns whether the present way has been compared with all other ways that work.
+    pub fn is_settled(&self) -> bool {
+        self.others().all(|way| self.is_judged(way)) && self.median(self.best).is_some()
+    }
+
+    /// Returns the cost of looking and the cost of all jobs.
+    pub fn lost_and_spent(&self) -> (u64, u64) {
+        (self.lost, self.spent)
+    }
+
+    /// Picks the way for the next job.
+    pub fn pick(&mut self) -> Pick {
+        self.jobs = self.jobs.saturating_add(1);
+        if self.len == 1 {
+            return Pick { way: self.best, timed: false };
+        }
+        if let Some(way) = self.due() {
+            return Pick { way, timed: true };
+        }
+        let timed = self.jobs <= SETTLED || self.jobs.is_multiple_of(EVERY);
+        if !timed {
+            self.spent = self.spent.saturating_add(self.median(self.best).unwrap_or(0));
+        }
+        Pick { way: self.best, timed }
+    }
+
+    /// Takes note of the cost of a job that was done in this way. The unit is the caller's; it must be the
+    /// same for all jobs of one chooser.
+    pub fn report(&mut self, way: u8, cost: u64) {
+        if way >= self.len {
+            return;
+        }
+        let present = self.median(self.best);
+        self.spent = self.spent.saturating_add(cost);
+        if !std::mem::replace(&mut self.ways[usize::from(way)].begun, true) {
+            return;
+        }
+        self.ways[usize::from(way)].push(cost);
+        if way == self.best {
+            return self.watch();
+        }
+        let Some(present) = present else { return };
+        self.lost = self.lost.saturating_add(cost.saturating_sub(present));
+        let seen = &mut self.ways[usize::from(way)];
+        let Some(median) = seen.median() else { return };
+        if seen.filled >= 2 && median > HOPELESS.saturating_mul(present) {
+            seen.hopeless = true;
+        } else if usize::from(seen.filled) == SAMPLES && median < present - present / MARGIN {
+            (self.best, self.reference) = (way, median);
+        }
+    }
+
+    /// Takes note that a way does not work. It is not picked again. If no way works, the present one stays.
+    pub fn fail(&mut self, way: u8) {
+        if way >= self.len {
+            return;
+        }
+        self.ways[usize::from(way)].failed = true;
+        if way == self.best
+            && let Some(other) = (0..self.len).find(|&way| !self.ways[usize::from(way)].failed)
+        {
+            (self.best, self.reference) = (other, self.median(other).unwrap_or(0));
+        }
+    }
+
+    /// Watches the present way: if its median rises much, the other ways get a second look.
+    fn watch(&mut self) {
+        let Some(median) = self.median(self.best) else { return };
+        if usize::from(self.ways[usize::from(self.best)].filled) < SAMPLES {
+            return;
+        }
+        if self.reference == 0 || median < self.reference {
+            self.reference = median;
+        } else if median > self.reference.saturating_add(self.reference / DRIFT) {
+            self.reference = median;
+            for way in self.others().collect::<Vec<_>>() {
+                self.ways[usize::from(way)].forget();
+            }
+        }
+    }
+
+    /// Returns the other way that is looked at now, or `None` if the next job takes the present way.
+    fn due(&mut self) -> Option<u8> {
+        let present = &self.ways[usize::from(self.best)];
+        if usize::from(present.filled) < SAMPLES {
+            return None;
+        }
+        let median = present.median()?;
+        if self.jobs >= self.again {
+            self.again = self.jobs.saturating_add(LOOK_AGAIN);
+            self.turn = (self.turn + 1) % self.len;
+            if self.turn != self.best {
+                let way = &mut self.ways[usize::from(self.turn)];
+                (way.looked, way.hopeless) = (0, false);
+            }
+        }
+        let way = self.others().find(|&way| !self.is_judged(way))?;
+        let expected = self.median(way).map_or(median, |cost| cost.saturating_sub(median));
+        (self.lost.saturating_add(expected) <= self.spent / BUDGET).then_some(way)
+    }
+
+    /// Returns whether the last look at a way is over.
+    fn is_judged(&self, way: u8) -> bool {
+        let way = &self.ways[usize::from(way)];
+        way.hopeless || usize::from(way.looked) >= SAMPLES
+    }
+
+    /// Returns the ways that work, without the present one.
+    fn others(&self) -> impl Iterator<Item = u8> + use<'_> {
+        (0..self.len).filter(|&way| way != self.best && !self.ways[usize::from(way)].failed)
+    }
+}

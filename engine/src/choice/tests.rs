@@ -1,0 +1,136 @@
+//! The chooser with a false clock: noise, drift, ties, a way that fails, the budget.
+
+use super::*;
+
+/// Random numbers below a bound (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Does `jobs` jobs whose way `w` costs `costs[w]`, changed by `noise`. Returns how often each way was used.
+fn work(
+    chooser: &mut Chooser,
+    jobs: usize,
+    costs: &[u64],
+    mut noise: impl FnMut(u64) -> u64,
+) -> Vec<usize> {
+    let mut used = vec![0; costs.len()];
+    for _ in 0..jobs {
+        let Pick { way, timed } = chooser.pick();
+        used[usize::from(way)] += 1;
+        let cost = noise(costs[usize::from(way)]);
+        if timed {
+            chooser.report(way, cost);
+        }
+    }
+    used
+}
+
+#[test]
+fn the_best_way_is_found() {
+    for best in 0..4 {
+        let mut costs = [100, 130, 110, 150];
+        costs[best] = 60;
+        let mut chooser = Chooser::new(4, 0);
+        work(&mut chooser, 500, &costs, |cost| cost);
+        assert_eq!(usize::from(chooser.best()), best);
+        assert!(chooser.is_settled());
+        let used = work(&mut chooser, 1000, &costs, |cost| cost);
+        assert!(used[best] > 950, "{used:?}");
+    }
+}
+
+#[test]
+fn looking_stays_within_its_budget() {
+    // A way that is a hundred times slower is tried only when enough time has been spent.
+    let mut random = Random(7);
+    for costs in [[100, 10_000, 120], [100, 101, 5000], [1000, 1500, 1900]] {
+        let mut chooser = Chooser::new(3, 0);
+        for jobs in [10, 50, 100, 1000, 10_000] {
+            work(&mut chooser, jobs, &costs, |cost| cost + random.below(cost / 10 + 1));
+            let (lost, spent) = chooser.lost_and_spent();
+            // One look may cost more than expected; the budget then pays for it before the next one.
+            let most = costs.iter().max().unwrap() * 11 / 10;
+            assert!(lost <= spent / BUDGET + most, "{costs:?}: {lost} of {spent}");
+        }
+        assert_eq!(chooser.best(), 0);
+    }
+}
+
+#[test]
+fn outliers_do_not_decide() {
+    let mut random = Random(99);
+    let mut chooser = Chooser::new(2, 0);
+    // One job in ten takes fifty times as long, in both ways.
+    let noise = |cost: u64| if random.below(10) == 0 { cost * 50 } else { cost };
+    work(&mut chooser, 5000, &[100, 70], noise);
+    assert_eq!(chooser.best(), 1);
+}
+
+#[test]
+fn ties_do_not_flap() {
+    let mut random = Random(3);
+    let mut chooser = Chooser::new(3, 1);
+    let mut changes = 0;
+    let mut last = chooser.best();
+    for _ in 0..10_000 {
+        work(&mut chooser, 1, &[100, 100, 100], |cost| cost + random.below(4));
+        changes += usize::from(chooser.best() != last);
+        last = chooser.best();
+    }
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn a_machine_that_changes_is_noticed() {
+    let mut chooser = Chooser::new(3, 0);
+    work(&mut chooser, 1000, &[100, 200, 300], |cost| cost);
+    assert_eq!(chooser.best(), 0);
+    // The present way becomes slower.
+    work(&mut chooser, 2000, &[400, 200, 300], |cost| cost);
+    assert_eq!(chooser.best(), 1);
+    // Another way becomes faster.
+    work(&mut chooser, 5000, &[400, 200, 50], |cost| cost);
+    assert_eq!(chooser.best(), 2);
+}
+
+#[test]
+fn a_way_that_fails_is_not_picked_again() {
+    let mut chooser = Chooser::new(3, 2);
+    chooser.fail(2);
+    let used = work(&mut chooser, 3000, &[100, 90, 1], |cost| cost);
+    assert_eq!(used[2], 0);
+    assert_eq!(chooser.best(), 1);
+    chooser.fail(1);
+    assert_eq!(chooser.best(), 0);
+    // The last way stays, although it fails.
+    chooser.fail(0);
+    assert_eq!(chooser.pick().way, 0);
+}
+
+#[test]
+fn one_way_needs_no_time() {
+    let mut chooser = Chooser::new(1, 5);
+    for _ in 0..100 {
+        assert_eq!(chooser.pick(), Pick { way: 0, timed: false });
+    }
+    // Reports for ways that do not exist are ignored.
+    chooser.report(1, 5);
+    chooser.fail(9);
+    assert_eq!(Chooser::new(0, 0).ways(), 1);
+    assert_eq!(Chooser::new(99, 98).ways(), WAYS);
+}
+
+#[test]
+fn huge_costs_do_not_overflow() {
+    let mut chooser = Chooser::new(2, 0);
+    work(&mut chooser, 1000, &[u64::MAX, u64::MAX / 2], |cost| cost);
+    work(&mut chooser, 1000, &[0, 0], |cost| cost);
+}

@@ -1,0 +1,214 @@
+//! Copies of contiguous bytes.
+//!
+//! All rooms above move contiguous runs with [`copy`]: the executors, the fused copy, and the transports
+//! of the runtime. None of them calls libc's `memcpy`, because that function decides by the model of the
+//! processor how it moves long runs. On Zen 3 its choice (`rep movsb`) was ten times slower than vector
+//! moves for lines that another core holds, and on Zen 5 it was 2.5 times faster.
+//!
+//! There are three methods ([`Method`]), one file each: `vector.rs`, `repeat.rs` and `streaming.rs`. Runs
+//! below [`LONG`] bytes always take vector moves. For longer runs the caller can ask for a method with
+//! [`with`]; a transport does so for the messages whose copies it times. Without a request, `own.rs`
+//! decides: the copy is one of this process alone, and a chooser (`choice/`) times a few of the longest
+//! ones.
+//!
+//! No method writes a byte outside the destination, and none reads a byte outside the source.
+
+mod own;
+mod repeat;
+mod streaming;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use crate::isa::Isa;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use own::{set_clock, set_fixed};
+
+/// Length in bytes from which a run may be copied with a method other than vector moves. Starting `rep
+/// movsb` or flushing streaming stores costs more than a shorter run saves.
+pub const LONG: usize = 2 << 10;
+
+/// A method to copy a long run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Method {
+    /// Loads and stores of the widest registers.
+    Vector = 0,
+    /// The instruction `rep movsb` of x86-64. The processor moves whole cache lines, and need not fetch
+    /// the old contents of the destination.
+    Repeat = 1,
+    /// Stores that bypass the caches. The method ends with a store fence, so the bytes are visible to
+    /// other processors before any later store.
+    Streaming = 2,
+}
+
+impl Method {
+    /// All methods. The first is available on every machine.
+    pub const ALL: [Self; 3] = [Self::Vector, Self::Repeat, Self::Streaming];
+
+    /// Returns whether this machine has the method.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Vector => true,
+            Self::Repeat => repeat::is_available(),
+            Self::Streaming => streaming::is_available(),
+        }
+    }
+
+    /// Returns the method with the number `code`, or `None` if there is no such method.
+    #[inline]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Vector),
+            1 => Some(Self::Repeat),
+            2 => Some(Self::Streaming),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the method, by which ranks name it to each other.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the name of the method, as it is written in `TYPEPACK_COPY`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vector => "vector",
+            Self::Repeat => "repeat",
+            Self::Streaming => "streaming",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The error for a text that is not the name of a copy method of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseMethodError {
+    text: String,
+}
+
+impl fmt::Display for ParseMethodError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = available().map(Method::name).collect::<Vec<_>>().join(", ");
+        write!(f, "\"{}\" is not a copy method of this machine; its methods are {names}", self.text)
+    }
+}
+
+impl std::error::Error for ParseMethodError {}
+
+impl FromStr for Method {
+    type Err = ParseMethodError;
+
+    fn from_str(text: &str) -> Result<Self, ParseMethodError> {
+        available()
+            .find(|method| method.name() == text)
+            .ok_or_else(|| ParseMethodError { text: text.to_owned() })
+    }
+}
+
+/// Returns the methods that this machine has, in the order in which they are tried.
+pub fn available() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|method| method.is_available())
+}
+
+/// The value of [`ASKED`] that asks for no method.
+const NOTHING: u8 = u8::MAX;
+
+/// The method that a caller has asked for.
+///
+/// One word for the whole process, not one per thread: in a shared library, a thread-local variable costs a
+/// call per access, and a transport copies pieces of a few KiB. If two threads copy at the same time, one of
+/// them may use the other's method; that changes the time of its copy and nothing else.
+static ASKED: AtomicU8 = AtomicU8::new(NOTHING);
+
+/// Calls `f`. During the call, long runs are copied with `method`. Calls of this function must not be nested: at
+/// the end of the inner call, the request of the outer call would end too.
+#[inline]
+pub fn with<R>(method: Method, f: impl FnOnce() -> R) -> R {
+    /// Ends the request, also if `f` panics.
+    struct End;
+    impl Drop for End {
+        #[inline]
+        fn drop(&mut self) {
+            ASKED.store(NOTHING, Ordering::Relaxed);
+        }
+    }
+    ASKED.store(method.code(), Ordering::Relaxed);
+    let _end = End;
+    f()
+}
+
+/// Copies `bytes` bytes.
+///
+/// # Safety
+///
+/// - `from` is valid for reads and `to` for writes of `bytes` bytes.
+/// - The two ranges do not overlap.
+#[inline(always)]
+pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller guarantees both conditions, which are those of both functions. `short` gets at
+    // most 64 bytes.
+    unsafe {
+        if bytes <= 64 { vector::short(from, to, bytes) } else { beyond_short(from, to, bytes) }
+    }
+}
+
+/// Copies a run of more than 64 bytes.
+///
+/// # Safety
+///
+/// - The conditions of [`copy`] hold, and `bytes` is more than 64.
+#[inline(never)]
+unsafe fn beyond_short(from: *const u8, to: *mut u8, bytes: usize) {
+    if bytes < LONG {
+        // SAFETY: the caller guarantees the conditions of `copy` and more than 64 bytes.
+        return unsafe { vector::copy(from, to, bytes) };
+    }
+    // SAFETY: the caller guarantees the conditions of `copy`, and `bytes` is at least `LONG`.
+    unsafe {
+        match Method::from_code(ASKED.load(Ordering::Relaxed)) {
+            Some(method) => copy_by(method, from, to, bytes),
+            None => own::copy(from, to, bytes),
+        }
+    }
+}
+
+/// Copies `bytes` bytes with `method`. If this machine does not have the method, or if the run is shorter
+/// than [`LONG`], the function uses vector moves.
+///
+/// # Safety
+///
+/// - The conditions of [`copy`] hold.
+pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller guarantees that both ranges are valid for `bytes` bytes and do not overlap.
+    // `vector::copy` gets more than 64 bytes, and the other two methods at least `LONG` bytes and only if
+    // the machine has them.
+    unsafe {
+        match method {
+            _ if bytes <= 64 => vector::short(from, to, bytes),
+            Method::Repeat if bytes >= LONG && method.is_available() => {
+                repeat::copy(from, to, bytes);
+            }
+            Method::Streaming if bytes >= LONG && method.is_available() => {
+                streaming::copy(from, to, bytes);
+            }
+            _ => vector::copy(from, to, bytes),
+        }
+    }
+}
+
+/// Limits the copies of this process to the instruction set `isa`. Only the first call has an effect, and
+/// only if no run of more than 64 bytes has been copied yet.
+pub fn limit(isa: Isa) {
+    vector::limit(isa);
+}

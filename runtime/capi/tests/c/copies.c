@@ -1,0 +1,135 @@
+/* Counts the calls of memcpy and memmove of 256 bytes or more that the library makes while messages travel.
+   There must be none, because libc decides by the model of the processor how it copies, and the library
+   decides by measurement.
+
+   This program defines both functions itself, so that the library's calls come here. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { LONG = 256, DOUBLES = 1 << 19 };
+
+static atomic_int counting, calls, seen;
+static _Atomic size_t longest;
+
+/* Counts a call if it is long and comes from the library under test. */
+static void count(const void *caller, size_t bytes)
+{
+    Dl_info info;
+    if (!dladdr(caller, &info) || !strstr(info.dli_fname, "libmpi_abi"))
+        return;
+    atomic_fetch_add(&seen, 1);
+    if (!atomic_load(&counting) || bytes < LONG)
+        return;
+    atomic_fetch_add(&calls, 1);
+    if (bytes > atomic_load(&longest))
+        atomic_store(&longest, bytes);
+}
+
+/* The loops must stay loops: the compiler would turn them into calls of the functions that they define. */
+__attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
+static void *forward(void *to, const void *from, size_t bytes)
+{
+    unsigned char *t = to;
+    const unsigned char *f = from;
+    for (size_t i = 0; i < bytes; i++)
+        t[i] = f[i];
+    return to;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
+{
+    count(__builtin_return_address(0), bytes);
+    return forward(to, from, bytes);
+}
+
+__attribute__((optimize("no-tree-loop-distribute-patterns")))
+void *memmove(void *to, const void *from, size_t bytes)
+{
+    count(__builtin_return_address(0), bytes);
+    if ((uintptr_t)to <= (uintptr_t)from || (uintptr_t)to >= (uintptr_t)from + bytes)
+        return forward(to, from, bytes);
+    unsigned char *t = to;
+    const unsigned char *f = from;
+    for (size_t i = bytes; i > 0; i--)
+        t[i - 1] = f[i - 1];
+    return to;
+}
+
+/* Sends `count` elements around the ring of all ranks, blocking and nonblocking, and checks the first and the
+   last double of what has arrived. */
+static void ring(double *out, double *in, int count, MPI_Datatype type, int last)
+{
+    int rank, size;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    for (int round = 0; round < 6; round++) {
+        out[0] = 100 * rank + round;
+        out[last] = out[0] + 0.5;
+        in[0] = in[last] = -1;
+        if (round % 2) {
+            MPI_Request requests[2];
+            OK(MPI_Irecv(in, count, type, left, 3, MPI_COMM_WORLD, &requests[0]));
+            OK(MPI_Isend(out, count, type, right, 3, MPI_COMM_WORLD, &requests[1]));
+            OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        } else {
+            OK(MPI_Sendrecv(out, count, type, right, 3, in, count, type, left, 3, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        }
+        CHECK(in[0] == 100 * left + round);
+        CHECK(in[last] == in[0] + 0.5);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    OK(MPI_Init(&argc, &argv));
+    MPI_Datatype blocks, columns;
+    OK(MPI_Type_vector(DOUBLES / 128, 64, 128, MPI_DOUBLE, &blocks));
+    OK(MPI_Type_vector(DOUBLES / 8, 1, 8, MPI_DOUBLE, &columns));
+    OK(MPI_Type_commit(&blocks));
+    OK(MPI_Type_commit(&columns));
+    for (int shared = 0; shared < 2; shared++) {
+        double *out, *in;
+        size_t bytes = DOUBLES * sizeof(double);
+        if (shared) {
+            OK(MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &out));
+            OK(MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &in));
+        } else {
+            out = calloc(DOUBLES, sizeof *out);
+            in = calloc(DOUBLES, sizeof *in);
+        }
+        /* The first round commits types and makes contacts, which may copy. */
+        for (int warm = 0; warm < 2; warm++) {
+            atomic_store(&counting, warm);
+            for (int count = 8; count <= DOUBLES; count *= 4)
+                ring(out, in, count, MPI_DOUBLE, count - 1);
+            ring(out, in, 1, blocks, DOUBLES - 128 + 63);
+            ring(out, in, 1, columns, DOUBLES - 8);
+            atomic_store(&counting, 0);
+        }
+        if (shared) {
+            OK(MPI_Free_mem(out));
+            OK(MPI_Free_mem(in));
+        } else {
+            free(out);
+            free(in);
+        }
+    }
+    if (atomic_load(&calls)) {
+        fprintf(stderr, "the library called memcpy or memmove %d times, the longest call had %zu bytes\n",
+                atomic_load(&calls), atomic_load(&longest));
+        return 1;
+    }
+    /* Without a single call of any length, the functions of this file would not be those that the library
+       uses, and the test would show nothing. */
+    CHECK(atomic_load(&seen) > 0);
+    OK(MPI_Type_free(&blocks));
+    OK(MPI_Type_free(&columns));
+    OK(MPI_Finalize());
+    return 0;
+}

@@ -1,0 +1,441 @@
+//! The ways of long messages, chosen by measurement.
+//!
+//! A long message can be copied in place or through chunks, and its long runs can be copied with different
+//! methods of the engine (`typepack_engine::contiguous`). Which way is best depends on the machine, on the
+//! distance of the two cores, and on the layouts. So the receiver of a message, which knows most about it,
+//! picks a way and tells the sender in the CTS or in the request for help. The receiver then takes the time
+//! from the match to the last byte, and a chooser (`typepack_engine::choice`) learns from it.
+//!
+//! There is one chooser per [`Situation`] and size class. Its first way follows the static rule
+//! (`choice::is_fused`) and the method that has won in the neighbouring size classes.
+//!
+//! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched
+//! while no other long message is on its way to this rank, and ends when the last of them is complete. Only
+//! one situation, that of the first message, has a trial in a busy period, and all its messages in the period
+//! go the same way. The period's time per byte is the cost. Keys whose messages take less than [`SHORT`] are
+//! not timed any more, because reading the clock would cost more than a better way could save.
+//!
+//! A choice changes neither the result nor the order of messages. `peer.rs` asks for the way of a message
+//! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
+
+use super::choice::{self, Terms};
+use crate::message::envelope::Space;
+use crate::message::label::Shape;
+use crate::settings::Forced;
+use std::time::Instant;
+use typepack_engine::choice::{Chooser, Pick, WAYS};
+use typepack_engine::contiguous::{self, Method};
+
+/// Messages that take less time than this are not worth two readings of the clock, in nanoseconds.
+const SHORT: u64 = 2000;
+
+/// Length from which streaming stores are offered as a way, in bytes. Shorter messages fit in every cache, and
+/// their reader wants them there.
+const STREAMING: u64 = 1 << 20;
+
+/// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
+/// all shorter ones and the last class all longer ones.
+const CLASSES: usize = 20;
+
+/// Number of situations.
+const SITUATIONS: usize = 3 * 3 * 2 * 2 * 2 * 2;
+
+/// A way to move a long message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The receiver, or both ranks, copy the data in place. They copy long runs with the method.
+    InPlace(Method),
+    /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
+    /// with the method. With any method but vector moves, the sender packs layouts that are not contiguous
+    /// in private memory first (`stage.rs`).
+    Packed(Method),
+}
+
+impl Way {
+    /// Returns the method for long runs.
+    pub fn method(self) -> Method {
+        match self {
+            Self::InPlace(method) | Self::Packed(method) => method,
+        }
+    }
+
+    /// Returns a name for reports.
+    fn name(self) -> String {
+        match self {
+            Self::InPlace(method) => format!("in place, {method}"),
+            Self::Packed(method) => format!("chunks, {method}"),
+        }
+    }
+}
+
+/// What the receiver knows about a message that has matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Situation {
+    /// The kind of memory that the RTS names and that this rank can read; `None` if there is none.
+    pub place: Option<Space>,
+    /// How the data lies at the sender.
+    pub shape: Shape,
+    /// True if the receive is one run.
+    pub contiguous: bool,
+    /// True if the receive's memory lies in a heap, so that both ranks can copy.
+    pub shared: bool,
+    /// True if the cores of the two ranks share no cache, by the table of the launcher.
+    pub far: bool,
+    /// True if the receiver has other operations under way, or does not wait.
+    pub busy: bool,
+}
+
+impl Situation {
+    fn index(self) -> usize {
+        let place = match self.place {
+            None => 0,
+            Some(Space::Heap) => 1,
+            Some(Space::Private) => 2,
+        };
+        let flags = [self.contiguous, self.shared, self.far, self.busy];
+        let start = place * 3 + usize::from(self.shape.code());
+        flags.iter().fold(start, |index, &flag| index * 2 + usize::from(flag))
+    }
+
+    /// Returns the ways that a message of `bytes` bytes can go.
+    fn ways(self, bytes: u64, terms: Terms, copy: Option<Method>) -> Vec<Way> {
+        let methods: Vec<Method> = match copy {
+            Some(method) => vec![method],
+            None => contiguous::available()
+                .filter(|method| bytes >= STREAMING || *method != Method::Streaming)
+                .collect(),
+        };
+        // If neither side has long runs, the method makes no difference to a copy in place.
+        let in_place = match self.place {
+            Some(Space::Heap) if self.contiguous || self.shape != Shape::Sparse => &methods[..],
+            // A copy by system calls uses the kernel's method.
+            _ => &methods[..1],
+        };
+        let in_place = in_place.iter().map(|&method| Way::InPlace(method));
+        let packed = methods.iter().map(|&method| Way::Packed(method));
+        match (self.place, terms.forced) {
+            (None, _) | (_, Forced::Packed) => packed.take(WAYS).collect(),
+            // If both ranks copy data without large gaps in place, no second copy can be faster, and a trial
+            // would take memory for chunks.
+            (Some(Space::Heap), Forced::Nothing) if self.shared && self.shape != Shape::Sparse => {
+                in_place.take(WAYS).collect()
+            }
+            (Some(_), Forced::Heap | Forced::Cma) => in_place.take(WAYS).collect(),
+            (Some(_), Forced::Nothing) => in_place.chain(packed).take(WAYS).collect(),
+        }
+    }
+}
+
+/// A chooser and its ways.
+#[derive(Debug)]
+struct Entry {
+    situation: Situation,
+    chooser: Chooser,
+    ways: Vec<Way>,
+    /// True if messages of this key are too short to be timed.
+    short: bool,
+}
+
+/// A busy period; see the documentation of the module.
+#[derive(Debug)]
+struct Period {
+    start: Instant,
+    /// The key on trial, and the number of its way.
+    trial: (usize, u8),
+    bytes: u64,
+    /// False if the period no longer says anything about the way on trial.
+    valid: bool,
+}
+
+/// The choices of one rank.
+#[derive(Debug)]
+pub struct Tuning {
+    /// One entry per situation and size class; empty until the first long message.
+    entries: Vec<Option<Box<Entry>>>,
+    /// Number of long messages on their way to this rank.
+    under_way: u64,
+    period: Option<Period>,
+    /// False if nothing is measured (`TYPEPACK_TUNE=off`).
+    measures: bool,
+    /// The method that `TYPEPACK_COPY` forces.
+    copy: Option<Method>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { entries: Vec::new(), under_way: 0, period: None, measures: true, copy: None }
+    }
+}
+
+impl Tuning {
+    /// Sets whether this rank measures, and the method that all copies must use.
+    pub fn set(&mut self, measures: bool, copy: Option<Method>) {
+        (self.measures, self.copy) = (measures, copy);
+        self.entries.clear();
+        self.period = None;
+    }
+
+    /// Picks the way of a message of `bytes` bytes that a receive has matched. `fused` is the static rule: true
+    /// if the message is better copied in place. Every call must be followed by one call of
+    /// [`Tuning::complete`].
+    pub fn begin(
+        &mut self,
+        situation: Situation,
+        bytes: u64,
+        terms: Terms,
+        fused: impl FnOnce() -> bool,
+    ) -> Way {
+        let first = self.under_way == 0;
+        self.under_way += 1;
+        let key = situation.index() * CLASSES + class(bytes);
+        if self.entries.is_empty() {
+            self.entries.resize_with(SITUATIONS * CLASSES, || None);
+        }
+        if self.entries[key].is_none() {
+            let entry = self.entry(situation, key, bytes, terms, fused);
+            self.entries[key] = Some(Box::new(entry));
+        }
+        let Some(entry) = &mut self.entries[key] else { return Way::Packed(Method::Vector) };
+        let best = entry.chooser.best();
+        let pick = match &self.period {
+            // The other messages of the key on trial go the same way.
+            Some(period) if period.trial.0 == key => Pick { way: period.trial.1, timed: false },
+            _ if first && self.measures && !entry.short => entry.chooser.pick(),
+            _ => Pick { way: best, timed: false },
+        };
+        if pick.timed {
+            let (start, trial) = (Instant::now(), (key, pick.way));
+            self.period = Some(Period { start, trial, bytes: 0, valid: true });
+        }
+        entry.ways[usize::from(pick.way)]
+    }
+
+    /// Says that the message for which [`Tuning::begin`] picked a way goes another way, because the picked
+    /// protocol declined it or gave it up.
+    #[cold]
+    pub fn declined(&mut self) {
+        if let Some(period) = &mut self.period {
+            period.valid = false;
+        }
+    }
+
+    /// Says that a message of `bytes` bytes is complete.
+    #[inline]
+    pub fn complete(&mut self, bytes: u64) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if let Some(period) = &mut self.period {
+            period.bytes = period.bytes.saturating_add(bytes);
+            if self.under_way == 0 {
+                self.end();
+            }
+        }
+    }
+
+    /// Ends the busy period.
+    fn end(&mut self) {
+        let Some(Period { start, trial: (key, way), bytes, valid }) = self.period.take() else {
+            return;
+        };
+        let Some(entry) = self.entries.get_mut(key).and_then(Option::as_mut) else { return };
+        if !valid || bytes == 0 {
+            return;
+        }
+        let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // The cost is the time per byte, in 2^-20 ns, because periods have different lengths.
+        let cost = u128::from(time) << 20;
+        let cost = u64::try_from(cost / u128::from(bytes)).unwrap_or(u64::MAX);
+        entry.chooser.report(way, cost);
+        if time < SHORT && entry.chooser.is_settled() {
+            entry.short = true;
+        }
+    }
+
+    /// Makes the entry of a key.
+    #[cold]
+    fn entry(
+        &self,
+        situation: Situation,
+        key: usize,
+        bytes: u64,
+        terms: Terms,
+        fused: impl FnOnce() -> bool,
+    ) -> Entry {
+        let ways = situation.ways(bytes, terms, self.copy);
+        let neighbour = self.neighbour(key).filter(|way| ways.contains(way));
+        let first = neighbour.unwrap_or_else(|| {
+            if fused() { Way::InPlace(Method::Vector) } else { Way::Packed(Method::Vector) }
+        });
+        let same_protocol =
+            |way: &Way| matches!(way, Way::InPlace(_)) == matches!(first, Way::InPlace(_));
+        let at = ways.iter().position(|way| *way == first);
+        let at = at.or_else(|| ways.iter().position(same_protocol)).unwrap_or(0);
+        let chooser = Chooser::new(ways.len(), at as u8);
+        Entry { situation, chooser, ways, short: false }
+    }
+
+    /// Returns the best way of the nearest size class of the same situation that has compared its ways.
+    fn neighbour(&self, key: usize) -> Option<Way> {
+        let row = key - key % CLASSES;
+        (1..CLASSES)
+            .flat_map(|far| [key.checked_sub(far).filter(|&at| at >= row), Some(key + far)])
+            .flatten()
+            .filter(|&at| at < row + CLASSES)
+            .filter_map(|at| self.entries[at].as_ref())
+            .find(|entry| entry.chooser.is_settled())
+            .map(|entry| entry.ways[usize::from(entry.chooser.best())])
+    }
+
+    /// Returns one line per key that has compared its ways: the situation, the best way, and by how much it is
+    /// better than the second best.
+    pub fn report(&self) -> Vec<String> {
+        let settled = self.entries.iter().enumerate().filter_map(|(key, entry)| {
+            let entry = entry.as_ref().filter(|entry| entry.chooser.is_settled())?;
+            (entry.ways.len() > 1).then_some((key, entry))
+        });
+        settled.map(|(key, entry)| line(key % CLASSES, entry)).collect()
+    }
+}
+
+fn line(class: usize, entry: &Entry) -> String {
+    let Situation { place, shape, contiguous, shared, far, busy } = entry.situation;
+    let from = match place {
+        None => "private or distant memory",
+        Some(Space::Heap) => "heap",
+        Some(Space::Private) => "readable private memory",
+    };
+    let shape = match shape {
+        Shape::Contiguous => "contiguous",
+        Shape::Dense => "dense",
+        Shape::Sparse => "sparse",
+    };
+    let to = if contiguous { "contiguous" } else { "derived" };
+    let to_heap = if shared { " in a heap" } else { "" };
+    let distance = if far { "far" } else { "near" };
+    let busy = if busy { ", busy" } else { "" };
+    let best = entry.chooser.best();
+    let name = entry.ways[usize::from(best)].name();
+    let others = (0..entry.ways.len() as u8).filter(|&way| way != best);
+    let second = others.filter_map(|way| entry.chooser.median(way)).min();
+    let gain = match (entry.chooser.median(best), second) {
+        (Some(best), Some(second)) if best > 0 => {
+            format!(" ({:.2} times as fast as the next)", second as f64 / best as f64)
+        }
+        _ => String::new(),
+    };
+    format!(
+        "from {} KiB, {shape} in {from} to {to}{to_heap}, {distance}{busy}: {name}{gain}",
+        1 << class
+    )
+}
+
+/// Returns the size class of a message.
+fn class(bytes: u64) -> usize {
+    (bytes.max(1).ilog2() as usize).saturating_sub(10).min(CLASSES - 1)
+}
+
+/// Returns whether the static rule copies a message in place; see [`choice::is_fused`]. `useful` is the mean
+/// number of useful bytes of each touched line of the source.
+pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) -> bool {
+    match situation.place {
+        None => false,
+        Some(Space::Heap) => choice::is_fused(terms.forced, situation, useful),
+        Some(Space::Private) => choice::is_split(terms.forced, situation.far, bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITUATION: Situation = Situation {
+        place: Some(Space::Heap),
+        shape: Shape::Contiguous,
+        contiguous: true,
+        shared: true,
+        far: false,
+        busy: false,
+    };
+
+    fn terms(forced: Forced) -> Terms {
+        Terms { eager_limit: 8 << 10, forced }
+    }
+
+    #[test]
+    fn every_situation_has_a_place_of_its_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for place in [None, Some(Space::Heap), Some(Space::Private)] {
+            for shape in [Shape::Contiguous, Shape::Dense, Shape::Sparse] {
+                for bits in 0..16 {
+                    let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+                    let situation = Situation { place, shape, contiguous, shared, far, busy };
+                    assert!(situation.index() < SITUATIONS);
+                    assert!(seen.insert(situation.index()));
+                    for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
+                        for bytes in [1, STREAMING] {
+                            let ways = situation.ways(bytes, terms(forced), None);
+                            assert!(!ways.is_empty() && ways.len() <= WAYS);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn forced_protocols_and_methods_leave_no_other_way() {
+        let ways = |forced, copy| SITUATION.ways(1 << 20, terms(forced), copy);
+        let is_packed = |way: &Way| matches!(way, Way::Packed(_));
+        assert!(ways(Forced::Packed, None).iter().all(is_packed));
+        assert!(!ways(Forced::Heap, None).iter().any(is_packed));
+        let vector = Some(Method::Vector);
+        assert_eq!(ways(Forced::Nothing, vector), [Way::InPlace(Method::Vector)]);
+        let alone = Situation { shared: false, ..SITUATION };
+        let both = [Way::InPlace(Method::Vector), Way::Packed(Method::Vector)];
+        assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
+    }
+
+    /// A busy period with messages of two keys: the key of the first message has the trial, and all its
+    /// messages go the same way.
+    #[test]
+    fn one_key_is_on_trial_at_a_time() {
+        let mut tuning = Tuning::default();
+        let free = terms(Forced::Nothing);
+        for _ in 0..200 {
+            let one = tuning.begin(SITUATION, 1 << 20, free, || true);
+            let two = tuning.begin(SITUATION, 1 << 20, free, || true);
+            let other = tuning.begin(SITUATION, 1 << 16, free, || true);
+            assert_eq!(one, two);
+            assert_eq!(other, Way::InPlace(Method::Vector));
+            for bytes in [1 << 20, 1 << 16, 1 << 20] {
+                tuning.complete(bytes);
+            }
+            assert!(tuning.period.is_none() && tuning.under_way == 0);
+        }
+    }
+
+    #[test]
+    fn without_measuring_the_static_rule_decides() {
+        let mut tuning = Tuning::default();
+        tuning.set(false, None);
+        for fused in [true, false] {
+            tuning.set(false, None);
+            for _ in 0..100 {
+                let alone = Situation { shared: false, ..SITUATION };
+                let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
+                assert_eq!(matches!(way, Way::InPlace(_)), fused);
+                assert_eq!(way.method(), Method::Vector);
+                tuning.complete(1 << 16);
+            }
+        }
+        assert_eq!(tuning.report(), Vec::<String>::new());
+    }
+
+    /// A completion without a beginning, which a protocol error could cause, changes nothing.
+    #[test]
+    fn a_stray_completion_is_harmless() {
+        let mut tuning = Tuning::default();
+        tuning.complete(5);
+        tuning.declined();
+        assert_eq!(tuning.under_way, 0);
+    }
+}
