@@ -11,7 +11,7 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// "typepack" has the default policy. This policy has made a wrong choice in a row if the bandwidth of
+/// "typepack" has the default policy. For a row, the policy has made a wrong choice if the bandwidth of
 /// "typepack" is less than this fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 

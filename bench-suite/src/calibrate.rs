@@ -1,10 +1,16 @@
 //! Measures the table of the engine's cost model (`engine/src/plan/cost/table.rs`) on this machine.
 //!
-//! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
-//! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
-//! cache. From these three times, the command computes the fixed cost of a call, the fixed cost of a row,
-//! and the time of a run. The command forces the engine to use the executor, and checks the name of the
-//! kernel that ran, because a table with the times of the wrong executor would be worse than no table.
+//! `typepack-bench calibrate` prints the table as Rust source. An executor is the code that moves the data
+//! of a call: leaf kernels, compiled kernels, or the interpreter. A row is one execution of the innermost
+//! loop, which moves a sequence of leaves. A leaf is a block of bytes, or a window: a few short runs, such
+//! as the members of a struct.
+//!
+//! For every executor and block size, the command times three layouts: a short row, a long row, and
+//! several short rows. All three fit into the first-level cache. From these three times, the command
+//! computes the fixed cost of a call, the fixed cost of a row, and the time of a run. A run is a block
+//! of up to 64 bytes, 64 bytes of a longer block, or a part of a window. The command forces the engine
+//! to use the executor, and checks the name of the kernel that ran, because a table with the times of
+//! the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -148,7 +154,7 @@ fn blocks(
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
         // Only a few of the longest blocks fit in `SPAN` bytes, so the short row of these blocks has
-        // fewer leaves than `FEW`.
+        // fewer blocks than `FEW`.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -206,7 +212,7 @@ fn record(extent: i64) -> Result<Datatype> {
 }
 
 /// Computes the costs of an executor from the times of three layouts. `layout(rows, n)` makes `rows` rows
-/// of at most `n` leaves each; a leaf has `runs` runs. A short row has `few` leaves.
+/// of at most `n` leaves (blocks or windows) each; a leaf has `runs` runs. A short row has `few` leaves.
 fn cost(
     executor: &Executor,
     direction: Direction,
@@ -229,8 +235,8 @@ fn cost(
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows. In the layouts measured here, each nest has only
-/// one level, the loop over elements. So there are no rows, and the cost of a row is 0.
+/// Computes the costs of an executor that moves windows. In the layouts measured here, the loop over the
+/// elements is the only loop. So there is no separate cost of a row, and the table states 0 for it.
 fn windowed(
     executor: &Executor,
     direction: Direction,

@@ -97,7 +97,8 @@ impl Record {
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
             _ => Err(RecordError(
-                "the record has no bandwidth of typepack from typepack-bench peers".to_owned(),
+                "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+                    .to_owned(),
             )),
         }
     }
@@ -218,6 +219,9 @@ mod tests {
         assert_eq!(error("no record at all"), "the record has no rows");
         let messages = "# typepack-bench pingpong\nrow,ns\na,1\n";
         let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
-        assert_eq!(error, "the record has no bandwidth of typepack from typepack-bench peers");
+        assert_eq!(
+            error,
+            "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+        );
     }
 }

@@ -13,8 +13,8 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Calls `$f::<B>` if the block length is one of the lengths `B` that are compile-time constants.
-/// Evaluates `$other` for any other length.
+/// If `$block` is one of the block lengths listed below, calls `$f` with this length as the compile-time
+/// constant `B`. Evaluates `$other` for any other length.
 macro_rules! with_block {
     ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
         match $block {
@@ -100,9 +100,9 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 /// The signature of [`typepack_hand_unpack`], which `hand.c` exports, too.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Defines an exported function that copies `nests` from `$from` to `$to`. On a CPU with AVX-512, `$wide`
-/// copies each nest; on any other CPU, `$any` does. `$sides` is a pair of subslices: the part of `$from`
-/// and the part of `$to` that begin where the data of `$nest` begins.
+/// Defines an exported function that copies the data of `nests` from `$from` to `$to`. On a CPU with
+/// AVX-512, the function calls `$wide` for each nest; on any other CPU, it calls `$any`. `$sides` is a pair
+/// of subslices: the part of `$from` and the part of `$to` that begin where the data of `$nest` begins.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
@@ -116,7 +116,7 @@ macro_rules! exported {
         /// * `nests` points to `parts` nests, and each nest has the lists that its kind requires.
         #[doc = concat!("* `", stringify!($from), "` is readable for `", stringify!($from_bytes), "`,")]
         #[doc = concat!("  `", stringify!($to), "` writable for `", stringify!($to_bytes), "`,")]
-        ///   and they do not overlap each other or the nests.
+        ///   and they overlap neither each other nor the nests and their lists.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             nests: *const Nest,
@@ -138,7 +138,8 @@ macro_rules! exported {
             };
             for $nest in nests {
                 // SAFETY: the caller guarantees that each nest has the lists that its kind requires, and
-                // that nobody changes them before this function returns.
+                // that they do not overlap `$to` (`# Safety`). This function writes only to `$to`, so the
+                // lists stay unchanged until it returns.
                 let lists = unsafe { $nest.lists() };
                 let ($from, $to) = $sides;
                 #[cfg(target_arch = "x86_64")]

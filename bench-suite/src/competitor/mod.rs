@@ -1,10 +1,10 @@
-//! The trait that all competitors implement, and the competitors memcpy, the engine in several settings,
-//! and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
+//! The trait that all competitors implement, and three kinds of competitors: memcpy, the engine in several
+//! settings, and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
 //! A competitor is made for one layout of `layout.rs`. Memcpy moves consecutive bytes instead of the
-//! layout's data. A competitor of this kind states the datatype of the data that it moves, so that
-//! `prepare.rs` can verify all competitors in the same way. `measure.rs` and `benches/pack.rs` call all
-//! competitors through the trait.
+//! layout's data. A competitor that does not move the layout's data states the datatype of the data that it
+//! moves, so that `prepare.rs` can verify all competitors in the same way. `measure.rs` and
+//! `benches/pack.rs` call all competitors through the trait.
 
 pub mod hand;
 mod hand_c;

@@ -248,10 +248,10 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             Err(format!("a row with a halo must not have {name}"))
         }
         (Some(_), Some(_)) => {
-            Err("both layout and halo are given; a row must have either one".to_owned())
+            Err("both layout and halo are given; a row must have exactly one of them".to_owned())
         }
         (None, None) => {
-            Err("neither layout nor halo is given; a row must have either one".to_owned())
+            Err("neither layout nor halo is given; a row must have exactly one of them".to_owned())
         }
     }
 }

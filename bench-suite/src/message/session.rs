@@ -27,8 +27,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
 /// The number of voluntary context switches that a rank may make between its last answer and the next
-/// line. There is one when the rank sleeps in `read`, and one more if the line arrived before the rank
-/// called `read`.
+/// line. There is one when the rank goes to sleep in `read`; a second one is tolerated. Every further one
+/// means that the rank woke up while another job was measured.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ struct Rank {
     naps: Option<u64>,
 }
 
-/// The result of a turn.
+/// The result of a turn: the job has measured the prepared row once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
     /// The time of the row in nanoseconds.

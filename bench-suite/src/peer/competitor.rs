@@ -47,7 +47,7 @@ impl Packer {
 
     fn pack_as(&self, handle: Handle, memory: &[u8], packed: &mut [u8]) {
         let (room, least) = (packed.len(), self.payload as usize);
-        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
+        assert!(least <= room, "the packed form has {room} bytes, but the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. `handle` is a committed datatype of this
         // library. `prepare.rs` has allocated `memory` for `count` elements of the datatype. `packed` has
@@ -72,7 +72,7 @@ impl Packer {
 
     fn unpack_as(&self, handle: Handle, packed: &[u8], memory: &mut [u8]) {
         let (room, least) = (packed.len(), self.payload as usize);
-        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
+        assert!(least <= room, "the packed form has {room} bytes, but the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. `handle` is a committed datatype of this
         // library. `packed` has at least `payload` bytes (the assertion above). `prepare.rs` has allocated

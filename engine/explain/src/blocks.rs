@@ -1,9 +1,9 @@
 //! The runs of memory that a committed type copies: their number, their lengths, and the fraction
 //! of the memory that they cover.
 //!
-//! These figures are computed node by node from the program after the passes, so the cost depends on
-//! the size of the program and of its tables, not on the number of runs. Runs of different iterations
-//! count separately even if they touch, because the kernels copy them separately.
+//! These figures are computed node by node from the loop program that the commit has made. So the cost
+//! depends on the size of the program and of its tables, not on the number of runs. Runs of different
+//! iterations count separately even if they touch, because the kernels copy them separately.
 
 use std::fmt::Write;
 use typepack_engine::Plan;

@@ -1,10 +1,11 @@
-//! Prints the loop program after each pass that changed it, and the executors of a plan's nests.
+//! Prints the loop program after each pass that changed it. Also prints the nests of a plan (chains of
+//! nested loops), each with its executors: the code that moves its data, such as a kernel.
 
 use std::fmt::{self, Write};
 use typepack_engine::ir::Program;
 use typepack_engine::{Datatype, Direction, Plan, Result, inspect};
 
-/// Maximum number of characters of one program's text; longer texts are cut.
+/// Maximum number of bytes of one program's text; longer texts are cut.
 const SHOWN: usize = 4000;
 /// Maximum number of nests whose executors are listed.
 const NESTS: usize = 8;

@@ -314,8 +314,8 @@ impl<'a> Memory<'a> {
         Some(picture)
     }
 
-    /// Chooses which of `rows` to draw: all of them if they are few, else those at the start and the
-    /// end of the data, and those in which an extent ends.
+    /// Chooses which of `rows` to draw: all of them if they are few. Otherwise, the first and the last
+    /// row, the rows at the start and at the end of the data, and those in which a marked extent ends.
     fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
         if rows.end - rows.start <= ROWS {
             return rows.collect();
@@ -415,9 +415,10 @@ fn smallest(ty: &Datatype) -> u32 {
 
 /// Returns the length of a row and the length of a plane, in bytes.
 ///
-/// The rows of a subarray are the rows of its array. For other types, the function follows the parts
-/// with the most data and takes the longest stride that fits in `WIDTH` of the smallest elements; if no
-/// stride fits, it takes the shortest stride.
+/// The rows of a subarray are the rows of its array. For other types, the function collects the strides
+/// of the type and, inside it, of the parts with the most data. It takes the longest stride that is at
+/// most `WIDTH` times `unit`, the size of the smallest element. If all strides are longer, it takes the
+/// shortest one.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
     if count > 1 {

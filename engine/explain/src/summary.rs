@@ -1,5 +1,5 @@
-//! Describes the effect of each pass in one line: the numbers of nodes and of table entries before and
-//! after the pass.
+//! Describes in one line what each pass of a commit does to the loop program: the numbers of nodes and of
+//! table entries before and after the pass.
 //!
 //! `passes.rs` prints the programs themselves. Passes leave unused nodes behind; the figures here do
 //! not include them.

@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
     pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
         Self::at(plan, count, 0)
     }
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
     /// Returns `ErrorKind::Argument`, naming `position`, if that position is past the end.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;

@@ -1,11 +1,10 @@
 //! Facts about a layout: block sizes, density, order, alignment.
 //!
-//! The input is the program of a plan (`plan/`). Three users need the facts: `explain`, the runtime
-//! when it chooses a protocol, and passes that must prove that blocks do not overlap. One forward
-//! walk over the program computes a `Summary` of every node from the summaries of its operands. So
-//! the cost depends on the size of the program, not on the number of blocks: a type of 10^18 blocks
-//! may have a program of one node. Deciding whether data overlaps takes more work: `overlap.rs` does
-//! it, and `known.rs` stores the answers.
+//! The input is the loop program of a plan (`plan/`). The runtime uses the facts when it chooses how to
+//! send data. One forward walk over the program computes a `Summary` of every node from the summaries of
+//! its operands. So the cost depends on the size of the program, not on the number of blocks: a type of
+//! 10^18 blocks may have a program of one node. Deciding whether data overlaps takes more work:
+//! `overlap.rs` does it with the summaries, and `known.rs` stores the answers.
 
 use crate::ir::{Edge, Op, Program, edges};
 use crate::plan::Plan;
@@ -22,7 +21,7 @@ pub enum Answer {
 }
 
 /// Facts about one element of a layout. A run is what [`Iov`](crate::analysis::iov::Iov) lists. The
-/// runs are those of the program as it is after all passes.
+/// runs are those of the loop program after all passes of the commit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
