@@ -1,5 +1,5 @@
-//! Shows why typepack has a JIT: compares the bandwidths of each layout with leaf kernels only, with
-//! compiled kernels only, and with both.
+//! Shows why typepack has a JIT: compares the bandwidths of each layout with leaf kernels only (they are
+//! part of the engine), with compiled kernels only (the JIT generates them at run time), and with both.
 //!
 //! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions of
 //! this file compare the bandwidths of these competitors.
