@@ -39,7 +39,7 @@ pub struct Bytes {
     /// another. If a fused copy goes through a buffer, or is a single pack or unpack, its bytes
     /// count for the executors of that pack or unpack instead.
     pub fused: u64,
-    /// Bytes of fused copies that a compiled kernel of the transfer moved.
+    /// Bytes of fused copies that compiled kernels moved straight from one layout to another.
     pub fused_kernel: u64,
     /// Number of kernel calls (not of bytes) whose result differed from the interpreter's result.
     /// Counted under `Settings::verify`.
@@ -62,9 +62,9 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The first blocks, one per slot. Several threads can share a slot; the first of them owns the block.
-/// The block keeps that thread's key after the thread has ended. The next thread that gets the same key
-/// then owns the block.
+/// One block per slot; `slot` computes the slot of a thread from the thread's key. Several threads can
+/// share a slot; the first of them owns the block. The block keeps that thread's key after the thread
+/// has ended. The next thread that gets the same key then owns the block.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
 /// The blocks of the threads that do not own the block of their slot. The process never frees these

@@ -16,9 +16,9 @@ use crate::ir::{Edge, Op, Program};
 pub struct Footprint {
     /// Distance from one element to the next. The distance may be negative.
     pub extent: i64,
-    /// Position of the first byte of data of an element, relative to the element's origin.
+    /// Displacement of the first byte of data of an element.
     pub true_lb: i64,
-    /// Position of one past the last byte of data of an element, relative to the element's origin.
+    /// Displacement of one past the last byte of data of an element.
     pub true_ub: i64,
 }
 

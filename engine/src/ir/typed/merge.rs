@@ -12,8 +12,8 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty`, in which block lengths are in units, and the named type of each node
-/// that is a block.
+/// Returns the program of `ty`, in which the lengths of blocks are counted in `unit`, and the named type
+/// of each node that is a block.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
