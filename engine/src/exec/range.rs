@@ -1,6 +1,7 @@
-//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them.
+//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them (`mod.rs`
+//! defines both terms).
 //!
-//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call it for
+//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call [`nest`] for
 //! the nests that they reach.
 
 use super::call::call;

@@ -29,7 +29,8 @@ pub struct Bytes {
     pub memcpy: u64,
     /// Bytes of long rows, moved by one memcpy per row.
     pub rows: u64,
-    /// Bytes moved by the interpreter, including the broken leaves at the ends of kernel calls.
+    /// Bytes moved by the interpreter. They include the parts of leaves at the ends of a range, even if
+    /// a kernel moves the whole leaves between them.
     pub interpreter: u64,
     /// Bytes moved by leaf kernels.
     pub leaf: u64,

@@ -76,10 +76,14 @@ fn too_far(what: &str, bytes: Option<i128>) -> Error {
     Error::new(ErrorKind::Overflow, "program", detail)
 }
 
-/// Returns the error which reports that the operation `what` places no data.
+/// Returns the error which reports that an operation accesses no data. `what` gives the reason.
 #[cold]
 fn no_data(what: &str) -> Error {
-    Error::new(ErrorKind::Internal, "program", format!("{what}, but must place data"))
+    Error::new(
+        ErrorKind::Internal,
+        "program",
+        format!("{what}, but every operation must access data"),
+    )
 }
 
 impl Footprint {

@@ -89,7 +89,7 @@ struct Frame {
 }
 
 impl SignatureRuns<'_> {
-    /// Returns the next part that is a basic type. Two parts in a row may have the same basic type.
+    /// Returns the next part that is a basic type. Two consecutive parts may have the same basic type.
     fn part(&mut self) -> Option<SignatureRun> {
         loop {
             let frame = self.frames.last_mut()?;
