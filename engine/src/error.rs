@@ -69,9 +69,10 @@ pub enum ErrorKind {
     Argument,
     /// A datatype is not allowed where it was passed.
     Type,
-    /// A size, extent or displacement does not fit in 64 bits.
+    /// A size, an extent or a displacement does not fit in 64 bits, or an argument does not fit in an
+    /// `int`.
     Overflow,
-    /// A buffer is too small for its contents, or its alignment or its origin is wrong.
+    /// The length, the alignment or the origin of a buffer is wrong.
     Buffer,
     /// Packed data is shorter or longer than the type requires.
     Truncated,

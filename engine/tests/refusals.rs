@@ -315,8 +315,8 @@ fn distributed_arrays() {
         assert_eq!(Distribution::from_abi_value(value), None, "distribution {value}");
     }
     let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
-    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements does \
-                not fit in 64 bits";
+    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements with an \
+                extent of 4 bytes does not fit in 64 bits";
     refused(make(huge, &old), OVERFLOW, text);
     let huge = Call { sizes: &[i64::MAX, 3], distributions: &[Cyclic, Cyclic], ..good() };
     assert_eq!(make(huge, &old).unwrap_err().kind(), OVERFLOW);
@@ -395,7 +395,7 @@ fn bound_markers_go_into_the_struct_of_mpi_1_only() {
 fn the_calls_of_mpi_1_have_int_counts() {
     let (t, large) = (int(), 1i64 << 31);
     let (c, fortran) = (Binding::C, Binding::Fortran);
-    let fits = "2147483648 does not fit in 32 bits";
+    let fits = "2147483648 does not fit in an int; it must be at most 2147483647";
     let text = format!("count: {fits}");
     refused(Datatype::type_hvector(large, 1, 0, &t, c), OVERFLOW, &text);
     let text = format!("blocklength: {fits}");
@@ -497,7 +497,8 @@ fn contents() {
     let old = Combiner::STRUCT_INTEGER;
     refuse(old, &[], &[], &[1, 1, 0], 1, COUNT, &needs("large_counts", 3, old, 0));
     let subarray = Combiner::SUBARRAY;
-    let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs an entry 0";
+    let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs at least 1, because entry 0 is \
+                the number of dimensions";
     refuse(subarray, &[], &[], &[], 1, COUNT, text);
     let text = "integers: entry 0 is 0, but the number of dimensions must be at least 1";
     refuse(subarray, &[0, 12], &[], &[], 1, ARGUMENT, text);
@@ -506,7 +507,8 @@ fn contents() {
     let text = needs("integers", 2, subarray, 6_442_450_943);
     refuse(subarray, &[i32::MAX, 12], &[], &[], 1, COUNT, &text);
     let darray = Combiner::DARRAY;
-    let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs an entry 2";
+    let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs at least 3, because entry 2 is the \
+                number of dimensions";
     refuse(darray, &[1, 0], &[], &[], 1, COUNT, text);
     let text = "integers: entry 4 is 15, which is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE";
     refuse(darray, &[1, 0, 1, 9, 15, 19, 1, 12], &[], &[], 1, ARGUMENT, text);

@@ -106,7 +106,8 @@ pub(crate) fn strides(
     order: Order,
     extent: i128,
 ) -> Result<impl Iterator<Item = (usize, i128)> + '_> {
-    // Every stride divides the total size, so if the total size fits in 64 bits, all strides do.
+    // The products below cannot overflow 128 bits: the number of elements fits in 64 bits (checked
+    // here), and so does the extent.
     elements(sizes)?;
     let mut next = extent;
     Ok(slowest_first(sizes.len(), order).rev().map(move |dimension| {

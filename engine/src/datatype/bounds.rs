@@ -32,7 +32,7 @@ use std::ops::BitAnd;
 /// The origin of a bound of a type. A later variant takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
-    /// The type has no entry and no marker.
+    /// The type has neither data nor a marker that sets this bound.
     Absent,
     /// The bound comes from the data.
     Natural,
@@ -136,8 +136,8 @@ struct Side<I> {
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes one more bound into account. If two bounds have the same origin, `keep` selects one of
-    /// them.
+    /// Takes one more bound into account. If the two bounds have different origins, the origin that
+    /// takes precedence decides; if they have the same origin, `keep` selects one of the two.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {

@@ -43,13 +43,14 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
     Ok(())
 }
 
-/// Returns an error if a value does not fit in an `int`.
+/// Returns an error if a value is greater than the maximum of an `int`. Other checks refuse negative
+/// values.
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
         Some(value) => Err(Error::new(
             ErrorKind::Overflow,
             argument,
-            format!("{value} does not fit in 32 bits"),
+            format!("{value} does not fit in an int; it must be at most {}", i32::MAX),
         )),
         None => Ok(()),
     }

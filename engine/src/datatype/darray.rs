@@ -86,10 +86,9 @@ impl Share {
             Distribution::Cyclic if default => 1,
             Distribution::Block | Distribution::Cyclic => i64::from(argument),
         };
-        // A block has fewer than 2^31 elements or is the whole dimension, and there are fewer than
-        // 2^31 processes. So only `every` and `first` can exceed 64 bits, and saturation does no
-        // harm: if `every` saturates, the share has no second block; if `first` saturates, the share
-        // is empty.
+        // These two products may exceed 64 bits. Saturation does no harm, because no index of the
+        // dimension is that large: if `every` saturates, the share has no second block; if `first`
+        // saturates, the share is empty.
         let every = block.saturating_mul(processes);
         let first = block.saturating_mul(at);
         if first >= size {
@@ -222,7 +221,9 @@ impl Darray {
                 ErrorKind::Overflow,
                 "sizes",
                 format!(
-                    "the size in bytes of an array of {sizes:?} elements does not fit in 64 bits"
+                    "the size in bytes of an array of {sizes:?} elements with an extent of {} does \
+                     not fit in 64 bits",
+                    counted(old.extent(), "byte", "bytes")
                 ),
             )
         };

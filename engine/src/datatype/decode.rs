@@ -249,7 +249,10 @@ impl Datatype {
                 return Err(Error::new(
                     ErrorKind::Overflow,
                     "form",
-                    format!("an argument of {self:?} does not fit in 32 bits"),
+                    format!(
+                        "the int form was requested, but an argument of the call that made \
+                         {self:?} does not fit in an int"
+                    ),
                 ));
             }
             Form::Int | Form::Large => {}

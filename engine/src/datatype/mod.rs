@@ -284,7 +284,8 @@ impl Datatype {
         self.bounds().size
     }
 
-    /// Returns the lower bound in bytes; 0 for a type without entries.
+    /// Returns the lower bound in bytes. It is 0 for a type without data, unless a bound marker or
+    /// [`Datatype::resized`] sets the bound.
     #[doc(alias = "MPI_Type_get_extent")]
     #[doc(alias = "MPI_Type_lb")]
     pub fn lb(&self) -> i64 {
@@ -307,14 +308,14 @@ impl Datatype {
         self.ub() - self.lb()
     }
 
-    /// Returns the offset, in bytes from the origin, of the first byte of data. Markers and padding do
-    /// not count as data.
+    /// Returns the displacement in bytes of the first byte of data. Markers and padding do not count as
+    /// data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the offset, in bytes from the origin, of the end of the data: one past the last byte.
+    /// Returns the displacement in bytes of the end of the data: one past the last byte of data.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }

@@ -89,7 +89,12 @@ impl<'a> Reader<'a> {
             ),
             None => {
                 let entries = counted(self.integers.len(), "entry", "entries");
-                let detail = format!("{entries}, but {} needs an entry {at}", self.combiner);
+                let detail = format!(
+                    "{entries}, but {} needs at least {}, because entry {at} is the number of \
+                     dimensions",
+                    self.combiner,
+                    at + 1
+                );
                 wrong(ErrorKind::Count, "integers", detail)
             }
         }

@@ -55,8 +55,8 @@ pub(super) unsafe fn call<const PACK: bool>(
     }
 }
 
-/// Executes a nest with the interpreter, and adds the bytes moved to the interpreter's count
-/// (`stats.rs`).
+/// Executes a nest with the interpreter. Adds the bytes moved to the count of `Executor::Rows` if the
+/// nest has this strategy, and otherwise to the count of the interpreter (`stats.rs`).
 ///
 /// # Safety
 ///

@@ -1,6 +1,7 @@
-//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them.
+//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them (`mod.rs`
+//! defines both terms).
 //!
-//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call it for
+//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call [`nest`] for
 //! the nests that they reach.
 
 use super::call::call;
@@ -121,10 +122,10 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// The position of a leaf in a nest: one index per level. A range computes the indices by division
-/// once, for its first leaf, and increments them after each box. Divisions for every box made packing
-/// four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of packing the same
-/// loops in one call (`typepack-bench commit`, "nest of 4 loops").
+/// The position of a leaf in a nest: one index per level. `partial` computes the indices by division
+/// only for the first leaf of its range, and increments the indices after each box. Divisions for every
+/// box made packing four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of
+/// packing the same loops in one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.

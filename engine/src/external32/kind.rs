@@ -256,8 +256,8 @@ narrowed! {
     UnsignedLong: u64 => u32
 }
 narrowed! {
-    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. No character is
-    /// negative. The 16 bits of external32 can hold the characters of the basic multilingual plane.
+    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. In external32 it is an
+    /// unsigned 16-bit integer, which can hold every character of the basic multilingual plane.
     WideChar: i32 => u16
 }
 

@@ -125,9 +125,9 @@ impl External32 {
         self.0.program.element_units()
     }
 
-    /// Returns the name of the converter, for reports: the name of a plan's leaf kernels, `memcpy`, or
-    /// `general`. It is `general` for a type whose conversion changes more than the byte order of some
-    /// element.
+    /// Returns the name of the code that converts, for reports. If leaf kernels convert the type,
+    /// this is the name of a leaf kernel, or `memcpy`. Otherwise it is `general`, for example if
+    /// the conversion changes more than the byte order of some element.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),

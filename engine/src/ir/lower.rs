@@ -262,8 +262,8 @@ impl Lowering<'_> {
                 let mut lowered = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
-                    // The stride fits in 64 bits: the type has data, so every element of the array has
-                    // a 64-bit address.
+                    // The stride fits in 64 bits: its magnitude is at most that of the array's extent,
+                    // and `bounds.rs` has checked that the extent fits.
                     let stride = stride as i64;
                     lowered = self.repeat(subsizes[d], stride, lowered);
                     lowered = lowered.moved(starts[d].wrapping_mul(stride));

@@ -19,7 +19,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
-    /// Position of the node's displacement 0, in bytes.
+    /// Displacement in bytes at which the walk meets the node.
     pub(crate) at: i64,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -43,8 +43,8 @@ pub(crate) struct Walk<'a> {
     frames: SmallVec<[Frame; 4]>,
 }
 
-/// An open level: a node that the walk has entered, the position of its displacement 0, and the current
-/// operand.
+/// An open level: a node that the walk has entered, the displacement at which the walk met the node, and
+/// the current operand.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: NodeId,

@@ -209,7 +209,7 @@ fn check_range(
             ErrorKind::Buffer,
             argument,
             format!(
-                "the buffer has {}, the range has {}",
+                "the buffer has {}, but the range has {}; the lengths must be equal",
                 counted(length as u64, "byte", "bytes"),
                 counted(range.end - range.start, "byte", "bytes")
             ),

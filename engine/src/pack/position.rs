@@ -210,8 +210,8 @@ pub unsafe fn unpack_at_raw(
 /// [`checked_room`] to get the error.
 #[inline]
 fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
-    // `bytes` is less than the size of the address space, so the caller can add it to `position`
-    // without overflow.
+    // The caller adds `bytes` to `position`. The sum does not overflow, because the test below ensures
+    // that it is at most `size`.
     let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
     (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
 }
@@ -332,7 +332,8 @@ mod tests {
         fn check(result: Result<()>, position: usize, before: usize, text: &str) {
             assert_eq!((result.unwrap_err().to_string().as_str(), position), (text, before));
         }
-        let huge = "count: 4611686018427387904 elements of 4 bytes do not fit in 64 bits";
+        let huge = "count: 4611686018427387904 elements of 4 bytes each: the product does not fit in \
+                    64 bits";
         let cases: [(u64, usize, &str, &str); 6] = [
             (
                 3,

@@ -102,11 +102,11 @@ const COPIES: u64 = 8192;
 /// Maximum average number of copies per entry for which a table lists every copy.
 const SHARE: u64 = 8;
 
-/// Returns a table with the position of every copy in a list of unequal rows, in units of `scale`. One
-/// kernel call executes a nest over this table. Without the table, each row would take a call of its
-/// own, even if it has one block or a few; that took 10 to 50 times as long as a hand-written loop
-/// (`typepack-bench guidelines`, seed 2). Returns `None` for long lists and for long rows, which
-/// `exec/` executes row by row.
+/// Returns a table with the position of every copy in a ragged list, in units of `scale`. One kernel
+/// call executes a nest over this table. Without the table, each row (the copies of one entry) would
+/// take a call of its own, even if it has one block or a few; that took 10 to 50 times as long as a
+/// hand-written loop (`typepack-bench guidelines`, seed 2). Returns `None` for long lists and for long
+/// rows, which `exec/` executes row by row. Also returns `None` if `stride` is not a multiple of `scale`.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
@@ -146,8 +146,8 @@ fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: 
 }
 
 /// Returns the length and the step of the rows, if the table consists of at least two rows with the
-/// same length and the same step. The starts of the rows become a new table, which the next round
-/// examines.
+/// same length and the same step. A row is a stretch of entries with a constant step. The starts of the
+/// rows become a new table, which the next round examines.
 fn rows(entries: &Table) -> Option<(usize, i64)> {
     if entries.len() < 4 {
         return None;

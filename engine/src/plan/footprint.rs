@@ -16,9 +16,9 @@ use crate::ir::{Edge, Op, Program};
 pub struct Footprint {
     /// Distance from one element to the next. The distance may be negative.
     pub extent: i64,
-    /// Position of the first byte of data of an element, relative to the element's origin.
+    /// Displacement of the first byte of data of an element.
     pub true_lb: i64,
-    /// Position of one past the last byte of data of an element, relative to the element's origin.
+    /// Displacement of one past the last byte of data of an element.
     pub true_ub: i64,
 }
 
@@ -76,10 +76,14 @@ fn too_far(what: &str, bytes: Option<i128>) -> Error {
     Error::new(ErrorKind::Overflow, "program", detail)
 }
 
-/// Returns the error which reports that the operation `what` places no data.
+/// Returns the error which reports that an operation accesses no data. `what` gives the reason.
 #[cold]
 fn no_data(what: &str) -> Error {
-    Error::new(ErrorKind::Internal, "program", format!("{what}, but must place data"))
+    Error::new(
+        ErrorKind::Internal,
+        "program",
+        format!("{what}, but every operation must access data"),
+    )
 }
 
 impl Footprint {

@@ -1,8 +1,9 @@
 //! The plan: a verified program, facts about it, and for each nest the strategy that executes it.
 //!
-//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is immutable and
-//! shared. Only its kernel slots change: a slot is filled when a compiled kernel would have saved as
-//! much time as its compilation takes.
+//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is shared, and its
+//! program never changes. Two parts are filled later. A kernel slot is filled when a compiled kernel
+//! would have saved as much time as its compilation takes. Values that other modules compute from the
+//! plan are stored when they are first requested (`kept.rs`).
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
@@ -180,15 +181,15 @@ impl Plan {
                     ErrorKind::Overflow,
                     "count",
                     format!(
-                        "{count} elements of {} do not fit in 64 bits",
+                        "{count} elements of {} each: the product does not fit in 64 bits",
                         counted(self.0.element_bytes, "byte", "bytes")
                     ),
                 )
             })
     }
 
-    /// Returns true if any number of consecutive elements is one run of memory. The run begins at
-    /// `true_lb`.
+    /// Returns true if any number of consecutive elements is one run of memory, which one memcpy copies.
+    /// The run begins at `true_lb`. Returns false for every type if the settings force the interpreter.
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }

@@ -2,7 +2,7 @@
 //!
 //! `nests.rs` finds the nests. `exec/` gets the [`Selected`] executor from a nest, and the compiled
 //! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots are the only part of a
-//! plan that changes.
+//! nest plan that changes after the commit.
 
 use super::cost::{self, Choice};
 use super::divide::Divisor;
