@@ -23,7 +23,7 @@ fn address<T>(of: &T) -> i64 {
 }
 
 /// Checks that a program can print any type by decoding it (MPI-2.2 section 4.1.13). Such a program
-/// must know every combiner. (In MPI-2.2, the program ends on the page on which section 4.2 begins.)
+/// must know every combiner.
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {

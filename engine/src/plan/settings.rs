@@ -4,7 +4,8 @@ use crate::kernel::Compiler;
 use crate::leaf::Isa;
 use std::sync::Arc;
 
-/// The strategies for executing a nest.
+/// The strategies for executing a nest. A nest consists of loops, one inside another, around a block
+/// or a few short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {

@@ -5,10 +5,11 @@
 //! counts, [`of`] calls `interpreted.rs` and `nest.rs` and remembers the result.
 //!
 //! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
-//! store how they fit together. If a plan stored its fits, it would need a lock, or could never drop
-//! old fits. With a memo per thread, a lookup is a few comparisons without atomic operations, and a new
-//! entry replaces the least recently used one. The compiler's cache belongs to the process, so two
-//! threads that execute the same transfer share its code.
+//! store how they fit together. If a plan stored how it fits together with other plans, the plan would
+//! need a lock, or could never drop what it stored. With a memo per thread, a lookup is a few
+//! comparisons without atomic operations, and a new entry replaces the least recently used one. The
+//! compiler's cache belongs to the process, so two threads that execute the same transfer share its
+//! code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
