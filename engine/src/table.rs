@@ -27,8 +27,8 @@ pub struct Short(Bytes);
 /// The storage for lengths of one byte each.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. They are not reference-counted, so a clone of them needs no
-    /// atomic operation.
+    /// Up to 16 lengths, all of which are 1. They are not reference-counted, so a clone of them needs
+    /// no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }

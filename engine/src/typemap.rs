@@ -110,9 +110,9 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 walk(old, at.wrapping_add(element.wrapping_mul(old.extent())), out);
             }
         }
-        // The oracle does not use the layout that the tree stores for a composite, because the tests
-        // use the oracle to check that layout. The exception is a Fortran kind, whose layout is a named
-        // type.
+        // The oracle does not use the layout that the tree stores for a composite (a distributed array,
+        // a Fortran kind or a value-index pair), because the tests use the oracle to check that layout.
+        // The exception is a Fortran kind, whose layout is a named type.
         Constructor::Composite { call, layout } => match &**call {
             Call::Darray(call) => {
                 out.extend(darray(call).iter().map(|e| Entry { offset: at + e.offset, ..*e }));

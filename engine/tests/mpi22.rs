@@ -126,9 +126,9 @@ fn absolute_and_relative_displacements_agree() {
     assert_eq!(one, *[4.5f64, 5.5, 1.5].map(f64::to_ne_bytes).as_flattened());
 }
 
-/// Checks the program of section 4.1.13 with `LARGE` = 1000, for a type of every combiner in the
-/// section. The envelope must state the lengths of the arrays, and the contents must fill exactly
-/// these lengths.
+/// Checks the program of section 4.1.13, in which the arrays have `LARGE` = 1000 entries, for a type of
+/// every combiner in the section. The envelope must state the lengths of the arrays, and the contents
+/// must fill exactly these lengths.
 #[test]
 fn arrays_of_1000_are_large_enough() {
     const LARGE: usize = 1000;

@@ -47,7 +47,7 @@ pub enum Mode {
     Any,
     /// Loop nests and tables over blocks and small structs. The JIT compiles kernels for such types.
     Regular,
-    /// Types of a few bytes, which are small enough to try every split of their packed bytes.
+    /// Types of a few bytes. They are so small that a check can try every split of their packed bytes.
     Tiny,
 }
 

@@ -1,6 +1,6 @@
 //! Tests fused copies with kernels through the engine's public calls. The result must be that of
-//! packing and unpacking by the typemap: with and without code memory, with `verify`, and after the
-//! threshold.
+//! packing and unpacking by the typemap: with and without code memory, with `verify`, and with a
+//! lazy JIT that compiles the kernel after some of the copies.
 
 #[path = "../../fuzz/support/walk.rs"]
 mod walk;

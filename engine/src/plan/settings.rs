@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum Strategy {
     /// All elements together are one run of memory, and one memcpy copies it.
     Memcpy,
-    /// Each row is so long that it is copied with a memcpy of its own.
+    /// Each row (a run of contiguous bytes) is so long that it is copied with a memcpy of its own.
     Rows,
     /// A leaf kernel: a loop for the inner levels, precompiled for each instruction set.
     Leaf,

@@ -44,7 +44,7 @@ impl Fit {
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
         // If the settings force kernels, a kernel must execute every copy, so do not look for a better
-        // order of visits.
+        // order in which to visit the blocks.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {
@@ -115,7 +115,7 @@ pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> 
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();
         let index = recent.0.iter().position(|fit| {
-            // Stop at an empty place, because the memo fills from the front and all places after an
+            // Stop at an empty entry, because the memo fills from the front and all entries after an
             // empty one are empty.
             fit.as_ref().is_none_or(|fit| fit.is_of(src, dst))
         })?;

@@ -2,8 +2,8 @@
 //! addresses of several iterations at once. A side is one of the areas of memory that a kernel
 //! accesses at varying displacements.
 //!
-//! `levels.rs` uses one stream for the described memory. `transfer.rs` uses one stream for the
-//! source and one for the destination.
+//! `levels.rs` uses one stream for the memory that the datatype describes. `transfer.rs` uses one
+//! stream for the source and one for the destination.
 
 use super::flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
