@@ -2,9 +2,9 @@
 //!
 //! Constructors store the user's arrays of displacements and block lengths as [`Table`]s. Lowering
 //! shares these tables instead of copying them, and kernels read them in place. So the width of a
-//! table is part of a kernel's shape. The first access to fresh memory costs more than copying data
-//! into it, so a smaller copy is also faster. A list of a million short blocks takes only five bytes
-//! per block.
+//! table is part of a kernel's shape. The first access to a page of fresh memory costs more than
+//! copying data into the page, so a narrower table is also made in less time. A list of a million
+//! short blocks takes only five bytes per block.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct Short(Bytes);
 /// The storage for lengths of one byte each.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. They are not reference-counted, so a clone of them needs no
-    /// atomic operation.
+    /// Up to 16 lengths, all of which are 1. They are not reference-counted, so a clone of them needs
+    /// no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }
@@ -94,7 +94,8 @@ pub(crate) use entries;
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
 /// converts the values in parts, and stops after the first part that does not fit. Before the pass,
-/// it tests the last value, because the values of a list often ascend.
+/// it tests the last value, because the values of a list often ascend, and then the last value is the
+/// greatest.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,

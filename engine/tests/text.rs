@@ -114,7 +114,8 @@ fn refused_texts_say_what_was_expected_where() {
         ("x = int; x", "1:1: `x` is reserved for copies in lists"),
         (
             "9a = int; int",
-            "1:1: `9a` is not a name: a name has letters, digits and `_`, and begins with a letter",
+            "1:1: `9a` is not a name: a name consists of letters, digits and `_`, and must not \
+             begin with a digit",
         ),
         (
             "f90_integer(5000000000)",

@@ -12,11 +12,11 @@
 //!    and that between two iterations of one of them, the levels inside it touch more cache lines
 //!    than the L1 cache holds. Then the two levels are transposed in registers
 //!    (`../leaf/tiles.rs`).
-//! 3. Suppose that consecutive iterations of a level share cache lines on one side, that the levels
-//!    inside it touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
-//!    that the level does not continue the block, or that such blocks cannot be transposed in
-//!    registers.) Then the innermost level is divided into parts, and each part is executed for a chunk
-//!    of iterations of the first level.
+//! 3. Suppose that consecutive iterations of a level A share cache lines on one side, that the levels
+//!    inside A touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
+//!    that A does not continue the block, or that such blocks cannot be transposed in registers.) Then
+//!    the innermost level is divided into parts, and each part is executed for a chunk of iterations of
+//!    A.
 //!
 //! The rules apply only if the blocks of the destination are known to be disjoint. If they
 //! overlapped, the order of the writes would change the result.

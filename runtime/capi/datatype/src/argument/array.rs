@@ -1,7 +1,7 @@
 //! Array arguments.
 //!
 //! C passes an array as a bare pointer. Its length is another argument of the call, or can be computed from
-//! the other arguments. Each function of the C face passes this length when it accesses the array. The
+//! the other arguments. Each function of the C interface passes this length when it accesses the array. The
 //! library cannot detect a wrong length. A function that copies an array first allocates the memory for the
 //! copy. If there is not enough memory, the function returns an error; the process does not abort.
 
