@@ -26,8 +26,8 @@ pub enum Way {
     Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// The function that takes the value made from the arguments of a call, and runs, starts or keeps the
-/// operation.
+/// A function that gets a `Collective`, and runs, starts or keeps the operation that the `Collective`
+/// describes.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
 /// A collective operation that can be started repeatedly.

@@ -244,7 +244,7 @@ impl Pool {
         Ok(sent)
     }
 
-    /// Returns the numbers that the runtime gave the sends whose messages are in the buffer.
+    /// Returns the runtime's number of each send whose message is in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }
