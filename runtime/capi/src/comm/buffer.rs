@@ -159,8 +159,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // The buffer may be used after a panic poisoned the lock: every change is a single insertion or
-        // removal, so a panic cannot leave a change half done.
+        // The buffer may be used after a panic poisoned the lock. The list of messages changes only by
+        // single insertions and removals, and every value of `tail` is valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -113,7 +113,8 @@ fn heading(out: &mut String, text: &str) {
 }
 
 /// Appends the functions outside the ABI, such as `MPI_Address` and `MPI_Comm_c2f`. All of them are inline
-/// functions, except `MPI_Type_struct`. A function that has a replacement in the ABI calls the replacement.
+/// functions, except `MPI_Type_struct`. An inline function whose name has a replacement in the ABI calls
+/// the replacement.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {
