@@ -87,7 +87,7 @@ impl FromC<*mut c_void> for Output<*mut c_void> {
 pub struct Output<T>(*mut T);
 
 impl<T> Output<T> {
-    /// Checks that the caller passed an address, and returns the place for the result.
+    /// Checks that the caller passed an address, and returns the `Place` to which the result is written.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
@@ -114,7 +114,7 @@ impl<T> Output<T> {
 pub struct InOut<T>(*mut T);
 
 impl<T: Copy> InOut<T> {
-    /// Returns the current value, and the place for the new value.
+    /// Returns the current value, and the `Place` to which the new value is written.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
