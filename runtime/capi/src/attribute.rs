@@ -56,7 +56,8 @@ static KEYS: Mutex<Keys> =
     Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
 fn keys() -> MutexGuard<'static, Keys> {
-    // The keys may be used after a panic poisoned the lock, because every change is one insertion or removal.
+    // The keys may be used after a panic poisoned the lock. No call under the lock can panic between two
+    // changes that belong together, so the keys are consistent.
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +100,7 @@ pub fn create(
     let out = keyval.required("keyval")?;
     let mut keys = keys();
     let number = keys.last.checked_add(1).ok_or_else(|| {
-        Failure::new(abi::ERR_OTHER, "keyval", "all numbers of attribute keys are in use")
+        Failure::new(abi::ERR_OTHER, "keyval", "all numbers of attribute keys have been used")
     })?;
     keys.last = number;
     let (copy, delete) = (CopyFunction::new(copy), DeleteFunction::new(delete));
@@ -163,8 +164,8 @@ impl Attributes {
     }
 
     fn values(&self) -> MutexGuard<'_, Vec<Value>> {
-        // The list may be used after a panic poisoned the lock, because every change is one operation on the
-        // list.
+        // The list may be used after a panic poisoned the lock. No call under the lock can panic between
+        // two changes of the list that belong together, so the list is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -293,7 +293,10 @@ pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
-        let detail = format!("{n} is out of range; the number of keys is {}", entries.len());
+        let detail = format!(
+            "{n} is out of range; it must be at least 0 and less than {}, the number of keys",
+            entries.len()
+        );
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     key.write(name);

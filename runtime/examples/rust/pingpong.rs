@@ -1,11 +1,12 @@
 //! Measures half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`. The
-//! messages lie in ordinary memory, or, with the argument `heap`, in the shared heap. If WORDS are
-//! given, the program measures only the rows whose name contains one of the words.
+//! program prints a table with one row for each kind of message: contiguous messages of several
+//! sizes, and then strided types. The messages lie in ordinary memory, or, with the argument `heap`,
+//! in the shared heap. If WORDS are given, the program measures only the rows whose name contains
+//! one of the words.
 //!
-//! The rows are contiguous messages of several sizes, and then strided types. On a virtual machine
-//! the distance between two CPUs changes during a run. So the program also prints the result of a
-//! probe (one cache line that bounces between the two ranks), and each row is the median of
-//! interleaved rounds.
+//! On a virtual machine the distance between two CPUs changes during a run. So the program also
+//! prints the result of a probe (one cache line that bounces between the two ranks), and each row is
+//! the median of interleaved rounds.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};

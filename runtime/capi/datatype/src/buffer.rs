@@ -18,10 +18,11 @@ const MANY: u64 = 1 << 31;
 
 /// Checks that memory can exist at the addresses of the `elements` elements at `buf`.
 ///
-/// A null pointer is `MPI_BOTTOM`. It is valid if the displacements of the datatype are absolute addresses.
+/// If `buf` is null (`MPI_BOTTOM`), the displacements of the datatype must be absolute addresses. If `buf`
+/// is not null, this function checks only the last element, and only if there are at least `MANY` elements.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if an element lies at an address where no memory can exist.
+/// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
     if elements == 0 || (!buf.is_null() && elements < MANY) {

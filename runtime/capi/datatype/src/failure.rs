@@ -1,8 +1,8 @@
 //! The failure of a call: an error class or error code, and a sentence that begins with the name of the wrong
 //! argument.
 //!
-//! The C face has another failure type, which also says which error handler to call (`error/` of
-//! `typepack-capi`).
+//! The crate `typepack-capi` has another failure type, which also says which error handler to call
+//! (`error/` of that crate).
 
 use crate::abi;
 use std::ffi::c_int;

@@ -1,5 +1,5 @@
 //! The collective calls. The table in `three_ways!` gives, for each call, its arguments and the code that
-//! makes one value (a [`Collective`]) from them. Every call exists in three forms: blocking, nonblocking and
+//! makes a [`Collective`] from them. Every call exists in three forms: blocking, nonblocking and
 //! persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
@@ -19,8 +19,8 @@ use typepack::{Collective, Combine, Communicator};
 /// takes the arguments that its entry lists in parentheses, and then the communicator. The nonblocking
 /// form also takes the request, and the persistent form the info object and the request. The three
 /// forms share one function in `list`, named after the blocking form. `$value` is the body of that
-/// function: it makes one value from the arguments in parentheses and passes the value to `$make`.
-/// `$make` then runs, starts or keeps the operation.
+/// function: it makes a `Collective` from the arguments in parentheses and passes the `Collective` to
+/// `$make`. `$make` then runs the operation, starts it, or stores it in a persistent request.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
@@ -80,8 +80,8 @@ macro_rules! three_ways {
             }
         )*
 
-        /// One function per call, which makes one value from the arguments of the call and passes the value
-        /// to `make`.
+        /// One function per call, which makes a `Collective` from the arguments of the call and passes the
+        /// `Collective` to `make`.
         mod list {
             use super::*;
 

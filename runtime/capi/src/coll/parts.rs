@@ -52,7 +52,8 @@ pub fn part<'a>(
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
                 _ => {
                     format!(
-                        "a count of {elements} would lie at {low:#x}..{high:#x}, where no memory can be"
+                        "with a count of {elements}, the data would lie at {low:#x}..{high:#x}, where no memory \
+                         can be"
                     )
                 }
             };

@@ -159,8 +159,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // The buffer may be used after a panic poisoned the lock: every change is a single insertion or
-        // removal, so a panic cannot leave a change half done.
+        // The buffer may be used after a panic poisoned the lock. The list of messages changes only by
+        // single insertions and removals, and every value of `tail` is valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,7 +244,7 @@ impl Pool {
         Ok(sent)
     }
 
-    /// Returns the numbers that the runtime gave the sends whose messages are in the buffer.
+    /// Returns the runtime's number of each send whose message is in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }

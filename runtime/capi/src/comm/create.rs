@@ -1,8 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). The C face adds
-//! only what is local to the process: the error handler of the parent communicator, and for duplicates the
-//! attributes and hints that the standard prescribes.
+//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). This file
+//! adds only what is local to the process: the error handler of the parent communicator, and for duplicates
+//! the attributes and hints that the standard prescribes.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};

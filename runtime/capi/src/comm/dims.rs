@@ -1,6 +1,6 @@
 //! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime chooses the dimensions. The C face does not implement the calls that make grids yet.
+//! The runtime chooses the dimensions. The calls that make grids are not implemented yet.
 
 use crate::abi;
 use crate::argument::InOutArray;

@@ -34,8 +34,8 @@ static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // The codes may be used after a panic poisoned the lock: every change is a single insertion or removal,
-    // so no change can be half done.
+    // The codes may be used after a panic poisoned the lock. No call under the lock can panic between two
+    // changes that belong together, so the codes are consistent.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -197,7 +197,7 @@ impl Codes {
             Failure::new(
                 abi::ERR_OTHER,
                 "errorcode",
-                "all numbers of error classes and codes are in use",
+                "all numbers of error classes and codes have been used",
             )
         })?;
         self.last = number;

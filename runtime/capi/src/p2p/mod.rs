@@ -157,10 +157,11 @@ impl Elements {
         Ok(Self { origin: buf.cast::<u8>().cast_mut(), plan, count })
     }
 
-    /// Checks that memory can exist at the addresses of the elements.
+    /// Checks that memory can exist at the addresses of the elements. `buffer.rs` of
+    /// `typepack-capi-datatype` says which elements are checked.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_BUFFER` if an element would lie at an address where no memory can exist.
+    /// Returns `MPI_ERR_BUFFER` if a checked element would lie at an address where no memory can exist.
     pub fn memory(&self, argument: &'static str) -> Result {
         Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
     }

@@ -8,7 +8,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// Reads the handle of a request. Returns the place of the handle, the handle, and the request.
+/// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
+/// the request.
 fn handle(
     request: InOut<raw::Request>,
 ) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {

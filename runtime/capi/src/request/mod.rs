@@ -113,7 +113,7 @@ pub struct Request {
     /// True if the operation is collective.
     collective: bool,
     /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
-    /// value.
+    /// value, because dropping the value may take that lock.
     making: Option<Box<Making>>,
     /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.
@@ -125,12 +125,13 @@ static REQUESTS: Table<Request> = Table::new(Kind::Request);
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // The state may be used after a panic poisoned the lock: every change is a single assignment, which a
-        // panic cannot interrupt.
+        // The state may be used after a panic poisoned the lock. No call under the lock can panic between
+        // two assignments that belong together, so the state is consistent.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the request is persistent and its operation has not been started.
+    /// Returns whether the request is inactive: no operation is pending, and no result is waiting to be
+    /// taken.
     fn is_inactive(&self) -> bool {
         matches!(*self.lock(), Running::Inactive)
     }

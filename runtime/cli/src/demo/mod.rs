@@ -1,4 +1,5 @@
-//! `typepack demo`: runs the same halo exchanges and the same solver in three ways, and compares the times.
+//! `typepack demo`: runs the same halo exchanges and the same solver in three ways (kernels, interpreted
+//! datatypes, hand-written loops), and compares the times.
 //!
 //! `scripts/demo` starts one job per way and round with `--csv`, and then draws all tables with `--draw`.
 //! `exchange.rs` measures exchanges without a solver (`cells.rs` has the cells, `verify.rs` the

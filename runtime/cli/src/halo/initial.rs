@@ -57,8 +57,8 @@ pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Reads a raw file or a .npy file, and returns one cube per field. The caller puts `--init: ` before the
-/// text of an error.
+/// Reads a raw file or a .npy file, and returns one cube per field: the values of the field in the whole
+/// grid. The caller puts `--init: ` before the text of an error.
 pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));

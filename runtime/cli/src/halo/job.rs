@@ -171,7 +171,8 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
 
 const AXES: [&str; 3] = ["z", "y", "x"];
 
-/// Returns the number of bytes that the fields of all ranks and the cubes of rank 0 need.
+/// Returns the number of bytes that the fields of all ranks and the cubes of rank 0 need. A cube is an
+/// array with the values of one field in the whole grid.
 fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
     let grid = options.grid.0.map(|extent| extent as u128);
     let cells: u128 = grid.iter().fold(1, |product, &n| product.saturating_mul(n));

@@ -3,8 +3,8 @@
 //!
 //! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
 //! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not say
-//! which message it belongs to. The sender fills chunks for the messages in the order in which their CTS
-//! envelopes arrive, and the receiver drains chunks in the order in which it sent the CTS envelopes. So both
+//! which message it belongs to. The sender fills chunks for the messages in the order in which it receives
+//! the CTS of each message, and the receiver drains chunks in the order in which it sent the CTS. So both
 //! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
 //! memory is its stamp and its length.
 //!

@@ -25,7 +25,7 @@ fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
 #[cold]
 fn large() -> Failure {
     let detail =
-        "a call with large counts made this datatype; decode it with the calls that end in _c";
+        "a call with large counts made this datatype; use the decoding call whose name ends in _c";
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
@@ -96,11 +96,12 @@ impl<T: Copy> Array<T> {
     /// `self.room` is less than `needed`.
     fn places(&self, needed: usize) -> Result<Places<T>> {
         if self.room < 0 {
-            let detail = format!("{} is negative", self.room);
+            let detail = format!("the number of entries is {}, which is negative", self.room);
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("{} is too small; the datatype needs {needed} entries", self.room);
+            let detail =
+                format!("the number of entries is {}; it must be at least {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
         // SAFETY: the standard requires that the array has at least as many entries as the `max_…` argument
