@@ -58,8 +58,10 @@ impl Communicator {
             Some(send) => at(send.cast_mut()),
             None if rank == root => *recv,
             None => {
-                let detail =
-                    format!("in place at rank {rank}; only the root, rank {root}, may be in place");
+                let detail = format!(
+                    "rank {rank} passed no elements of its own (in place); only the root, rank {root}, may \
+                     do so"
+                );
                 return Err(Error::new(ErrorKind::Buffer, "send", detail));
             }
         };
