@@ -64,8 +64,8 @@ impl Communicator {
         self.broadcast(values, bytes()?, count, root)
     }
 
-    /// Adds the steps of a broadcast to the schedule. The root starts to send only after the steps in `before`
-    /// are complete.
+    /// Adds the steps of a broadcast to the schedule. The root starts to send only after the steps in
+    /// `before` are complete.
     #[inline]
     pub(super) fn broadcast_steps<'a>(
         &self,

@@ -119,8 +119,7 @@ impl Communicator {
 
 #[cold]
 fn missing(rank: usize, root: usize) -> Error {
-    let detail = format!(
-        "rank {rank} passed no elements of its own (in place); only the root, rank {root}, may do so"
-    );
+    let detail =
+        format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
     Error::new(ErrorKind::Buffer, "mine", detail)
 }

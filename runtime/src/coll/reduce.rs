@@ -59,8 +59,7 @@ impl Communicator {
             None if rank == root => *recv,
             None => {
                 let detail = format!(
-                    "rank {rank} passed no elements of its own (in place); only the root, rank {root}, may \
-                     do so"
+                    "rank {rank} passed None (in place); only the root, rank {root}, may pass None"
                 );
                 return Err(Error::new(ErrorKind::Buffer, "send", detail));
             }

@@ -76,10 +76,10 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// Returns the value to pass to [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // Set `sleeping` with a swap and not with a store. A waker clears `sleeping` with a swap too, so this
-        // swap is ordered after the swap of any waker that has cleared an earlier announcement of this rank.
-        // This order makes the proof in the README simpler, and the loom models need it: loom can place a
-        // plain store between the read and the write of a waker's swap, which no real machine does.
+        // Set `sleeping` with a swap and not with a store. A waker clears `sleeping` with a swap too, so
+        // this swap is ordered after the swap of any waker that has cleared an earlier announcement of this
+        // rank. This order makes the proof in the README simpler, and the loom models need it: loom can
+        // place a plain store between the read and the write of a waker's swap, which no real machine does.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen

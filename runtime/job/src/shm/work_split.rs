@@ -216,8 +216,8 @@ mod tests {
     }
 
     /// Checks in every interleaving that two ranks can share the copying of three pieces. Loom reports an
-    /// error if both ranks access a piece at the same time. Unless `end` is [`End::Closed`], every piece must
-    /// be copied exactly once. At the end only the receiver may use the memory.
+    /// error if both ranks access a piece at the same time. Unless `end` is [`End::Closed`], every piece
+    /// must be copied exactly once. At the end only the receiver may use the memory.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;
