@@ -115,8 +115,8 @@ impl Heap {
             Error::new(
                 ErrorKind::NoMemory,
                 format!(
-                    "cannot allocate {len} bytes: this rank's shared heap of {} bytes has no free range that \
-                     is large enough",
+                    "cannot allocate {len} bytes: this rank's shared heap of {} bytes has no free range \
+                     that is large enough",
                     self.len()
                 ),
             )

@@ -1,7 +1,7 @@
 //! Memory that processes share: creates a sealed memfd (an anonymous file in memory), maps parts of it, and
 //! allocates memory for its pages.
 //!
-//! The files in `shm/` use this file. A memfd has no name in a file system. So it cannot collide with another
+//! `shm/` uses this file. A memfd has no name in a file system. So it cannot collide with another
 //! program's file, it does not remain after a SIGKILL, and the size of `/dev/shm` does not limit it. This
 //! file (`memory.rs`) guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as
 //! long as it lives, and that its memfd cannot become shorter than the mapping.
