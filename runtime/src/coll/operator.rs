@@ -93,7 +93,8 @@ pub enum NoCombiner {
     /// The standard does not define the operation on this type.
     Undefined,
     /// The standard defines the operation, but this library has no arithmetic for the type. These types are
-    /// the reals of 16 and of 128 bits.
+    /// the reals of 16 and of 128 bits and the complex numbers made of such reals. On machines other than
+    /// x86-64, they also include all types that contain C's `long double`.
     Missing,
 }
 
@@ -419,7 +420,7 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
     for i in 0..count {
         // SAFETY: `i < count`, so both pairs lie in the vectors. The caller guarantees that the vectors are
         // valid (both conditions of `# Safety`). The members are accessed one by one and unaligned, so the
-        // pairs need no alignment and the gap is not touched.
+        // pairs need no alignment and their padding bytes are not accessed.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let (a, b) = (

@@ -193,7 +193,7 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// Translates a source from a rank of this communicator into a rank of the world.
+    /// Returns the slot (the place in the job) of `rank`, a rank of this communicator.
     #[inline]
     pub(crate) fn slot(
         &self,
@@ -237,7 +237,7 @@ impl Communicator {
         self.shared.peers.check(rank, argument, kind)
     }
 
-    // ---- the two functions through which every operation starts ----
+    // ---- starting a send or a receive in one of the message spaces ----
 
     /// Starts a send of `layout` to rank `dest` in one of the message spaces.
     ///

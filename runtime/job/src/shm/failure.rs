@@ -2,7 +2,8 @@
 //! from a word of the segment's header.
 //!
 //! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending in the
-//! header. Ranks read it when they find that the failure epoch has increased.
+//! header. Ranks read the ending when they find that the failure epoch, the number of failures so far, has
+//! increased.
 //!
 //! Invariant: a job records only its first failure; later failures do not replace it.
 

@@ -1,10 +1,10 @@
 //! This rank's heap in the segment: memory that other ranks can read and write in place.
 //!
 //! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
-//! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. A
-//! heap is a hole in the file until it is used. The runtime's `memory/` folder allocates pieces of this
-//! rank's heap. `transport/` tells another rank at which offset of the heap a message lies, and the other
-//! rank maps the heap when it first needs it.
+//! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. The
+//! segment is a file in memory, and a heap is a hole in this file until the heap is used. The runtime's
+//! `memory/` folder allocates pieces of this rank's heap. `transport/` tells another rank at which offset
+//! of the heap a message lies, and the other rank maps the heap when it first needs it.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
@@ -56,7 +56,7 @@ struct State {
     filled: Ranges,
     /// The allocated pieces. Maps the offset at which a piece starts to its length in bytes.
     pieces: HashMap<u64, u64>,
-    /// Number of pieces allocated since the start.
+    /// Number of pieces allocated so far, including the pieces that have been freed since.
     count: u64,
 }
 
@@ -115,7 +115,8 @@ impl Heap {
             Error::new(
                 ErrorKind::NoMemory,
                 format!(
-                    "cannot allocate {len} bytes: a rank's shared heap has {} bytes",
+                    "cannot allocate {len} bytes: this rank's shared heap of {} bytes has no free range \
+                     that is large enough",
                     self.len()
                 ),
             )
@@ -339,8 +340,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Checks that a piece smaller than a page can be freed when the free pieces already keep as much memory
-    /// as they may.
+    /// Checks that a piece smaller than a page can be freed when the heap already keeps the maximum amount
+    /// of freed memory.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

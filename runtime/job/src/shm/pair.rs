@@ -44,8 +44,9 @@ pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 /// Maximum number of chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
-/// Normal upper limit on the total size in bytes of the chunks that one rank uses for its messages to all
-/// other ranks. It is exceeded only in large jobs, because a pair always has at least eight chunks.
+/// Upper limit on the total size in bytes of the chunks that one rank uses for its messages to all other
+/// ranks. In jobs of more than 33 ranks the total can exceed the limit, because a pair always has at least
+/// eight chunks.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair

@@ -141,8 +141,8 @@ impl Segment {
             Error::new(
                 ErrorKind::Mismatch,
                 format!(
-                    "shared memory of {sealed} bytes does not fit {ranks} ranks, {slots} slots, {} areas, \
-                     {cpus} CPUs and heaps of {} bytes",
+                    "the job's shared memory has {sealed} bytes, which is not the size that its header \
+                     describes: {ranks} ranks, {slots} slots, {} areas, {cpus} CPUs and heaps of {} bytes",
                     room.areas, room.heap
                 ),
             )
@@ -328,8 +328,11 @@ impl Segment {
     /// space has run out.
     pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
         let at = self.area(number)? as u64;
-        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No)
-            .map_err(|error| Error::system(format!("cannot map area {number}"), error))
+        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No).map_err(
+            |error| {
+                Error::system(format!("cannot map area {number} of the job's shared memory"), error)
+            },
+        )
     }
 
     /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. This must happen before
@@ -356,7 +359,10 @@ impl Segment {
         }
         let at = self.area(number)? + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
-            Error::system(format!("cannot reserve {len} bytes of shared memory for a pair"), error)
+            Error::system(
+                format!("cannot reserve {len} bytes of shared memory for a pair of ranks"),
+                error,
+            )
         })
     }
 

@@ -215,9 +215,9 @@ mod tests {
         Mended,
     }
 
-    /// Checks in every interleaving that two ranks can share the copying of three pieces. No rank touches a
-    /// piece that the other rank has claimed (loom reports such an access), every piece is copied once, and
-    /// at the end only the receiver uses the memory.
+    /// Checks in every interleaving that two ranks can share the copying of three pieces. Loom reports an
+    /// error if both ranks access a piece at the same time. Unless `end` is [`End::Closed`], every piece
+    /// must be copied exactly once. At the end only the receiver may use the memory.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;

@@ -340,7 +340,7 @@ impl Reading<'_> {
                 Id::Version => return Ok(Next::Answer(Request::Version)),
                 Id::Info => return Ok(Next::Answer(Request::Info)),
                 Id::ConfigFile if from_file => {
-                    return Err(format!("{flag}: not allowed in the file of a -configfile"));
+                    return Err(format!("{flag}: not allowed in a file that -configfile names"));
                 }
                 Id::ConfigFile => {
                     let file = shown(&values[0]);

@@ -36,9 +36,11 @@ pub enum Id {
     ReportBindings,
     /// An option whose value is a number. It has no effect, because the job runs on one machine.
     IgnoredNumber,
-    /// An option whose value is a word. It has no effect, because the job runs on one machine.
+    /// An option of the MPI standard whose value is a word. mpiexec accepts the option, but it has no
+    /// effect.
     IgnoredWord,
-    /// An option without a value. It has no effect, because the job runs on one machine.
+    /// An option without a value. It has no effect, because mpiexec always allows what the option would
+    /// allow.
     Ignored,
     Help,
     Version,
