@@ -383,8 +383,8 @@ impl Endpoint {
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`, and no
         // glance above has completed the receive.
         let started = unsafe { state.core.engine.receive(posting)? };
-        // Another thread may be probing for a message of this rank to itself, and this receive may have
-        // taken that message. So wake the other thread, which then looks again.
+        // If this receive has taken a message of this rank to itself, the send of that message is now
+        // complete, and another thread may be waiting for the send. So wake that thread.
         self.notify(&mut state, news);
         match started {
             Operation::Done(status) => {
