@@ -142,8 +142,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, it
-    /// sees that a thread waits and releases the lock.
+    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, the
+    /// poller notices this wait and releases the lock.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
