@@ -50,8 +50,9 @@ fn probe_number() -> u64 {
 ///
 /// The drop does four things: it completes the sends that are still under way; it reads and discards the
 /// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. A panicking
-/// process skips these steps, and the launcher then reports its end as a failure.
+/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. If the process is
+/// panicking, the drop only prints the report, and the launcher then reports the end of the process as a
+/// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,

@@ -143,7 +143,9 @@ fn probe_tells_what_a_receive_will_get() {
     });
 }
 
-/// Returns layouts that have the signature of `n` doubles: a column, a row, a sub-cube and a struct.
+/// Returns six layouts that have the signature of `n` doubles: a row, a column, blocks, a sub-cube, a
+/// column from its end to its start, and an indexed type. Each layout comes with the length of a buffer for
+/// it, in doubles.
 fn layouts(n: i64) -> Vec<(Plan, usize)> {
     let double = Datatype::named(Named::F64);
     let contiguous = Datatype::contiguous(n, &double).unwrap();

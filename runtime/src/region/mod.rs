@@ -225,8 +225,9 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
 }
 
 /// Sends three words to all ranks. Returns the words of all ranks, indexed by rank. In each round, a rank
-/// sends all the words that it knows to one other rank, which is twice as far away as in the previous
-/// round. So there are log2 P rounds for P ranks.
+/// sends the words that it knows to one other rank, which is twice as far away as in the previous round.
+/// In the last round, the rank leaves out the words that the other rank already knows. So P ranks need
+/// log2 P rounds, rounded up.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;

@@ -57,7 +57,7 @@ enum Waiter {
 
 #[derive(Debug)]
 enum Life {
-    /// The place is free.
+    /// This entry of the table is free.
     Free,
     /// The schedule has not started: its steps are being listed, or it is a kept schedule between two
     /// rounds.
