@@ -414,7 +414,7 @@ mod tests {
         );
         assert!(row("layout = \"contig {n}\"").contains("needs sizes"));
         assert!(row("layout = \"contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
-        assert!(row("halo = \"a\"\nlayout = \"b\"").contains("either"));
+        assert!(row("halo = \"a\"\nlayout = \"b\"").contains("both layout and halo are given"));
         assert!(row("halo = \"a\\nquit\"").contains("must be one line"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
         assert!(
