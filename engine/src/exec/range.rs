@@ -124,7 +124,7 @@ unsafe fn partial<const PACK: bool>(
 
 /// The position of a leaf in a nest: one index per level. `partial` computes the indices by division
 /// only for the first leaf of its range, and increments the indices after each box. Divisions for every
-/// box made packing four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of
+/// box made packing four nested loops in ranges of 8 KiB slower; the extra time was 8 % of the time of
 /// packing the same loops in one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
