@@ -64,8 +64,8 @@ pub(crate) struct Bounds {
 }
 
 /// The integer types in which bounds are computed. In `i64`, the first number that does not fit ends
-/// the attempt. In `i128`, sums and products saturate; a saturated value does not fit in an `i64` and
-/// is refused at the end.
+/// the attempt. In `i128`, sums and products saturate. If a saturated value is part of the result, it is
+/// refused at the end, because it does not fit in an `i64`.
 trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Output = Self> {
     const MIN: Self;
     const MAX: Self;

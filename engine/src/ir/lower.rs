@@ -373,12 +373,12 @@ impl Lowering<'_> {
     }
 
     /// Lowers a struct of at most 16 named types, none of which has a hole. The result is the same as
-    /// that of [`Self::seq`]. For any other struct, and if a leaf function is set, returns `None`. The
-    /// function collects the offsets and sizes of the runs in two arrays of
-    /// 64-bit numbers, so each load has the same width as the store before it. An earlier version wrote
-    /// the runs as larger structs and copied the structs at once, which made the loads wait for the
-    /// stores (failed store forwarding). The wait took two thirds of the time of lowering a struct of 8
-    /// members.
+    /// that of [`Self::seq`]. Returns `None` for any other struct, and if a leaf function is set.
+    ///
+    /// The function collects the offsets and sizes of the runs in two arrays of 64-bit numbers, so each
+    /// load has the same width as the store before it. An earlier version wrote the runs as larger
+    /// structs and copied the structs at once, which made the loads wait for the stores (failed store
+    /// forwarding). The wait took two thirds of the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;

@@ -207,10 +207,14 @@ impl TypedProgram {
                 }
                 Ok(())
             }
-            Stretch::Part { named, skip, .. } => Err(Error::new(
+            Stretch::Part { named, skip, length, .. } => Err(Error::new(
                 ErrorKind::Argument,
                 "range",
-                format!("the range divides an element of {named} at unit {skip}"),
+                format!(
+                    "the range contains only units {skip}..{} of an element of {named}; it must \
+                     contain whole elements",
+                    skip + length
+                ),
             )),
         })
     }
