@@ -63,13 +63,13 @@ impl ErrorClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A count or a block length is negative, or two arrays that must have equal lengths do not.
+    /// A count or a block length is negative, or an array does not have the length that the call needs.
     Count,
     /// Any other argument has a value that is not allowed.
     Argument,
     /// A datatype is not allowed where it was passed.
     Type,
-    /// A size, an extent or a displacement does not fit in 64 bits, or an argument does not fit in an
+    /// A size, an extent or a displacement does not fit in an `i64`, or an argument does not fit in an
     /// `int`.
     Overflow,
     /// The length, the alignment or the origin of a buffer is wrong.

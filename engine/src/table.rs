@@ -89,7 +89,7 @@ macro_rules! entries {
 pub(crate) use entries;
 
 /// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
-/// to its relevant bits; `fits` decides from the bits of several values, or-ed together, whether all
+/// to its relevant bits; `fits` decides from the bitwise OR of the bits of several values whether all
 /// these values fit.
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
@@ -175,8 +175,9 @@ impl Table {
 
     /// Returns the sum of the lengths, or `None` if a length is negative.
     pub(crate) fn total(&self) -> Option<u128> {
-        /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so
-        /// the compiler can use vector instructions. The function also or-s all entries together.
+        /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so the
+        /// compiler can use vector instructions. The function also computes the bitwise OR of all
+        /// entries.
         fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
             const PART: usize = 1 << 12;
             let (mut sum, mut bits) = (0, 0);

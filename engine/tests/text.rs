@@ -154,8 +154,8 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "contiguous(9223372036854775807, double)",
-            "1:12: contiguous: count: 9223372036854775807: an element would lie at \
-             73786976294838206448 bytes, which does not fit in 64 bits",
+            "1:12: contiguous: count: 9223372036854775807: an element would have a \
+             displacement of 73786976294838206448 bytes, which does not fit in a signed 64-bit integer",
         ),
     ] {
         let error = parse(text).unwrap_err().to_string();

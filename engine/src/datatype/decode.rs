@@ -92,7 +92,7 @@ pub enum Form {
 /// ([`Datatype::envelope`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The call.
+    /// Which constructor was called.
     pub combiner: Combiner,
     /// The form of the call. If it is [`Form::Large`], MPI forbids `MPI_Type_get_envelope` and
     /// `MPI_Type_get_contents` for the type; only their `_c` variants are allowed.

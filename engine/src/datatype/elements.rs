@@ -4,8 +4,8 @@
 //!
 //! The functions walk down from the type to the basic element in which the bytes end. In every
 //! constructor call except a struct, all copies of the child have the same size, so a division finds
-//! the copy. At its first query, a struct with more than 16 members computes and stores sampled
-//! prefix sums of the sizes of its members.
+//! the copy. The first query of a struct with more than 16 members computes and stores sampled prefix
+//! sums of the sizes of its members.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;

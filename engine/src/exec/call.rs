@@ -16,7 +16,7 @@ use crate::plan::{NestPlan, Plan, Strategy};
 ///
 /// - `words`, `mem` and `packed` meet the conditions of [`Entry`](crate::kernel::Entry), for the
 ///   shape of `planned` in this direction.
-/// - Under `Settings::verify`, the runs are also valid for reads when unpacking.
+/// - Under `Settings::verify`, the memory that an unpack writes is also valid for reads.
 /// - `bytes` is the packed size of the leaves that `words` describes.
 #[inline]
 pub(super) unsafe fn call<const PACK: bool>(

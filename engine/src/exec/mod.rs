@@ -146,7 +146,8 @@ pub unsafe fn pack_raw(
     dst: *mut u8,
 ) {
     // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the
-    // memory at `origin`. No plan that byte-swaps reaches this function.
+    // memory at `origin`. The plan does not byte-swap, because `external32/` keeps the plans that do
+    // private.
     unsafe { run::<true>(plan, count, origin.cast_mut(), range, dst) }
 }
 
@@ -169,6 +170,7 @@ pub unsafe fn unpack_raw(
     src: *const u8,
 ) {
     // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads the
-    // bytes at `src`. No plan that byte-swaps reaches this function.
+    // bytes at `src`. The plan does not byte-swap, because `external32/` keeps the plans that do
+    // private.
     unsafe { run::<false>(plan, count, origin, range, src.cast_mut()) }
 }

@@ -124,7 +124,7 @@ unsafe fn partial<const PACK: bool>(
 
 /// The position of a leaf in a nest: one index per level. `partial` computes the indices by division
 /// only for the first leaf of its range, and increments the indices after each box. Divisions for every
-/// box made packing four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of
+/// box made packing four nested loops in ranges of 8 KiB slower; the extra time was 8 % of the time of
 /// packing the same loops in one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
@@ -134,7 +134,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the place of leaf number `item`.
+    /// Returns the position of leaf number `item`.
     fn of(planned: &'a NestPlan, outer: u64, item: u64) -> Self {
         let mut indices = [0; Nest::MAX_DEPTH];
         let (inner, mut rest) = (planned.nest.levels.len() - 1, item);
@@ -162,14 +162,14 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Finds the largest box of whole iterations that begins at this place and has at most `items`
+    /// Finds the largest box of whole iterations that begins at this leaf and has at most `items`
     /// leaves, where `items` is not 0. Changes `words` from the parameters of the whole nest to those
     /// of the box. Returns the displacement of the box's base, and the level whose iterations make up
     /// the box.
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // Find the outermost level that has a whole iteration which begins at this place and has at
+        // Find the outermost level that has a whole iteration which begins at this leaf and has at
         // most `items` leaves. The innermost level always has one, because each of its iterations
         // is a single leaf.
         let mut level = planned.nest.levels.len() - 1;
@@ -194,7 +194,7 @@ impl<'a> Place<'a> {
         (shift, level)
     }
 
-    /// Advances the place by `count` iterations of `level`. The level has at least `count`
+    /// Advances the position by `count` iterations of `level`. The level has at least `count`
     /// iterations left.
     fn advance(&mut self, level: usize, count: u64) {
         let mut level = level;

@@ -27,7 +27,7 @@ pub(crate) enum Executor {
 pub struct Bytes {
     /// Bytes of contiguous types, moved by memcpy.
     pub memcpy: u64,
-    /// Bytes of long rows, moved by one memcpy per row.
+    /// Bytes of rows (blocks of at least 8 KiB), moved by one memcpy per row.
     pub rows: u64,
     /// Bytes moved by the interpreter. They include the parts of leaves at the ends of a range, even if
     /// a kernel moves the whole leaves between them.

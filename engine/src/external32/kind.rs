@@ -483,7 +483,7 @@ impl Encoding {
     }
 
     /// Returns the parts of an element if the conversion changes only the byte order, else `None`.
-    /// Gaps between members belong to no part.
+    /// Gaps between members belong to no part. On big-endian machines, always returns `None`.
     pub(super) fn parts(self) -> Option<&'static [Part]> {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }

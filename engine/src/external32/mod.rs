@@ -17,7 +17,7 @@
 //! The packed form of `count` elements of a type is one sequence of bytes. Any range of that sequence
 //! can be packed or unpacked on its own; besides moving the bytes, this takes O(depth + log list
 //! length) steps. File views and segments of messages need such ranges. An element that is cut by the
-//! start or the end of a range goes through a small buffer.
+//! start or the end of a range is converted by itself.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -180,6 +180,8 @@ pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
 ///   `count` elements.
 /// - Returns [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size
 ///   in external32.
+/// - Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does not fit
+///   in an `i64`.
 ///
 /// # Safety
 ///
@@ -205,7 +207,8 @@ pub unsafe fn pack_external_raw(
 /// # Errors
 ///
 /// Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of `count`
-/// elements.
+/// elements. Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does
+/// not fit in an `i64`.
 ///
 /// # Safety
 ///

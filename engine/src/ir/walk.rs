@@ -144,8 +144,8 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns the node that `stops` accepts and that contains packed byte `position` of a sequence of
-/// elements. A walk that begins at `position` would return the same node first, but this function does
-/// not have to build the list of open levels.
+/// elements, or `None` if the program has no body. A walk that begins at `position` would return the
+/// same node first, but this function does not have to build the list of open levels.
 pub(crate) fn seek(
     program: &Program,
     position: u64,

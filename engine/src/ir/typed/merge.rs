@@ -163,7 +163,8 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges` with each short sequence replaced by its parts.
+    /// Returns `edges`. Each sequence among them is replaced by its parts if it is short enough
+    /// (`SPLICED`).
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {
