@@ -201,7 +201,7 @@ impl Generalized {
         unsafe { function(self.extra, status) }
     }
 
-    /// Calls the free function when the request is freed. Returns the code of the function.
+    /// Calls the free function, because the request is being freed. Returns the code of the function.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
