@@ -254,17 +254,17 @@ mod tests {
             ("explain double int", "int: unknown argument (see typepack explain --help)"),
             (
                 "explain double --count -1",
-                "--count: '-1' is not a valid number of elements; it must be 0 or more",
+                "--count: '-1' is not a number of elements; it must be a whole number from 0 to 2^64 - 1",
             ),
             (
                 "explain double --clif --nest x",
-                "--nest: 'x' is not a valid nest number; it must be 0 or more",
+                "--nest: 'x' is not a nest number; it must be a whole number from 0 to 2^64 - 1",
             ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             (
                 "explain double --count few",
-                "--count: 'few' is not a valid number of elements; it must be 0 or more",
+                "--count: 'few' is not a number of elements; it must be a whole number from 0 to 2^64 - 1",
             ),
         ];
         for (arguments, wanted) in cases {

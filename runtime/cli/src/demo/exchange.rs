@@ -44,7 +44,7 @@ pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) ->
             continue;
         }
         // There are two usual ways to leave gaps unchanged, and which of them is faster depends on the
-        // machine.
+        // machine. The record has the time of the faster one.
         let other = one::<MembersOfWhole>(world, bar, case)?;
         let us = kept.us().min(other.us());
         let parts = vec![Part { name: "exchange".to_owned(), us }];

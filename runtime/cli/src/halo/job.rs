@@ -24,8 +24,8 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// The largest number of fields. The number of a field is used as a message tag, and nobody needs more
-/// fields.
+/// The largest number of fields that the command accepts. It keeps the number of a field, which is used as
+/// a message tag, far below the largest tag.
 const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.

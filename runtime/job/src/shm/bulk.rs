@@ -45,7 +45,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the sender's side; it has filled no chunk yet. The pair uses `window` chunks, a power of two.
+    /// Creates the sender's side; it has filled no chunk yet. `window` is the number of chunks of the pair.
+    /// It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
@@ -97,8 +98,8 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the receiver's side; it has drained no chunk yet. The pair uses `window` chunks, a power of
-    /// two.
+    /// Creates the receiver's side; it has drained no chunk yet. `window` is the number of chunks of the
+    /// pair. It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }

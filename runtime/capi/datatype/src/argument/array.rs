@@ -149,7 +149,8 @@ impl<T> Places<T> {
     /// Writes `values`, beginning with entry 0.
     ///
     /// # Panics
-    /// Panics if the array has fewer entries than `values`. All entries have been written by then.
+    /// Panics if the array has fewer entries than `values`. By then, all entries of the array have been
+    /// written.
     pub fn fill(&self, values: impl IntoIterator<Item = T>) {
         for (i, value) in values.into_iter().enumerate() {
             self.at(i).set(value);
