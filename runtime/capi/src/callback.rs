@@ -122,7 +122,7 @@ pub struct DeleteFunction(Option<Callback>);
 // SAFETY: the value is the address of code, and the program promises that its delete function may run on each
 // thread that deletes an attribute.
 unsafe impl Send for DeleteFunction {}
-// SAFETY: the address is never written again, and the delete function may run on several threads at once (see
+// SAFETY: the address never changes, and the delete function may run on several threads at once (see
 // `Send`).
 unsafe impl Sync for DeleteFunction {}
 

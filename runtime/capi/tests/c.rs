@@ -95,8 +95,8 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// These programs test each example of five texts (lecture notes and parts of the MPI standard). `README.md`
-// in this folder lists the texts.
+// Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).
+// `README.md` in this folder lists the texts.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];

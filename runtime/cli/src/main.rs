@@ -76,8 +76,8 @@ fn main() -> ExitCode {
     };
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
-        // The report names the kernels, so the JIT must compile them at commit. In its default mode, the JIT
-        // would compile them only after the type has moved some bytes.
+        // The report names the kernels, so the JIT must compile them at commit. In its default mode,
+        // `lazy`, the JIT would compile them only after the type has moved enough bytes.
         Ok(Command::Explain(_)) if std::env::var_os("TYPEPACK_JIT").is_none() => {
             Some("eager".into())
         }

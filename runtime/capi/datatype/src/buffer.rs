@@ -41,7 +41,7 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
         return Ok(());
     }
     let detail = format!(
-        "the last of {elements} elements would lie at the addresses {low}..{high}, where no memory can be"
+        "the last of {elements} elements would lie at the addresses {low:#x}..{high:#x}, where no memory can be"
     );
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }

@@ -301,9 +301,9 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     Ok(())
 }
 
-/// Waits until the given sends are complete. If the runtime fails, for example because a rank has died,
-/// this function abandons the sends that are not complete, so that the runtime no longer uses their memory,
-/// and returns the runtime's error.
+/// Waits until the sends with the numbers `sends` are complete. If the runtime fails, for example because a
+/// rank has died, this function abandons the sends that are not complete, so that the runtime no longer
+/// uses their memory, and returns the runtime's error.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();

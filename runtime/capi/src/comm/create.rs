@@ -59,7 +59,7 @@ pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
-    /// The attributes and hints of the duplicate, kept here until the duplicate exists.
+    /// The attributes and hints of the duplicate; `None` once the duplicate exists and has taken them.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 

@@ -167,7 +167,7 @@ impl Elements {
     }
 }
 
-/// Starts a send in the given mode. The caller has checked the arguments.
+/// Starts a send in the mode `mode`. The caller has checked the arguments.
 ///
 /// # Errors
 /// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.

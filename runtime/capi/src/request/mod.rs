@@ -112,8 +112,8 @@ pub struct Request {
     persistent: Option<Box<dyn Start>>,
     /// True if the operation is collective.
     collective: bool,
-    /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
-    /// value, because dropping the value may take that lock.
+    /// The communicator that the operation makes; `None` if it makes none. A thread that holds the
+    /// runtime's lock never drops this value, because dropping the value may take that lock.
     making: Option<Box<Making>>,
     /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.

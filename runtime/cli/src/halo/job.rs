@@ -128,9 +128,9 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
             }
             ranks.0
         }
-        // If no rank grid fits the given halo, a rank grid for a halo of 1 is used here, so that the check of
-        // `--halo` below reports the error. If no rank grid fits even a halo of 1, the grid has too few
-        // cells.
+        // If no rank grid fits the halo of `--halo`, a rank grid for a halo of 1 is used here, so that the
+        // check of `--halo` below reports the error. If no rank grid fits even a halo of 1, the grid has
+        // too few cells.
         None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
             format!(
                 "--grid: {} cannot be cut into {size} blocks of at least 1 cell each",
