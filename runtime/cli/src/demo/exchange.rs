@@ -16,8 +16,8 @@ use super::verify::{Case, fill, verify};
 use crate::agree::{FAILURE, Stop, agree};
 use crate::halo::{Hand, Packing, Way, Whole, exchange_alone, percentiles};
 
-/// This case and `STRUCTS` exchange faces that have one cell per row. So every exchanged cell is in a
-/// cache line of its own.
+/// This case and `STRUCTS` exchange faces that have one cell per row. So every exchanged cell is in a cache
+/// line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
