@@ -65,11 +65,13 @@ pub trait CountWidth {
     const DECODING: Decoding;
 }
 
-/// The calls that take C integers for counts, and `MPI_Aint` for displacements in bytes.
+/// The calls that take C integers for counts and for the displacements of collective calls, and `MPI_Aint`
+/// for displacements in bytes.
 #[derive(Debug)]
 pub enum Int {}
 
-/// The calls whose names end in `_c`. They take `MPI_Count` for counts and for displacements in bytes.
+/// The calls whose names end in `_c`. They take `MPI_Count` for counts and for displacements in bytes, but
+/// `MPI_Aint` for the displacements of collective calls.
 #[derive(Debug)]
 pub enum Large {}
 

@@ -7,8 +7,8 @@
 use crate::abi;
 use std::ffi::c_int;
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
-/// matters because calls take only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] without a value is one word and stays in a
+/// register. This matters because calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 

@@ -26,7 +26,7 @@ pub fn in_place(buffer: *const c_void) -> bool {
     buffer as usize == abi::IN_PLACE
 }
 
-/// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
+/// Returns a part of memory: the `elements` elements that begin `offset` bytes after `buffer`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist, and `MPI_ERR_COUNT` if the

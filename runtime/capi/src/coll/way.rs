@@ -43,7 +43,7 @@ impl Start for Persistent {
     }
 }
 
-/// Makes a collective call in the given way. `call` reads the arguments, makes a `Collective` from them,
+/// Makes a collective call in the way `way`. `call` reads the arguments, makes a `Collective` from them,
 /// and passes the `Collective` to the [`Make`] function that `call` gets.
 ///
 /// # Errors

@@ -59,7 +59,7 @@ pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
-    /// The attributes and hints of the duplicate, kept here until the duplicate exists.
+    /// The attributes and hints of the duplicate; `None` once the duplicate exists and has taken them.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
@@ -77,8 +77,8 @@ pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>>
 }
 
 impl Making {
-    /// Starts the duplication. The duplicate gets the error handler and the attributes that the parent has
-    /// now (MPI-5.0 section 7.4.2).
+    /// Starts the duplication. The duplicate gets the hints `hints`, and the error handler and the
+    /// attributes that the parent has now (MPI-5.0 section 7.4.2).
     ///
     /// # Errors
     /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function

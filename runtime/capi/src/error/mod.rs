@@ -18,8 +18,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
-/// matters because some calls take only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] without a value is one word and stays in a
+/// register. This matters because some calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 

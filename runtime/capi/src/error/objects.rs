@@ -93,7 +93,8 @@ impl Objects {
     /// Writes the handle of the object's error handler to `errhandler`.
     ///
     /// # Errors
-    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    /// Returns the errors of [`find`](Self::find), `MPI_ERR_ARG` if the pointer is null, and
+    /// `MPI_ERR_OTHER` if no handle is left.
     pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
         get_handler(&object, errhandler)

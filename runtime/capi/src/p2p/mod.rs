@@ -127,7 +127,7 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
 /// The elements that an operation reads or writes. The operation may continue after the call returns.
 #[derive(Clone, Debug)]
 pub struct Elements {
-    /// The address of displacement 0.
+    /// The address of the buffer: displacement 0 of the first element lies here.
     pub origin: *mut u8,
     /// The plan of the committed datatype.
     pub plan: Plan,
@@ -167,7 +167,7 @@ impl Elements {
     }
 }
 
-/// Starts a send in the given mode. The caller has checked the arguments.
+/// Starts a send in the mode `mode`. The caller has checked the arguments.
 ///
 /// # Errors
 /// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.

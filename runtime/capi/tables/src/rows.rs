@@ -87,7 +87,7 @@ pub struct Compat {
     pub kind: String,
     /// The C declaration, or the C type of a constant.
     pub declaration: String,
-    /// The value of a constant.
+    /// The value of a constant; empty for a type or a function.
     pub value: String,
     /// The name in the ABI that replaces this name; empty if there is none.
     pub replacement: String,
@@ -97,7 +97,7 @@ pub struct Compat {
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The name of the function, for example `MPI_Type_vector`. The row also covers the large-count form of
-    /// the function.
+    /// the function, unless that form has a row of its own.
     pub name: String,
     /// The path of the Rust function in `typepack-capi`, for example `datatype::construct::vector`.
     pub path: String,
@@ -155,6 +155,9 @@ pub fn functions(abi: &Path) -> Vec<Function> {
 }
 
 /// Parses a decimal or hexadecimal number of a table.
+///
+/// # Panics
+/// Panics if `text` is not such a number.
 pub fn number(text: &str) -> i64 {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),

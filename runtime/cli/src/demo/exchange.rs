@@ -16,7 +16,8 @@ use super::verify::{Case, fill, verify};
 use crate::agree::{FAILURE, Stop, agree};
 use crate::halo::{Hand, Packing, Way, Whole, exchange_alone, percentiles};
 
-/// Exchanges faces that have one cell per row, so that every exchanged cell is in a cache line of its own.
+/// This case and `STRUCTS` exchange faces that have one cell per row. So every exchanged cell is in a cache
+/// line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
@@ -44,7 +45,7 @@ pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) ->
             continue;
         }
         // There are two usual ways to leave gaps unchanged, and which of them is faster depends on the
-        // machine.
+        // machine. The record has the time of the faster one.
         let other = one::<MembersOfWhole>(world, bar, case)?;
         let us = kept.us().min(other.us());
         let parts = vec![Part { name: "exchange".to_owned(), us }];

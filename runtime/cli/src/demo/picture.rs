@@ -132,7 +132,8 @@ fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Formats a time, followed in brackets by its ratio to typepack's time if typepack was measured.
+/// Formats the time of the bar with index `place`, followed in brackets by its ratio to typepack's time if
+/// typepack was measured. Returns `None` if the bar was not measured.
 fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
     let time = us(sum(case.times[place]?)) + unit;
     let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };

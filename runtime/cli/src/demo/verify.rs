@@ -16,7 +16,7 @@ pub struct Case {
     pub name: &'static str,
     /// The case in words.
     pub what: &'static str,
-    /// Owned cells of each rank: z, y, x.
+    /// Number of owned cells of each rank along each dimension: z, y, x.
     pub shape: [usize; 3],
     /// The dimension along which the two ranks are neighbours. The grid is periodic in this dimension, so the
     /// ranks are neighbours at both ends.

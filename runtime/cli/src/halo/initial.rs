@@ -141,7 +141,8 @@ fn derived(value: f64, field: usize) -> f64 {
     value / (1.0 + field) + field
 }
 
-/// Returns the text of an I/O error without the system's error number.
+/// Returns the text of an I/O error. If the text ends with the system's error number, returns it without
+/// the number and in lower case.
 pub fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

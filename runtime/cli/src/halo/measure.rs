@@ -16,7 +16,7 @@ pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
 /// Times of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// The mode of the JIT.
+    /// The mode of the JIT, for example `lazy`.
     pub jit: String,
     /// The other options in words, for the caption of a picture.
     pub setup: String,
@@ -134,7 +134,8 @@ const HEADER: &str =
     "jit,setup,steps,exchanges,bytes_per_exchange,rank,phase,calls,seconds,us_per_call";
 const EXCHANGE: [&str; 3] = ["exchange_p10", "exchange_median", "exchange_p90"];
 
-/// Returns the times of all ranks. Every rank calls this function and gets the same result.
+/// Returns the time of each phase in seconds, with one entry per rank. Every rank calls this function and
+/// gets the same result.
 pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Vec<[f64; 5]>> {
     let own = [phases.start, phases.interior, phases.wait, phases.rim, phases.plain];
     let mut all = vec![0.0; comm.size() * own.len()];

@@ -152,14 +152,14 @@ impl<T: Copy> Input<T> {
 pub struct Place<T>(*mut T);
 
 impl<T> Place<T> {
-    /// Writes `value` to the place.
+    /// Writes `value` at this address.
     #[inline]
     pub fn set(self, value: T) {
         // SAFETY: a `T` may be written at `self.0` (promise of `Place`).
         unsafe { self.0.write_unaligned(value) };
     }
 
-    /// Returns the address of the place. The caller of this function may write a `T` there.
+    /// Returns the address. The caller of this function may write a `T` there until the C call returns.
     #[inline]
     pub(crate) fn address(self) -> *mut T {
         self.0
