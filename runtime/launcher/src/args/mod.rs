@@ -169,8 +169,8 @@ pub struct Job {
     pub universe: Option<u32>,
     /// Name of the error handler that communicators have initially, if the command line gives one.
     pub errhandler: Option<&'static str>,
-    /// Patterns for the names of the files for standard output and standard error. In a pattern, `%r` stands
-    /// for the rank's number.
+    /// Patterns for the names of the files for standard output and standard error. In a pattern, marks such
+    /// as `%r` (the rank's number) are replaced (see `start.rs`).
     pub files: [Option<OsString>; 2],
     /// True if mpiexec prints the exit codes of all ranks.
     pub exit_codes: bool,
