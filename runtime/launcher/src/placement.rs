@@ -23,7 +23,8 @@ use crate::args::{Level, Map};
 pub struct Core {
     /// The CPUs of the place that the job may use, in ascending order. There is at least one.
     pub cpus: Vec<usize>,
-    /// The first CPU's row of the topology table.
+    /// A row of the topology table: that of the first CPU of the core or thread, or, for a larger part,
+    /// that of the core that the rank got first.
     pub info: CpuInfo,
 }
 

@@ -83,8 +83,8 @@ impl Bind {
 pub enum Map {
     /// Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores.
     Blocks,
-    /// The cores get one rank each, in order. If there are more ranks than cores, the next rank goes to the
-    /// first core again.
+    /// The cores (or hardware threads) get one rank each, in order. If ranks may share parts of the machine
+    /// and there are more ranks than cores, the next rank goes to the first core again.
     Fill,
     /// Round-robin over the parts at this level: each part gets one rank in turn.
     InTurn(Level),
