@@ -10,7 +10,8 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
-//! An error that prevents mpiexec from starting or watching the job leads from any state to Killing.
+//! A program that cannot be executed, or an error that prevents mpiexec from watching the job, leads from
+//! any state to Killing.
 //!
 //! Invariants: the first event decides the outcome, and later events do not change it. Once a job has left
 //! the state Running, any ranks that are still alive are killed at the latest when the settling time and the

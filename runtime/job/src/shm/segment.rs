@@ -353,8 +353,8 @@ impl Segment {
             return Err(Error::new(
                 ErrorKind::Argument,
                 format!(
-                    "range: {len} bytes at offset {offset} do not lie within the area of {area} \
-                     bytes"
+                    "range: {len} bytes at offset {offset}; the range must have at least 1 byte and \
+                     must lie within the area of {area} bytes"
                 ),
             ));
         }
@@ -426,7 +426,7 @@ impl Segment {
     }
 
     /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0 or if the header
-    /// names a rank that does not exist.
+    /// names no rank of the job.
     pub fn failure(&self) -> Option<Failure> {
         if self.fail_epoch() == 0 {
             return None;

@@ -350,7 +350,7 @@ impl Reading<'_> {
                     {
                         return Err(format!(
                             "{flag}: all programs must be in the file; only options for the job may \
-                             stand before {flag}"
+                             stand before {flag}, and nothing may follow the file's name"
                         ));
                     }
                     let words = words::of_file(&text);
