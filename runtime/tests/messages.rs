@@ -289,7 +289,7 @@ fn flood_of_eight_on_few_cpus() {
     ranks(8, "flood_of_eight_on_few_cpus", flood);
 }
 
-/// Sends random messages of all sizes between all ranks, including each rank itself, into receives with any
+/// Sends messages of random sizes between all ranks, including each rank itself, into receives with any
 /// source and any tag. The messages of one rank must arrive in the order in which they were sent.
 fn anything_from_anybody(world: &Communicator) {
     const MESSAGES: usize = 40;

@@ -26,12 +26,12 @@ pub enum Op {
     /// The sum. A sum of integers wraps around if it overflows.
     #[doc(alias = "MPI_SUM")]
     Sum,
-    /// The smaller value. If one of the two values is a NaN, the result is the value that came from the
-    /// lower ranks.
+    /// The smallest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
+    /// value that came from the lower ranks.
     #[doc(alias = "MPI_MIN")]
     Min,
-    /// The larger value. If one of the two values is a NaN, the result is the value that came from the
-    /// lower ranks.
+    /// The largest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
+    /// value that came from the lower ranks.
     #[doc(alias = "MPI_MAX")]
     Max,
 }

@@ -117,8 +117,8 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
             signed(size)
         }
-        // The standard does not list CHAR among the integer types of reductions, but every implementation
-        // accepts it as one.
+        // The standard does not list CHAR among the integer types of reductions, but other implementations
+        // accept it as one.
         Named::CHAR => Kind::I8,
         Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
         Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
@@ -405,7 +405,8 @@ struct Located<V, I> {
     index: I,
 }
 
-/// Applies `MPI_MAXLOC` or `MPI_MINLOC` to two vectors of `count` pairs.
+/// Applies `MPI_MAXLOC` (if `LARGEST` is true) or `MPI_MINLOC` to two vectors of `count` pairs, and writes
+/// the results to `upper`.
 ///
 /// # Safety
 ///

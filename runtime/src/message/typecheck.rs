@@ -94,7 +94,8 @@ fn compared(
     let Status { source, tag, bytes } = status;
     if types == VOID {
         let detail = format!(
-            "rank {source} failed before it had the data of its message with tag {tag}; see its error"
+            "rank {source} failed before it had the data of its message with tag {tag}; the error of rank \
+             {source} has the reason"
         );
         let received = Status { bytes: 0, ..status };
         return Some(Error::new(ErrorKind::Other, "message", detail).of_message(received));

@@ -201,7 +201,8 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
         })?;
         Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
             let detail = format!(
-                "rank {rank} has named {bytes} bytes at offset {offset}, which are not in its heap"
+                "rank {rank} named {bytes} bytes at offset {offset} as its part of the region, but its \
+                 shared heap does not contain these bytes"
             );
             Error::new(ErrorKind::Other, "bytes", detail)
         })

@@ -90,8 +90,9 @@ impl<K: Kernel> Doorbell<'_, K> {
         self.sleeping.store_relaxed(0);
     }
 
-    /// Sleeps until another rank wakes this rank, the futex word differs from `seen`, or `timeout` has passed
-    /// (step 8 of the protocol in `README.md`).
+    /// Sleeps until another process wakes this rank or `timeout` has passed (step 8 of the protocol in
+    /// `README.md`). Returns at once if the futex word differs from `seen`. May also return early without a
+    /// reason.
     ///
     /// # Errors
     /// Returns the kernel's error.

@@ -34,7 +34,8 @@ impl Ending {
         }
     }
 
-    /// Returns the ending that a word of the header encodes.
+    /// Returns the ending that a word of the header encodes. A word that encodes no ending counts as
+    /// [`Ending::LeftEarly`].
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {

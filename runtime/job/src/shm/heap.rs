@@ -29,11 +29,12 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Maximum total size in bytes of the free pieces whose memory the heap keeps.
+/// Maximum number of bytes of freed memory that the heap keeps instead of returning it to the system.
 const KEEP: u64 = 32 << 20;
 
-/// The heap reserves memory in steps of at least this many bytes. Before each step it checks the memory
-/// limits, so steps of one page would cost too much.
+/// Minimum number of bytes, counted from the start of a new piece, for which the heap ensures that its
+/// pages have memory. The heap checks the memory limits each time it reserves memory, so it would cost too
+/// much to reserve every page on its own.
 const FILL: u64 = 64 << 10;
 
 /// Number of bytes below each memory limit that the heaps leave free for page tables, the kernel and other
@@ -97,10 +98,10 @@ impl Heap {
     /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
     /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
     ///
-    /// The offset within a page at which a large piece begins differs from one piece to the next and from
-    /// rank to rank. If two pieces began at the same offset within a page, they would use the same sets of a
-    /// cache. In a copy from one piece to the other, the processor would also mistake a load from the source
-    /// for a load of data that it has just stored to the destination.
+    /// The offset within a page at which a piece of a page or more begins differs from one piece to the
+    /// next and from rank to rank. If two pieces began at the same offset within a page, they would use the
+    /// same sets of a cache. In a copy from one piece to the other, the processor would also mistake a load
+    /// from the source for a load of data that it has just stored to the destination.
     ///
     /// # Errors
     ///

@@ -10,8 +10,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is known about one CPU (hardware thread). Its position in the table is the number that the operating
-/// system gives the CPU.
+/// What is known about one CPU (hardware thread). A table of CPUs is indexed by the numbers that the
+/// operating system gives the CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Index of the physical core. Cores are numbered over the whole machine.

@@ -325,8 +325,8 @@ mod tests {
                     loom::thread::yield_now();
                 }
                 for cell in &*cells {
-                    // SAFETY: the split is closed, and the sender has finished all the pieces that it
-                    // claimed.
+                    // SAFETY: split `number` is closed, so the sender claims no more pieces of it. The
+                    // sender has finished all pieces that it claimed, so no one writes to the cell.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, round));
                 }
                 number = split.open_next(number);

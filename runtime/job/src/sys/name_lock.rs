@@ -22,7 +22,8 @@ pub struct NameLock {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error if no socket can be made, and an error if `name` has more than about 100 bytes.
+/// Returns the kernel's error if no socket can be made, and `ENAMETOOLONG` if `name` has more than 107
+/// bytes.
 pub fn lock(name: &str) -> io::Result<Option<NameLock>> {
     let socket =
         net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -216,7 +216,8 @@ pub const GROUPS: [Group; 5] = [
 ];
 
 /// Finds the option that `text` names. Returns the option and the value after a `=` in `text`, if there is
-/// one. Returns `None` if there is no such option.
+/// one. Returns `None` if there is no such option, or if `text` has a `=` and the option does not take
+/// exactly one value.
 pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
     let entries = || GROUPS.iter().flat_map(|group| group.entries);
