@@ -1,5 +1,5 @@
-//! Compares measured rows with the bars of the definitions file. A bar is the least ratio of bandwidths
-//! that a row must reach.
+//! Compares measured rows with the bars of the definitions file. A bar is the least allowed ratio of the
+//! JIT's bandwidth to another competitor's bandwidth.
 //!
 //! `measure.rs` produces the rows. `typepack-bench pack --check` prints the verdicts.
 

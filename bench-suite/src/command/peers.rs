@@ -150,7 +150,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         &effort,
         progress,
     );
-    // The storm and the regret have their own layouts. So they run only if the user has chosen no layouts.
+    // The storm and the regret have layouts of their own and always use the default instruction set. So
+    // they run only if the user has chosen neither layouts nor an instruction set.
     let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
     if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         let wanted = |part| arguments.only.is_none_or(|only| only == part);
@@ -182,7 +183,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
 }
 
 /// Returns the instruction set that `option` names, or else the set that the environment variable
-/// `TYPEPACK_ISA` names. Returns `None` if both are absent.
+/// `TYPEPACK_ISA` names. Returns `None` if both are absent, and an error if the variable names no
+/// instruction set.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
         Some(name) if option.is_none() => {

@@ -30,9 +30,11 @@ pub struct Row {
     pub bar: Limit,
     /// True if the value meets the bar.
     pub pass: bool,
-    /// True if the rounds are steady. If not, the value proves little, and the table marks the row with `~`.
+    /// True if the times of the rounds differ little (`measure::STEADY`). If not, the value proves little,
+    /// and the table marks the row with `~`.
     pub steady: bool,
-    /// The values from which a ratio was computed, as human-readable text.
+    /// For a ratio: the times from which it was computed, or the ratio at each size, as human-readable
+    /// text. Empty for other values.
     pub detail: String,
 }
 
