@@ -20,7 +20,8 @@ pub struct Verdict {
     pub ratio: f64,
     /// The least ratio that the bar allows.
     pub least: f64,
-    /// True if both figures of the ratio are steady. If not, the row neither passes nor misses the bar.
+    /// True if both figures of the ratio are steady (`measure::STEADY`). If not, the row neither passes nor
+    /// misses the bar.
     pub steady: bool,
 }
 

@@ -24,7 +24,7 @@ use typepack_jit::{Jit, Mode};
 /// The block lengths in bytes, in the order of the table. The last one stands for all blocks longer than
 /// 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
-/// The number of blocks in the short row.
+/// The number of leaves in a short row. Rows of the longest blocks are even shorter.
 const FEW: i64 = 16;
 /// The number of moves of up to 16 bytes in a struct of 16 bytes (`record(16)`): one of 1 byte and one of
 /// 12 bytes.
@@ -40,7 +40,7 @@ const ROUNDS: usize = 30;
 /// The intended duration of a round, in nanoseconds.
 const ROUND_NS: f64 = 40_000.0;
 
-/// An executor to measure.
+/// An executor (the code that moves the data of a call) to measure.
 #[derive(Clone)]
 struct Executor {
     settings: Settings,

@@ -2,9 +2,9 @@
 //! take turns packing or unpacking small layouts.
 //!
 //! `typepack-bench pack` prints the results. Both sides commit the type with the policy that an application
-//! gets, and have compiled their kernels before they are timed (`measure.rs`). The Rust side calls the
-//! safe functions of the engine with their bounds checks. The C side calls `MPI_Pack` and `MPI_Unpack`
-//! with all their checks.
+//! gets, and make many calls before they are timed, so that the policy compiles a kernel if that pays
+//! (`measure.rs`). The Rust side calls the safe functions of the engine with their bounds checks. The C
+//! side calls `MPI_Pack` and `MPI_Unpack` with all their checks.
 
 use crate::competitor::{TYPEPACK, typed};
 use crate::definition::LayoutDefinition;

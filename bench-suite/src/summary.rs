@@ -38,7 +38,7 @@ pub enum Value {
 /// row.
 type Judged = Option<(f64, bool)>;
 
-/// One bar.
+/// One bar: a limit that the project requires, and the rows to which it applies.
 struct Bar {
     text: &'static str,
     least: f64,

@@ -30,7 +30,8 @@ pub struct Compared {
     pub name: String,
     /// The class of the row. The report states the mean ratio of each class.
     pub class: String,
-    /// For each run, the ratio and whether both of its figures are steady. There is at least one run.
+    /// For each run: the ratio, and true if both figures of the ratio are steady (`measure::STEADY`). There
+    /// is at least one run.
     pub runs: Vec<(f64, bool)>,
 }
 

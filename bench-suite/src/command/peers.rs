@@ -68,8 +68,8 @@ pub(crate) struct PeersArguments {
     /// Print the names of the layouts and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Load the library of one peer and answer the lines on standard input. The command starts itself with
-    /// this option for each peer.
+    /// Load the library of one peer, read requests from standard input, and answer them. The command starts
+    /// itself with this option for each peer.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
 }

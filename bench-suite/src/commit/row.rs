@@ -1,4 +1,5 @@
-//! Compares a measured value with its bar, and writes rows as a table, as CSV and as JSON.
+//! Compares a measured value with its bar (the limit that the project requires), and writes rows as a
+//! table, as CSV and as JSON.
 //!
 //! The other files of this folder measure the values and define the bars.
 

@@ -81,7 +81,7 @@ pub enum Value {
     Pack,
 }
 
-/// A bar for the rows of a class.
+/// A bar: the limits for a value that is combined from the rows of a class.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {

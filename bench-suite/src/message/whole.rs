@@ -19,12 +19,13 @@ use std::time::{Duration, Instant};
 
 /// How long the command waits for a line from a job, or for the end of the job.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time within which a job must end after one of its ranks is killed. The bar is far below this limit.
+/// The time within which a job must end after one of its ranks is killed; otherwise the measurement fails.
+/// The bar, which is the time that the project requires, is far below this limit.
 const DEATH: Duration = Duration::from_secs(20);
 /// The time from the moment when all ranks run to the moment when one of them is killed.
 const LIFE: Duration = Duration::from_millis(20);
 
-/// A row about whole jobs, with its bar.
+/// A row about whole jobs, with its bar (the limit that the project requires).
 #[derive(Clone, Copy, Debug)]
 pub struct What {
     /// The short name of the row.

@@ -48,7 +48,7 @@ pub struct Facts {
     /// True if `monotone` holds for any number of consecutive elements, not only inside one.
     pub monotone_elements: bool,
     /// The largest power of two, in bytes, that divides the extent and the offset of every run; 2^63
-    /// if the extent and all offsets are 0.
+    /// if the extent and all offsets are 0, or if there is no data.
     pub alignment: u64,
     /// The largest power of two, in bytes, that divides the length of every run; 2^63 if there is no
     /// data.
