@@ -11,12 +11,14 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// "typepack" has the default policy. For a row, the policy has made a wrong choice if the bandwidth of
-/// "typepack" is less than this fraction of the greater of the bandwidths of "leaf" and "jit".
+/// The competitor "typepack" has the default policy, which chooses between leaf kernels and compiled
+/// kernels. Its choice for a row (one layout, size and direction) is wrong if its bandwidth is less than
+/// this fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 
-/// Writes the list of wrong choices and then a table with one line per layout. For each setting, the line
-/// states the ratio of its bandwidth to the interpreter's bandwidth, as a geometric mean over the sizes.
+/// Returns a text: the list of wrong choices, and then a table with one line per layout. For each direction
+/// and setting, the line states the ratio of the setting's bandwidth to the interpreter's bandwidth, as a
+/// geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -42,7 +42,7 @@ pub enum HandNest {
         block: usize,
         /// Number of blocks.
         count: usize,
-        /// Bytes from one block to the next.
+        /// Bytes from the start of one block to the start of the next.
         stride: usize,
     },
     /// Three nested loops over blocks. Entry 0 of `counts` and `strides` belongs to the outermost loop.

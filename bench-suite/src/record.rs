@@ -31,7 +31,8 @@ pub struct Record {
 /// One table of a record.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The subcommand that has printed the table, such as `pingpong`.
+    /// The name that the comment line before the table states, such as `pingpong` or `storm`; [`PEERS`] if
+    /// there is no such line.
     pub name: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -154,7 +155,7 @@ impl<'a> Line<'a> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// Returns the competitor with the greatest bandwidth in this row.
+    /// Returns that one of `competitors` which has the greatest bandwidth in this row.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)

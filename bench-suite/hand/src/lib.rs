@@ -1,9 +1,9 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. Each loop
-//! over blocks checks its bounds once, before it starts. Each loop over a list checks every entry, as safe
-//! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
-//! Nothing is unrolled or vectorised by hand.
+//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. A loop over
+//! blocks of a usual size, or over structs, checks its bounds once, before it starts. A loop over a list,
+//! or over blocks of any other size, checks every block, as safe Rust does. Memory and packed bytes are
+//! slices, so that the compiler knows that they do not overlap. Nothing is unrolled or vectorised by hand.
 //!
 //! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
 //! `scripts/bench` builds this crate separately as the shared object, for this machine
@@ -55,16 +55,16 @@ pub mod kind {
 pub struct Nest {
     /// One of the constants in [`kind`].
     pub kind: u32,
-    /// Bytes per block.
+    /// The number of bytes of a block. Used for `COLUMN`, `BOX` and `OFFSETS`.
     pub block: usize,
     /// The number of bytes from the origin of memory to the first block or struct. The entries of `offsets`
     /// count from this position.
     pub start: usize,
     /// The number of bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
-    /// The number of iterations of each loop, at least 1.
+    /// The number of iterations of each loop, at least 1. Used for `BOX`; `COLUMN` uses only entry 2.
     pub counts: [usize; 3],
-    /// The number of bytes by which each loop advances in memory per iteration.
+    /// The number of bytes by which each loop advances in memory per iteration. Used like `counts`.
     pub strides: [usize; 3],
     /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,
@@ -157,8 +157,8 @@ macro_rules! exported {
 
 exported! {
     /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
-    /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, or if
-    /// structs are not aligned.
+    /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, if a loop
+    /// has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
     memory, memory_bytes => packed, packed_bytes;
     |nest| (&memory[nest.start..], &mut packed[nest.packed..])
@@ -167,7 +167,7 @@ exported! {
 exported! {
     /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
     /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into `memory` or
-    /// `packed`, or if structs are not aligned.
+    /// `packed`, if a loop has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
     packed, packed_bytes => memory, memory_bytes;
     |nest| (&packed[nest.packed..], &mut memory[nest.start..])

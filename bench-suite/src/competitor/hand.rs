@@ -78,7 +78,7 @@ impl Loops {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no such library, or if the library does not export both
+    /// Returns a one-line message if the library does not exist, cannot be loaded, or does not export both
     /// functions.
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();

@@ -43,7 +43,7 @@ pub trait Competitor {
 /// pack` compare this competitor with the others.
 pub const JIT: &str = "jit";
 
-/// The name, in the rows of `suite.rs`, of the engine with the settings that an application gets.
+/// The name, in rows, of the engine with the settings that an application gets.
 pub const TYPEPACK: &str = "typepack";
 /// The name of the hand-written Rust loops in rows.
 pub const HAND: &str = "hand";
@@ -188,11 +188,11 @@ impl Competitor for Engine {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         typepack_engine::pack(&self.plan, self.count, memory, packed)
-            .expect("the engine refused the buffers of this layout");
+            .expect("the engine refused to pack with the buffers of this layout");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         typepack_engine::unpack(&self.plan, self.count, packed, memory)
-            .expect("the engine refused the buffers of this layout");
+            .expect("the engine refused to unpack with the buffers of this layout");
     }
 }

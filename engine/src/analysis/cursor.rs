@@ -102,8 +102,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes the next run from `runs` and stores it in `run` and its length in `whole`. If no run is
-    /// left, both lengths are set to 0.
+    /// Takes the next run, or the rest of a run, from `runs`. Stores it in `run`, and the length of the
+    /// whole run in `whole`. If no run is left, sets both lengths to 0.
     fn next_run(&mut self) {
         (self.run.bytes, self.whole) = (0, 0);
         if let Some(found) = self.runs.next() {

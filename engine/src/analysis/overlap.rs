@@ -126,7 +126,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the heads (outermost nodes) and the leaves of all nests inside `leaf`, and `leaf`
-    /// itself. In the result, operands precede their users.
+    /// itself. In the result, a node comes after the nodes that it uses.
     fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.program.nodes().len()];
         let (mut found, mut pending) = (Vec::new(), vec![leaf]);
@@ -148,8 +148,8 @@ impl<'a> Question<'a> {
         self.summaries[edge.node.index()].moved(edge.offset)
     }
 
-    /// Computes the answer for a head or a leaf of a nest. The answers for its operands must exist
-    /// already.
+    /// Computes the answer for a head or a leaf of a nest. The answers for the heads and leaves that it
+    /// uses must exist already.
     fn node(&mut self, id: NodeId) -> Answer {
         if self.summaries[id.index()].monotone {
             return Answer::No;

@@ -13,7 +13,7 @@ use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
 pub(super) struct RunWalk<'a> {
     program: &'a Program,
     walk: Walk<'a>,
-    /// Number of packed bytes of all elements.
+    /// The packed byte at which the walk ends.
     end: u64,
     /// The remaining entries of the dense list that the walk is in, if any.
     list: Option<Entries<'a>>,

@@ -46,8 +46,8 @@ impl SignatureHash {
     /// 128 bits modulo the prime. The base is the first result that is a primitive root.
     pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
 
-    /// Returns the hash of the elements of `self` followed by those of `next`. Takes O(log
-    /// `next.elements`) steps.
+    /// Returns the hash of the elements of `self` followed by those of `next`. The number of steps is
+    /// logarithmic in the numbers of elements.
     ///
     /// The number of elements wraps around if it exceeds 2^64 - 1.
     #[must_use]

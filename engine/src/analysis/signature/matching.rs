@@ -138,9 +138,10 @@ impl Signature {
     }
 
     /// Decides whether a message may be received as `count` elements of this datatype, given only the
-    /// hash of the message. A receiver uses this function because it does not know the sender's
-    /// datatype; to compare two datatypes, use [`Signature::matches`]. This function also returns
-    /// false if the message has more basic elements than `count` elements of this datatype.
+    /// hash of the message. This function is for receivers, which do not know the sender's datatype; to
+    /// compare two datatypes, use [`Signature::matches`]. This function also returns false if the message
+    /// has more basic elements than `count` elements of this datatype, unless one side is entirely
+    /// `MPI_PACKED`.
     ///
     /// A hash does not contain the number of bytes. If the message or the datatype is entirely
     /// `MPI_PACKED`, the caller must check that the bytes of the message fit in the buffer.
