@@ -9,7 +9,7 @@ use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{Link, Outgoing};
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
@@ -208,10 +208,10 @@ impl Protocol for Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
-        method: Method,
+        plan: CopyPlan,
     ) -> Result<bool> {
         let Arrival::Rts(offer, ..) = matched.arrival else { return Ok(false) };
-        self.take(work, link, (matched.receive, offer), method)?;
+        self.take(work, link, (matched.receive, offer), plan.method)?;
         Ok(true)
     }
 
