@@ -132,7 +132,7 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "contiguous(2, lb)",
-            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only type_struct accepts bound markers",
+            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only dup and type_struct accept bound markers",
         ),
         (
             "darray(4, 4, [8], [block], [default], [4], C, int)",
