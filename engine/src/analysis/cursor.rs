@@ -8,6 +8,7 @@ use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::Run;
 use crate::plan::Plan;
+use crate::plan::kept::Room;
 
 /// A position in the packed form of `count` elements, and the run of memory at that position.
 #[derive(Clone, Debug)]
@@ -123,6 +124,19 @@ impl Iterator for Cursor<'_> {
     }
 }
 
+impl Plan {
+    /// Returns the length of the first run of memory of one element, in bytes; 0 if an element has no data.
+    /// The length is computed in the first call.
+    pub fn first_run_bytes(&self) -> u64 {
+        let first = || Ok(Self::first_run(self).unwrap_or(0));
+        self.kept(Room::FirstRun, first).copied().unwrap_or(0)
+    }
+
+    fn first_run(&self) -> Option<u64> {
+        Cursor::new(self, 1).ok()?.run().map(|run| run.bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,5 +185,16 @@ mod tests {
         assert!(Cursor::new(&plan, u64::MAX).is_err());
         cursor.advance(99);
         assert_eq!((cursor.tell(), cursor.run()), (16, None));
+    }
+
+    #[test]
+    fn the_first_run_of_an_element() {
+        for (datatype, bytes) in [
+            (int(), 4),
+            (Datatype::vector(3, 2, 5, &int()).unwrap(), 8),
+            (Datatype::contiguous(0, &int()).unwrap(), 0),
+        ] {
+            assert_eq!(datatype.commit().unwrap().first_run_bytes(), bytes);
+        }
     }
 }

@@ -13,7 +13,7 @@
 enum { LONG = 256, DOUBLES = 1 << 19 };
 
 static atomic_int counting, calls, seen;
-static _Atomic size_t longest;
+static _Atomic size_t longest, place;
 
 /* Counts a call if it is long and comes from the library under test. */
 static void count(const void *caller, size_t bytes)
@@ -25,8 +25,10 @@ static void count(const void *caller, size_t bytes)
     if (!atomic_load(&counting) || bytes < LONG)
         return;
     atomic_fetch_add(&calls, 1);
-    if (bytes > atomic_load(&longest))
+    if (bytes > atomic_load(&longest)) {
         atomic_store(&longest, bytes);
+        atomic_store(&place, (uintptr_t)caller - (uintptr_t)info.dli_fbase);
+    }
 }
 
 /* The loops must stay loops: the compiler would turn them into calls of the functions that they define. */
@@ -121,8 +123,10 @@ int main(int argc, char **argv)
         }
     }
     if (atomic_load(&calls)) {
-        fprintf(stderr, "the library called memcpy or memmove %d times, the longest call had %zu bytes\n",
-                atomic_load(&calls), atomic_load(&longest));
+        fprintf(stderr,
+                "the library called memcpy or memmove %d times; the longest call had %zu bytes and came from "
+                "offset %#zx of the library\n",
+                atomic_load(&calls), atomic_load(&longest), atomic_load(&place));
         return 1;
     }
     /* Without a single call of any length, the functions of this file would not be those that the library
