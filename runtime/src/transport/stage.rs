@@ -47,8 +47,7 @@ impl Stage {
         // If there are several elements, the distance between two neighbouring elements may be larger than
         // the span of the data of one element.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
-        let dense = span / SPARSE <= plan.element_bytes()
-            || plan.first_run_bytes() >= LINE as u64;
+        let dense = span / SPARSE <= plan.element_bytes() || plan.first_run_bytes() >= LINE as u64;
         if dense { Shape::Dense } else { Shape::Sparse }
     }
 
