@@ -119,9 +119,11 @@ impl Pipeline {
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
                 match &send.supply {
-                    // Vector moves need no stage, because the kernel makes the same moves.
+                    // Vector moves need no stage, because the kernel makes the same moves. For sparse
+                    // layouts the reading takes most of the time, and a stage would only add to it.
                     Supply::Memory(layout)
-                        if method != Method::Vector && !layout.plan.is_contiguous() =>
+                        if method != Method::Vector
+                            && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
                     {
                         work.stage.pack(len, to, method, pack);
                     }

@@ -48,8 +48,8 @@ pub enum Way {
     /// The receiver, or both ranks, copy the data in place. They copy long runs with the method.
     InPlace(Method),
     /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
-    /// with the method. With any method but vector moves, the sender packs layouts that are not contiguous
-    /// in private memory first (`stage.rs`).
+    /// with the method. With any method but vector moves, the sender packs dense layouts in private memory
+    /// first (`stage.rs`).
     Packed(Method),
 }
 
@@ -121,9 +121,9 @@ impl Situation {
                 .filter(|method| bytes >= STREAMING || *method != Method::Streaming)
                 .collect(),
         };
-        // If neither side has long runs, the method makes no difference to a copy in place.
+        // If the source has short runs only, the method makes no difference to a copy in place.
         let in_place = match self.place {
-            Some(Space::Heap) if self.contiguous || self.shape != Shape::Sparse => &methods[..],
+            Some(Space::Heap) if self.shape != Shape::Sparse => &methods[..],
             // A copy by system calls uses the kernel's method.
             _ => &methods[..1],
         };
