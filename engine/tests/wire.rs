@@ -271,7 +271,7 @@ fn execute(plan: &Plan, count: u64) {
         let (first, end) = (i128::from(run.offset), i128::from(run.offset) + i128::from(run.bytes));
         !addressable || low <= first && end <= high
     }));
-    // The memory must contain displacement 0, even if all data of the type lies after it.
+    // The memory must contain displacement 0, even if all data of the type lies after displacement 0.
     let low = low.min(0);
     let length = high.max(0) - low;
     if length > 1 << 16 {
