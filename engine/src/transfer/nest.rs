@@ -1,5 +1,5 @@
-//! Finds the common nest of two layouts: loops and tables with equal counts on both sides, over a leaf
-//! that both sides share. A kernel of the transfer executes the nest.
+//! Finds the common nest of two layouts: the innermost loops and tables that both layouts have, around a
+//! common leaf. A kernel of the transfer executes the nest.
 //!
 //! `memo.rs` calls [`Nest::of`] once per transfer, and `compiled.rs` executes the nest. The search
 //! has three steps:

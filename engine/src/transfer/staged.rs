@@ -2,9 +2,9 @@
 //! the L1 cache.
 //!
 //! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer. `interpreted.rs`
-//! uses it for the parts of blocks at the ends of a range. If the range is short or neither program has
-//! long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits the current
-//! position applies:
+//! uses this file for the partial blocks at the ends of a range. If the range is short or neither
+//! program has long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits
+//! the current position applies:
 //!
 //! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
 //!    packs into the long run, or unpacks from it, without the buffer.

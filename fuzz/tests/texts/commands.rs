@@ -131,7 +131,8 @@ fn contains(script: &str, wanted: &str) -> bool {
 }
 
 impl Elsewhere {
-    /// Returns what is wrong with leaving `line` to the script; `None` if the script runs it.
+    /// Returns what is wrong with leaving `line` to the script; `None` if the script contains the
+    /// command and CI runs the script.
     fn fault(&self, line: &str) -> Option<String> {
         let wanted = self.equivalent.unwrap_or(command(line));
         if !contains(&text(self.script), wanted) {
