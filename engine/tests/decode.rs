@@ -356,9 +356,8 @@ impl Random {
             .unwrap()
     }
 
-    /// Returns a random type with at most `depth` constructors. Once the type has more than 60 basic
-    /// elements, the function adds no further constructor, so that the type stays small enough for the
-    /// oracle.
+    /// Returns a random tree of at most `depth` levels of constructors, small enough for the oracle: the
+    /// function adds no constructor above a type with more than 60 basic elements.
     fn tree(&mut self, depth: i64) -> Datatype {
         if depth == 0 {
             return self.leaf();

@@ -187,9 +187,9 @@ fn every_changed_byte() {
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Checks encodings in which an extreme number replaces 8 bytes somewhere in the first 600 bytes, after
-/// the first 16. The test corrects the header where possible, so that the decoder does not fail at its
-/// checks of the header but computes with the extreme numbers.
+/// Checks encodings in which an extreme number replaces 8 bytes. The replaced bytes begin at each
+/// multiple of 4 from 16 up to 600. The test corrects the header where possible, so that the decoder
+/// does not fail at its checks of the header but computes with the extreme numbers.
 #[test]
 fn extreme_words() {
     let extremes = [

@@ -18,8 +18,8 @@ pub enum ErrorKind {
     Target,
     /// The code generator failed or panicked. This is a bug in this crate or in Cranelift.
     CodeGeneration,
-    /// There is no executable memory, because the system denied it, because the code memory is full, or
-    /// because the code of a test at start-up did not run correctly.
+    /// There is no executable memory: the system denied it, the code memory is full, or the start-up
+    /// test, which runs new code, failed.
     Memory,
 }
 

@@ -7,7 +7,7 @@
 //! 1. Find a common leaf. The leaf of a side is the block, or the sequence of a few short blocks, inside
 //!    its innermost loop. If the leaves of the two sides differ in length, unroll the innermost loops up
 //!    to the least common multiple of the lengths (for 24 and 16 bytes, two iterations and three
-//!    iterations). If that exceeds a limit, but the longer leaf is a block and its length is a multiple
+//!    iterations). If that is not possible, but the longer leaf is a block and its length is a multiple
 //!    of the other length, turn that block into a loop. A run of the common leaf ends wherever a run of
 //!    either side ends.
 //! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one
