@@ -35,8 +35,8 @@ fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
         };
         (memory, quad)
     };
-    // The bytes of 1.5 in memory and in external32, and then those of -2.0. (`quad` has only those of
-    // 1.5.)
+    // Each tuple has the bytes of 1.5 in memory, of 1.5 in external32, of -2.0 in memory, and of -2.0 in
+    // external32. (`quad` has only the first two.)
     let half = ([0x00, 0x3e], [0x3e, 0x00], [0x00, 0xc0], [0xc0, 0x00]);
     let float = ([0, 0, 0xc0, 0x3f], [0x3f, 0xc0, 0, 0], [0, 0, 0, 0xc0], [0xc0, 0, 0, 0]);
     let double = (

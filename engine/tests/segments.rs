@@ -105,7 +105,7 @@ fn every_layout_packs_into_a_unit_at_any_position() {
 }
 
 /// Checks that the segments of gigantic columns are not sized by tiles. In an earlier version, the size
-/// of such a tile in bytes overflowed.
+/// in bytes of a tile of such columns overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [
