@@ -33,9 +33,9 @@ struct Ready {
     calls: [Option<usize>; 2],
 }
 
-/// Answers the lines on standard input until the input ends. After this function, the process must end
-/// without running the exit handlers of the MPI library: the process is not a rank of a job, so the
-/// handlers could fail.
+/// Answers the lines on standard input until the input ends. The parent process (`session.rs`) does not
+/// wait for the end of this process but kills it, so the exit handlers of the MPI library do not run. They
+/// could fail, because the process is not a rank of a job.
 ///
 /// # Errors
 ///
