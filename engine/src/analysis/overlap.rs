@@ -11,21 +11,21 @@
 //! inside of each part or entry must be examined. Records that are read column by column are loops
 //! with one common stride; for them, the spans are compared modulo that stride.
 //!
-//! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. One budget
-//! covers the whole question. If two sorted runs overlap, the layout overlaps. If no two do, this is
-//! a proof only if all runs were sorted. No function here recurses, and a node is examined once, no
-//! matter how many other nodes use it.
+//! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. The budget
+//! (`RUNS` runs, and `WORDS` words of tables and lists) covers one call of `overlaps` with all its nests.
+//! If two sorted runs overlap, the layout overlaps. If no two do, this is a proof only if all runs were
+//! sorted. No function here recurses, and a node is examined once, no matter how many other nodes use it.
 
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Maximum number of runs that may be sorted to answer one question. This many runs take 16 MiB.
+/// Maximum number of runs that one call of `overlaps` may sort. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;
 
-/// Maximum number of 8-byte words that may be sorted for tables and lists to answer one question: 64
-/// MiB, which is enough for a list of 1.3 million entries.
+/// Maximum number of 8-byte words that one call of `overlaps` may sort for tables and lists: 64 MiB in all.
+/// This is enough for a list of 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
 /// Returns whether a byte of memory occurs twice in `count` elements.
@@ -415,8 +415,8 @@ fn worse(a: Answer, b: Answer) -> Answer {
 }
 
 /// Returns the least and the greatest distance between two entries; there must be at least two
-/// entries. If the entries are neither ascending nor descending, the function sorts a copy of them;
-/// it returns `None` if `budget` has too few words for the copy.
+/// entries. If the entries are neither ascending nor descending, and no two neighbours are equal, the
+/// function sorts a copy of them. It returns `None` if `budget` has too few words for this copy.
 fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     let (mut up, mut down, mut least) = (true, true, u64::MAX);
     for i in 1..entries.len() {
