@@ -25,7 +25,7 @@ use typepack_jit::{Jit, Mode};
 /// The block lengths in bytes, in the order of the table. The last one stands for all blocks longer than
 /// 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
-/// The number of leaves in a short row. Rows of the longest blocks are even shorter.
+/// The number of leaves in a short row. A short row of the longest blocks has only 5.
 const FEW: i64 = 16;
 /// The number of moves of up to 16 bytes in a struct of 16 bytes (`record(16)`): one of 1 byte and one of
 /// 12 bytes.

@@ -403,7 +403,7 @@ fn expression(text: &TextShape, size: u64) -> Made {
     let count = text.count.at(n);
     let payload = (ty.size() as u64).saturating_mul(count);
     if text.unit.is_none() && payload != size {
-        return Err(format!("the type has no unit, so the size must be exactly {payload} bytes"));
+        return Err(format!("the layout has no unit, so the size must be exactly {payload} bytes"));
     }
     // The two checks below reject types for which the `i64` arithmetic of the caller would be wrong or
     // would overflow. The size limits of definitions do not exclude such types.

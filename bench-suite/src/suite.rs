@@ -59,7 +59,7 @@ impl SuiteRow {
         self.against(self.best_peer(peers)?)
     }
 
-    /// Returns the figure of the fastest hand loop, or `None` if the layout has none.
+    /// Returns the figure of the fastest hand loop, or `None` if no hand loop has a figure.
     pub fn best_hand(&self) -> Option<&Figure> {
         let figures = [HAND, HAND_C].into_iter().filter_map(|name| self.row.figure(name));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))

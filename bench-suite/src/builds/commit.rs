@@ -59,8 +59,8 @@ pub fn run(
 type Ratios = BTreeMap<String, (f64, bool)>;
 
 /// Runs one part of `typepack-bench commit` [`TURNS`] times with each program, alternately. For each row
-/// that both builds have, returns the ratio, and true if both values are steady. Also returns the names of
-/// the other rows.
+/// that both builds have, returns the ratio (above 1 if the new build is better), and true if both values
+/// are steady. Also returns the names of the other rows.
 fn turns(
     programs: [&Path; 2],
     part: &str,

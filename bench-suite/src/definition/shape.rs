@@ -71,7 +71,7 @@ impl Element {
 }
 
 /// A list of runs of 1 to `longest` elements, with gaps of 1 to `gap` elements between them. The size
-/// determines the number of runs. The random numbers are the same whenever the program is executed.
+/// determines the number of runs. The list is random, but the same in every execution of the program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -117,7 +117,7 @@ pub struct TextShape {
     pub hand: Vec<Loops>,
 }
 
-/// A list of different indices in random order. The list is the same in every run of the program.
+/// A list of different indices in random order. The list is the same in every execution of the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexList {

@@ -55,7 +55,7 @@ pub fn serve(library: &Path) -> Result<(), String> {
         let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
                 // Frees the buffers of the previous layout first, because the buffers of two large layouts
-                // would not fit into memory together.
+                // might not fit into memory together.
                 ready = None;
                 open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);

@@ -13,8 +13,8 @@
 //! the passes have already merged runs where they could. Runs are *not* merged across iterations of a
 //! loop or across elements, even if the last run of one iteration touches the first run of the next.
 //! So the number of runs of a loop is a product, and one division per loop finds a run by its number.
-//! (MPICH, too, returns the segments of its own representation.) There is one exception: elements
-//! that adjoin each other without a gap are one run together, for any count.
+//! (MPICH, too, returns the segments of its own representation.) There is one exception: if every element
+//! is one run that begins where the element before it ends, all elements together are one run.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};
