@@ -41,9 +41,9 @@ pub(crate) struct PackArguments {
     /// calls. By default the library in target/prefix, if it exists.
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
-    /// The C library of another build. The run only compares MPI_Pack and MPI_Unpack of the --face
-    /// library with those of this library. Without --layout and --definitions, it also compares them on
-    /// the reference layouts and on the storm (a new type every ten uses).
+    /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of the --face library
+    /// with those of this library, and measures nothing else. Without --layout and --definitions, it adds
+    /// the reference layouts and the storm (a new type every ten uses) to the layouts of `pack`.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.

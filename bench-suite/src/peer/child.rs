@@ -34,8 +34,8 @@ struct Ready {
 }
 
 /// Answers the lines on standard input until the input ends. The parent process (`session.rs`) does not
-/// wait for the end of this process but kills it, so the exit handlers of the MPI library do not run. They
-/// could fail, because the process is not a rank of a job.
+/// close the input but kills this process, so the exit handlers of the MPI library do not run. They could
+/// fail, because the process is not a rank of a job.
 ///
 /// # Errors
 ///
