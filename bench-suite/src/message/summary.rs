@@ -2,8 +2,8 @@
 //!
 //! `suite.rs` and `whole.rs` produce the rows. Rows of jobs have no mark of steadiness. Of the other rows,
 //! only steady ones decide whether a bar passes. If a bar is for near CPUs, only those steady rows decide
-//! whose CPUs were near each other.
-//! The printed text also states the number of rows that do not decide, and the value over all rows.
+//! whose CPUs were near each other. The printed text also states the number of rows that do not decide, and
+//! the value over all rows.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
