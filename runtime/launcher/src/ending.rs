@@ -10,6 +10,7 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
+//! A failure is orderly if the rank exited by itself, either before it joined the job or after it left the job.
 //! A program that cannot be executed, or an error that prevents mpiexec from watching the job, leads from
 //! any state to Killing.
 //!

@@ -6,7 +6,8 @@
 //! handle signals and the deaths of ranks.
 //!
 //! Invariants:
-//! - A line enters its queue all at once, so lines of different ranks never mix.
+//! - A line enters its queue all at once, so lines of different ranks never mix. Only a line of more than 16 MiB
+//!   enters in several parts.
 //! - If standard output and standard error are the same file, they share one queue. So after a partial write,
 //!   the next write continues the same line.
 //! - If the last line of a rank has no newline, this file adds a newline before other output follows.

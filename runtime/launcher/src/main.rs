@@ -208,7 +208,7 @@ fn report_bindings(
             (Level::Numa, "NUMA node", core.info.numa),
             (Level::Socket, "package", core.info.package),
         ] {
-            // Name the part of the machine at this level only if the part contains all CPUs of the rank.
+            // Name the part of the machine at the level `of` only if the part contains all CPUs of the rank.
             if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }

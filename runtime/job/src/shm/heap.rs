@@ -68,7 +68,7 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error if the heap cannot be mapped, and `EINVAL` if the job has no heaps.
+    /// Returns the kernel's error if the heap cannot be mapped, and `InvalidInput` if the job has no heaps.
     pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
         let map = segment.map_heap(rank, Inherit::Yes)?;
         let mut free = Ranges::default();

@@ -217,8 +217,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns `ENOMEM` if the address space is limited and has run out, `EINVAL` if the job has no heaps,
-    /// and otherwise the kernel's error.
+    /// Returns `InvalidInput` if the job has no heaps, and otherwise the kernel's error, for example `ENOMEM` if
+    /// the address space is limited and has run out.
     ///
     /// # Panics
     ///

@@ -57,7 +57,7 @@ impl CpuSet {
 ///
 /// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
-    // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to 2^18
+    // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to 2^19
     // CPUs; Linux supports fewer.
     let mut words = vec![0; 16];
     loop {
@@ -155,8 +155,8 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error if the fork fails, for example because there are too many processes. The child
-/// reports its own errors through `report`.
+/// Returns the kernel's error if a system call of this process fails, for example if the fork fails because
+/// there are too many processes. The child reports its own errors through `report`.
 pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
     // If the file is a script without "#!", let the shell run it, as `execvp` does.
     const SHELL: &CStr = c"/bin/sh";
@@ -349,7 +349,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns `ECHILD` after [`Child::reap`].
+    /// Returns `ECHILD` if [`Child::reap`] has reaped the child.
     pub fn ended(&self) -> io::Result<Option<Exit>> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }
