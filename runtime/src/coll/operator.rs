@@ -165,8 +165,9 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
 impl Operator {
     /// Returns the function that combines elements of a named type.
     ///
-    /// The function takes the address of displacement 0 of both vectors, and the number of elements. The
-    /// distance between two successive elements is the type's extent; see [`Combine`](crate::Combine).
+    /// The function takes, for each of two vectors, the address of displacement 0 of its first element, and
+    /// the number of elements. The distance in bytes between two successive elements is the type's extent; see
+    /// [`Combine`](crate::Combine).
     ///
     /// # Errors
     /// Returns [`NoCombiner`] if the standard does not define the operation on the type, or if this library

@@ -45,8 +45,8 @@ pub struct Communicator {
 
 struct Shared {
     endpoint: Arc<Endpoint>,
-    /// The context of the user's messages. The next context numbers belong to the other message spaces of
-    /// this communicator.
+    /// The context of the user's messages. A context is the number of a message space; the next numbers are
+    /// the contexts of the other message spaces of this communicator.
     context: u64,
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
@@ -309,6 +309,7 @@ impl Communicator {
     /// - [`ErrorKind::Tag`] if `tag` is negative.
     /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 2^63 - 1
     ///   bytes.
+    /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
     /// If the call returns one of the first three errors, it has sent nothing.
@@ -494,7 +495,8 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// Checks that the slice holds `count` elements. Returns the layout of these elements for reading.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is at
+/// byte `origin` of the slice. Returns the layout of these elements for reading.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -507,7 +509,8 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// Checks that the slice holds `count` elements. Returns the layout of these elements for writing.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is at
+/// byte `origin` of the slice. Returns the layout of these elements for writing.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

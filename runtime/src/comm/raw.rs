@@ -152,7 +152,8 @@ impl Messages {
     /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
-    /// Returns the errors of [`receive`](Self::receive).
+    /// Returns the errors of [`send`](Self::send), `ErrorKind::Truncated` if the message is longer than the
+    /// receive, and `ErrorKind::Type` if types are checked and differ.
     pub unsafe fn receive_now(
         &self,
         origin: *mut u8,
