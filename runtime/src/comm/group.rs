@@ -185,7 +185,7 @@ impl Group {
             let place = usize::try_from(rank).ok().filter(|&place| place < self.size());
             let place = place.ok_or_else(|| self.no_rank(rank))?;
             if std::mem::replace(&mut seen[place], true) {
-                let detail = format!("rank {rank} appears twice; each rank may appear once");
+                let detail = format!("rank {rank} appears twice; each rank may appear only once");
                 return Err(Error::new(ErrorKind::Rank, "ranks", detail));
             }
             listed.push(self.members.ranks[place]);

@@ -6,8 +6,9 @@
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: this file translates ranks of the communicator into ranks of the world when a call starts
-//! (`world_rank`), and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
+//! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the message
+//! engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back into a rank of
+//! the communicator (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;

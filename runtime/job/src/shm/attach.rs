@@ -118,7 +118,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     // 3. Check that the rank and the number of ranks agree with the segment.
     if size != segment.ranks() || rank >= size {
         return Err(not_a_rank(format!(
-            "{RANK}={rank} and {SIZE}={size} do not fit into a job of {} ranks",
+            "{RANK}={rank} and {SIZE}={size} do not match the job, which has {} ranks",
             segment.ranks()
         )));
     }
