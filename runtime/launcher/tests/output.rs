@@ -120,8 +120,8 @@ fn a_slow_reader_gets_everything() {
     let mut command = shell(2, "seq 100000");
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
-    // This test reads nothing during the pause. So the pipe to which mpiexec writes becomes full, and mpiexec
-    // keeps the rest of the output in its queue.
+    // This test reads nothing during the pause. So the pipe to which mpiexec writes becomes full, and
+    // mpiexec keeps the rest of the output in its queue.
     thread::sleep(Duration::from_millis(300));
     let mut text = String::new();
     job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");

@@ -1,5 +1,5 @@
-//! Tests of jobs with several programs, of options for one program (directory, search path, variables), and of
-//! options for the whole job (variables, files, time limit, placement).
+//! Tests of jobs with several programs, of options for one program (directory, search path, variables), and
+//! of options for the whole job (variables, files, time limit, placement).
 
 mod harness;
 

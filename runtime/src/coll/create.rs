@@ -2,10 +2,11 @@
 //! communicators of groups.
 //!
 //! A new communicator needs a number that no other communicator has and that all its ranks know. The number
-//! selects the communicator's contexts (its message spaces) in the message engine. Each process has a counter
-//! for such numbers (`Endpoint::new_context`). The new communicator gets a number from the counter of its rank
-//! 0, and the other ranks get the number in a message. The number contains the world rank of the rank that took
-//! it, so numbers stay unique even if many ranks and threads make communicators at the same time.
+//! selects the communicator's contexts (its message spaces) in the message engine. Each process has a
+//! counter for such numbers (`Endpoint::new_context`). The new communicator gets a number from the counter
+//! of its rank 0, and the other ranks get the number in a message. The number contains the world rank of
+//! the rank that took it, so numbers stay unique even if many ranks and threads make communicators at the
+//! same time.
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
@@ -78,7 +79,7 @@ impl Duplicate {
     /// Waits until the duplicate is complete, and returns it.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(self) -> Result<Communicator> {
         self.parent.finish(self.operation)?;
@@ -88,7 +89,7 @@ impl Duplicate {
     /// Returns the duplicate, or `None` while the operation is pending.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Test")]
     pub fn test(&mut self) -> Result<Option<Communicator>> {
         if let Operation::Pending(id) = self.operation {

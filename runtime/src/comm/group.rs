@@ -176,8 +176,8 @@ impl Group {
         Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
     }
 
-    /// Returns the world ranks of the given ranks of this group. Returns an error if this group does not have
-    /// one of the ranks, or if a rank appears twice.
+    /// Returns the world ranks of the given ranks of this group. Returns an error if this group does not
+    /// have one of the ranks, or if a rank appears twice.
     fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
         let mut seen = vec![false; self.size()];
         let mut listed = Vec::new();

@@ -6,9 +6,9 @@
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the message
-//! engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back into a rank of
-//! the communicator (`local`). `peers.rs` has the tables.
+//! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the
+//! message engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back
+//! into a rank of the communicator (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;
@@ -471,7 +471,7 @@ impl Communicator {
         found.map(|status| self.local(status)).transpose()
     }
 
-    /// Moves messages that can move now, up to a limit, and does not wait. A program should call this
+    /// Moves some or all of the messages that can move now, and does not wait. A program should call this
     /// function now and then during long computations, because messages move only while a call runs.
     ///
     /// # Errors
@@ -496,8 +496,8 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is at
-/// byte `origin` of the slice. Returns the layout of these elements for reading.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is
+/// at byte `origin` of the slice. Returns the layout of these elements for reading.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -510,8 +510,8 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is at
-/// byte `origin` of the slice. Returns the layout of these elements for writing.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is
+/// at byte `origin` of the slice. Returns the layout of these elements for writing.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

@@ -278,7 +278,7 @@ impl Messages {
         }
     }
 
-    /// Moves messages that can move now, up to a limit, and does not wait.
+    /// Moves some or all of the messages that can move now, and does not wait.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

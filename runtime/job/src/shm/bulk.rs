@@ -9,8 +9,8 @@
 //! memory is its stamp and its length.
 //!
 //! A chunk passes from the sender to the receiver in two steps. Let `n` be the number of chunks that the
-//! sender has filled since the start of the job, `freed` the number that the receiver has freed, and `window`
-//! the number of chunk buffers of the pair.
+//! sender has filled since the start of the job, `freed` the number that the receiver has freed, and
+//! `window` the number of chunk buffers of the pair.
 //!
 //! 1. When `n - freed < window`, the sender packs data into chunk buffer `n % window`, writes the buffer's
 //!    length word, and then writes the value `n + 1` into the buffer's stamp word with release order.
@@ -30,8 +30,8 @@ pub trait ChunkMemory {
     /// Size of one chunk in bytes.
     const BYTES: usize;
 
-    /// Returns the stamp word of chunk buffer `index`. The index is below the number of chunk buffers of the
-    /// pair.
+    /// Returns the stamp word of chunk buffer `index`. The index is below the number of chunk buffers of
+    /// the pair.
     fn stamp(&self, index: usize) -> &Self::Word;
     /// Returns the length word of chunk buffer `index`: the number of bytes of data in the buffer.
     fn length(&self, index: usize) -> &Self::Word;
@@ -48,8 +48,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the state of a sender that has filled no chunk yet. `window` is the number of chunk buffers of
-    /// the pair, a power of two.
+    /// Creates the state of a sender that has filled no chunk yet. `window` is the number of chunk buffers
+    /// of the pair, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
@@ -101,8 +101,8 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the state of a receiver that has drained no chunk yet. `window` is the number of chunk buffers
-    /// of the pair, a power of two.
+    /// Creates the state of a receiver that has drained no chunk yet. `window` is the number of chunk
+    /// buffers of the pair, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }

@@ -60,9 +60,9 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`] if
-    /// there is not enough memory or address space, or if the system does not allow a file of the necessary
-    /// size, and [`ErrorKind::System`] if the kernel refuses for another reason.
+    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`]
+    /// if there is not enough memory or address space, or if the system does not allow a file of the
+    /// necessary size, and [`ErrorKind::System`] if the kernel refuses for another reason.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
@@ -102,10 +102,10 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
-    /// typepack made the segment or if the segment does not have the size that its header describes,
-    /// [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the kernel refuses for
-    /// another reason.
+    /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build
+    /// of typepack made the segment or if the segment does not have the size that its header describes,
+    /// [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the kernel
+    /// refuses for another reason.
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
         let foreign = || {
@@ -217,8 +217,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns `InvalidInput` if the job has no heaps, and otherwise the kernel's error, for example `ENOMEM` if
-    /// the address space is limited and has run out.
+    /// Returns `InvalidInput` if the job has no heaps, and otherwise the kernel's error, for example
+    /// `ENOMEM` if the address space is limited and has run out.
     ///
     /// # Panics
     ///

@@ -1,15 +1,16 @@
 //! The protocol by which a sender takes back the memory of a message while the receiver may be reading it.
 //! The protocol uses two words of an ordered pair's area.
 //!
-//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the sender's
-//! part. A sender may need its memory back before the receiver has read it, for example if the scope that
-//! lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the word `reading`
-//! is 0, and sends a Withdraw envelope, which names the withdrawn message.
+//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the
+//! sender's part. A sender may need its memory back before the receiver has read it, for example if the
+//! scope that lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the
+//! word `reading` is 0, and sends a Withdraw envelope, which names the withdrawn message.
 //!
 //! The receiver sets `reading` before it reads `withdrawn`. The sender writes `withdrawn` before it reads
 //! `reading`. Each of the two processes executes a full fence between its two accesses. So at least one of
 //! two things happens: the receiver sees the new count and reads nothing until the Withdraw envelope has
-//! arrived, or the sender sees that the receiver is reading and waits until the receiver has set `reading` to 0.
+//! arrived, or the sender sees that the receiver is reading and waits until the receiver has set `reading`
+//! to 0.
 
 use super::ring::Violation;
 use crate::sync::Word;

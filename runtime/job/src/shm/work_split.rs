@@ -78,8 +78,8 @@ pub trait Contended: Word {
 pub struct WorkSplit<'a, W> {
     /// The number of the split, and how many pieces each rank has claimed. Both ranks change this word.
     pub claims: &'a W,
-    /// The number of the split, how many pieces the sender has finished, and whether the sender has given up.
-    /// Only the sender writes this word.
+    /// The number of the split, how many pieces the sender has finished, and whether the sender has given
+    /// up. Only the sender writes this word.
     pub pushed: &'a W,
 }
 
@@ -111,8 +111,8 @@ impl<W: Contended> WorkSplit<'_, W> {
         number
     }
 
-    /// Claims the next piece for the receiver, from the start of the message. Returns the index of the piece,
-    /// or `None` if no piece is left or split `number` is not open.
+    /// Claims the next piece for the receiver, from the start of the message. Returns the index of the
+    /// piece, or `None` if no piece is left or split `number` is not open.
     #[inline]
     pub fn claim_front(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)

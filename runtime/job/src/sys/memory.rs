@@ -157,9 +157,9 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// Returns `InvalidInput` if the file is not sealed or is too short, or if `len` is 0. Returns the kernel's
-    /// error if the kernel refuses the mapping, for example `ENOMEM` if the address space is limited and has
-    /// run out.
+    /// Returns `InvalidInput` if the file is not sealed or is too short, or if `len` is 0. Returns the
+    /// kernel's error if the kernel refuses the mapping, for example `ENOMEM` if the address space is
+    /// limited and has run out.
     pub fn shared(
         fd: BorrowedFd<'_>,
         offset: u64,
