@@ -12,7 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A 64-bit word with any number of readers. It has one writer, or two if both change it only by the
+/// A 64-bit word with any number of readers. It has one writer, unless two processes change it by the
 /// compare-and-swap of `shm/work_split.rs`.
 pub trait Word {
     /// Reads without ordering.

@@ -60,7 +60,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`]
+    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], [`ErrorKind::NoMemory`]
     /// if there is not enough memory or address space, or if the system does not allow a file of the
     /// necessary size, and [`ErrorKind::System`] if the kernel refuses for another reason.
     pub fn create(
