@@ -175,14 +175,8 @@ impl Library {
         command
     }
 
-<<<<<<< HEAD
     /// Sets the environment variables that the user has given for the library, and those with which the
-    /// library finds its files, even if it is not installed in the folder for which it was built.
-=======
-    /// Sets the environment variables with which the library finds its files, even if it is not installed
-    /// in the folder for which it was built. For Open MPI, also sets the variables that let root start
-    /// jobs.
->>>>>>> main
+    /// library finds its own files, even if it is not installed in the folder for which it was built.
     fn surround(&self, command: &mut Command) {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         match self.kind {
