@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Appending a sequence takes one multiplication and one addition. Repeating a sequence `k` times
-//! takes O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63
-//! elements. A common alternative, two hashes modulo 61-bit primes, does not suffice: the powers of
-//! the base would repeat within a signature, and the bound below would not hold.
+//! takes O(log k) squarings. The prime must exceed the number of elements of a signature, which may
+//! be almost 2^63. A common alternative, two hashes modulo 61-bit primes, does not suffice: the powers
+//! of the base would repeat within a signature, and the bound below would not hold.
 //!
 //! **Collisions.** Take two different sequences of at most `n` elements. Their lengths may differ; no
 //! token is 0. Their values are equal for at most `n` of the `P` possible bases. So the probability of
