@@ -67,7 +67,7 @@ pub enum Op {
     },
     /// `body`, repeated at displacement `entries[i] * scale` for each `i`.
     Table {
-        /// The positions, in units of `scale`.
+        /// The positions, in units of `scale` bytes.
         entries: Table,
         /// Number of bytes per unit of a position.
         scale: i64,
@@ -111,8 +111,8 @@ pub struct Part {
     pub end: u64,
 }
 
-/// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry, so
-/// that a search finds any copy without storing the sums of all entries.
+/// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry. A
+/// search for a copy begins at the nearest stored sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
     /// Number of copies of each entry.
