@@ -66,7 +66,7 @@ const PARTS: usize = 64;
 pub(crate) struct BodyPart {
     /// Index of the nest; `NO_NEST` for a block.
     nest: u32,
-    /// Width of the elements that are byte-swapped, if the part is a block.
+    /// If the part is a block, the width of the basic elements whose bytes are reversed; 1 if none are.
     pub(crate) width: Width,
     /// Displacement of the part in the body, in bytes.
     pub(crate) at: i64,
