@@ -16,7 +16,7 @@
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
 //!   markers or only upper markers, and no data, its other bound is at the same position, so its
 //!   extent is 0.
-//! - Both bounds of a type without entries and without markers are 0.
+//! - Both bounds of a type without data and without markers are 0.
 //! - A struct without an upper marker is padded: its extent is rounded up to a multiple of the
 //!   largest alignment of its basic types. Other constructors add no padding, so their extents follow
 //!   from their arguments alone. (MPICH reads the standard the same way; Open MPI pads every
@@ -181,7 +181,7 @@ impl<I: Integer> Union<I> {
     }
 
     /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of
-    /// a copy. Zero copies affect only the depth.
+    /// a copy. If `copies` is 0, only the depth changes.
     #[inline(always)]
     fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
@@ -453,8 +453,8 @@ fn place_wide<I: Integer>(
     union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
-/// Places one block of `blocklength` copies at each entry of `displacements`, in units of `unit`
-/// bytes. The union depends only on the least and the greatest displacement.
+/// Places one block of `blocklength` copies at each entry of `displacements`. The entries are in units
+/// of `unit` bytes. The union depends only on the least and the greatest displacement.
 fn scatter_equal<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,

@@ -270,8 +270,9 @@ impl Darray {
 
 impl Datatype {
     /// Creates a type for one process's share of a distributed array (MPI-5.0 section 5.1.4). The
-    /// array has `sizes` elements of `old` and is distributed over a grid of `processes`. The group
-    /// has `size` processes, and the share is that of process `rank`.
+    /// array has `sizes[d]` elements of `old` in dimension `d`, and is distributed over a grid that has
+    /// `processes[d]` processes in dimension `d`. The whole grid has `size` processes, and the share is
+    /// that of process `rank`.
     ///
     /// `sizes`, `distributions`, `arguments` and `processes` have one entry per dimension; each entry
     /// of `arguments` is a number of elements or [`DEFAULT_ARGUMENT`]. The grid numbers its processes

@@ -14,7 +14,8 @@ use crate::table::Table;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which constructor made a type (MPI-5.0 section 5.1.13), by its standard ABI value.
+/// Which constructor made a type (MPI-5.0 section 5.1.13). The number is the value of the
+/// `MPI_COMBINER_…` constant in the standard ABI.
 ///
 /// This is a newtype and not an enum, because other MPI libraries may pass values that the standard
 /// does not define.

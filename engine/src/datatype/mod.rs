@@ -307,14 +307,15 @@ impl Datatype {
         self.ub() - self.lb()
     }
 
-    /// Returns the displacement in bytes of the first byte of data. Markers and padding do not count as
-    /// data.
+    /// Returns the displacement in bytes of the first byte of data, or 0 if there is no data. Markers and
+    /// padding do not count as data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the displacement in bytes of the end of the data: one past the last byte of data.
+    /// Returns the displacement in bytes of the end of the data (one past the last byte of data), or 0 if
+    /// there is no data.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }

@@ -37,8 +37,8 @@ pub(super) struct ByteSwapped {
 
 impl ByteSwapped {
     /// Returns the plan for `ty`. `typed` is the typed program of `ty`. Returns `None` if the
-    /// conversion changes more than the byte order of some element, if the type has no data, or if
-    /// `settings` force the interpreter.
+    /// conversion changes more than the byte order of some basic element, if the type has no data, if
+    /// `settings` force the interpreter, or on a big-endian machine.
     ///
     /// # Errors
     ///

@@ -195,7 +195,7 @@ mod tests {
     fn the_base_generates_the_group() {
         // A base generates the multiplicative group if, for every prime factor f of the group's order,
         // the base raised to the power (order / f) is not 1. The order is 2^127 - 2 = 2 (2^63 - 1)
-        // (2^63 + 1); these are its prime factors.
+        // (2^63 + 1). The array below holds its prime factors.
         let factors: [u128; 12] =
             [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
         let order = SignatureHash::MODULUS - 1;
