@@ -112,7 +112,7 @@ pub struct Part {
 }
 
 /// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry. A
-/// search for a copy begins at the nearest stored sum.
+/// search for a copy begins at the last stored sum that is not above the number of the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
     /// Number of copies of each entry.

@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 /// Removes list entries without copies. Turns ragged lists with equal lengths into tables, tables with
 /// constant steps into loops, and short lists of runs into sequences. Tables whose steps are nearly
-/// constant become tables of loops or a few
-/// loops. A list whose entries have few copies, and that has few copies in all, becomes a table. Returns
-/// true if the program changed.
+/// constant become tables of loops or a few loops. A list whose entries have few copies, and that has
+/// few copies in all, becomes a table. Returns true if the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
     // Test this first, because most types have no table or list, and rebuilding a program costs two
     // allocations.

@@ -37,8 +37,8 @@ use std::sync::{Arc, OnceLock};
 /// overhead of calling memcpy for each block is less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
-/// A committed datatype. `pack` and `unpack` execute it. Cloning a plan only increments a reference
-/// count.
+/// A committed datatype, or a plan decoded from bytes. `pack` and `unpack` execute it. Cloning a plan
+/// only increments a reference count.
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 

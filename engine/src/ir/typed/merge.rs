@@ -12,8 +12,8 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty`, in which the lengths of blocks are counted in `unit`, and the named type
-/// of each node that is a block.
+/// Returns two values: the program of `ty`, in which the lengths of blocks are counted in `unit`; and,
+/// for each node that is a block, its named type.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
@@ -90,8 +90,8 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Limit for splicing an inner sequence into an outer one: the product of their numbers of parts. It
-/// equals the maximum number of runs in a window (`ir/mod.rs`).
+/// An inner sequence is spliced into an outer one if the product of their numbers of parts is at most
+/// this limit. The limit equals the maximum number of runs in a window (`ir/mod.rs`).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The program under construction. `named` contains the type of each node that is a block. Each new

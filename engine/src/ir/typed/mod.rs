@@ -362,9 +362,9 @@ impl TypedProgram {
     }
 }
 
-/// Returns the loop program of `ty`, in which lengths and positions are in bytes of external32, and the
-/// named type of each of its blocks. Each element of a named type is replaced by the elements that
-/// `parts` returns for that type.
+/// Returns two values: the loop program of `ty`, in which lengths and positions are in bytes of
+/// external32; and, for each node that is a block, its named type. Each element of a named type is
+/// replaced by the elements that `parts` returns for that type (displacement and named type of each).
 ///
 /// # Errors
 ///
