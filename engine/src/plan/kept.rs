@@ -1,6 +1,6 @@
-//! Values that other modules compute from a plan and store with the plan: the plan's signature, the
-//! known answers about its overlap, its external32 form, and the length of its first run. Each value is computed when it is first
-//! requested.
+//! Values that other modules compute from a plan and store with the plan: the plan's signature, whether
+//! its data overlaps in memory, its external32 form, and the length of its first run. Each value is
+//! computed when it is first requested.
 //!
 //! Until the first request, the plan holds only one empty pointer (`mod.rs`). So the values cost
 //! nothing in a program that needs none of them. This file must not import the modules that use it,
