@@ -15,7 +15,8 @@
 //!
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
-//! kernels. `message/` measures messages, collectives and jobs. `commit/` measures what a layout costs
+//! kernels. `levels.rs` judges each instruction set of the machine against hand loops that are compiled
+//! for the same set (`typepack-bench pack --isa`). `message/` measures messages, collectives and jobs. `commit/` measures what a layout costs
 //! apart from packing. `guidelines/` compares different descriptions of the same layout. `record.rs`
 //! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
 
@@ -30,6 +31,7 @@ pub mod definition;
 pub mod face;
 pub mod guidelines;
 pub mod layout;
+pub mod levels;
 pub mod measure;
 pub mod message;
 pub mod peer;

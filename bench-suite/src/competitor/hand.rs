@@ -14,7 +14,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
-use typepack_hand::{Nest, PackCall, UnpackCall, kind};
+use typepack_hand::{Level, Nest, PackCall, UnpackCall, kind};
 
 /// One build of the hand-written loops.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Hands {
             }
             Err(line) => hands.notes[0] += &format!(" ({line})"),
         }
-        match super::hand_c::compile() {
+        match super::hand_c::compile("native") {
             Ok((loops, compiler)) => {
                 hands.loops.push(loops);
                 hands.notes.push(format!("{HAND_C}: C, {compiler}"));
@@ -60,6 +60,28 @@ impl Hands {
             Err(line) => hands.notes.push(format!("{HAND_C}: {line}")),
         }
         hands
+    }
+
+    /// Returns the loops that are compiled for the level `march` (such as `x86-64-v3`): the Rust loops of
+    /// this command, and the C loops if there is a C compiler that knows the level.
+    ///
+    /// # Errors
+    ///
+    /// Returns a one-line message if this machine lacks the level.
+    pub fn at_level(march: &str) -> Result<Self, String> {
+        let Level { pack, unpack, .. } = Level::named(march)
+            .ok_or_else(|| format!("no hand loops for {march}: this machine lacks the level"))?;
+        let rust = Loops { name: HAND, how: "Rust loop", pack, unpack };
+        let note = format!("{HAND}: Rust, compiled for {march}");
+        let mut hands = Self { loops: vec![rust], notes: vec![note] };
+        match super::hand_c::compile(march) {
+            Ok((loops, compiler)) => {
+                hands.loops.push(loops);
+                hands.notes.push(format!("{HAND_C}: C, {compiler}"));
+            }
+            Err(line) => hands.notes.push(format!("{HAND_C}: {line}")),
+        }
+        Ok(hands)
     }
 }
 
@@ -268,6 +290,30 @@ mod tests {
             hand.pack(memory, &mut packed);
             assert_eq!(packed, wanted, "{}", hand.name());
         }
+    }
+
+    #[test]
+    fn loops_of_every_level_pack_the_same_bytes() {
+        let nest = HandNest::Column { block: 1, count: 40, stride: 3 };
+        let memory: Vec<u64> = (0..16).map(|word| word * 0x0107_0503_0907_0b0d).collect();
+        // SAFETY: `memory` is a vector of 16 words, so it has 128 initialised bytes, and nothing changes
+        // it before the end of the test.
+        let memory = unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), 128) };
+        let wanted: Vec<u8> = (0..40).map(|i| memory[3 * i]).collect();
+        let mut levels = 0;
+        for isa in typepack_engine::Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            let hands = Hands::at_level(crate::levels::march(isa)).expect("loops for the level");
+            for loops in hands.loops {
+                let hand = Hand::new(loops, &nest);
+                let mut packed = [0; 40];
+                hand.pack(memory, &mut packed);
+                assert_eq!(packed[..], wanted, "{isa} {}", hand.name());
+            }
+            levels += 1;
+        }
+        assert!(levels > 0);
+        let line = Hands::at_level("x86-64-v9").err().expect("no such level");
+        assert!(line.contains("x86-64-v9") && !line.contains('\n'), "{line}");
     }
 
     #[test]
