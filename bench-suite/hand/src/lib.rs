@@ -1,7 +1,7 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. Each loop
-//! over blocks checks its bounds once, before it starts. Each loop over a list checks every entry, as safe
+//! The usual block sizes are compile-time constants; counts and strides are run-time arguments, except in
+//! the loops of the kind [`FIXED`](kind::FIXED), which have constant strides, too. Each loop over blocks checks its bounds once, before it starts. Each loop over a list checks every entry, as safe
 //! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
 //! Nothing is unrolled or vectorised by hand.
 //!
@@ -33,6 +33,31 @@ macro_rules! with_block {
     };
 }
 
+/// Calls `$f::<B, S>` if the block length and the stride are one of the pairs of [`FIXED`]. Panics for any
+/// other pair.
+macro_rules! with_pattern {
+    ($block:expr, $stride:expr, $f:ident($($argument:expr),*)) => {
+        match ($block, $stride) {
+            (1, 2) => $f::<1, 2>($($argument),*),
+            (1, 3) => $f::<1, 3>($($argument),*),
+            (1, 4) => $f::<1, 4>($($argument),*),
+            (2, 4) => $f::<2, 4>($($argument),*),
+            (2, 6) => $f::<2, 6>($($argument),*),
+            (4, 8) => $f::<4, 8>($($argument),*),
+            (4, 12) => $f::<4, 12>($($argument),*),
+            (8, 16) => $f::<8, 16>($($argument),*),
+            (8, 24) => $f::<8, 24>($($argument),*),
+            (12, 16) => $f::<12, 16>($($argument),*),
+            (block, stride) => panic!("no loop for blocks of {block} bytes at stride {stride}"),
+        }
+    };
+}
+
+/// The pairs of a block length and a stride, in bytes, for which there are loops of the kind
+/// [`FIXED`](kind::FIXED).
+pub const FIXED: [(usize, usize); 10] =
+    [(1, 2), (1, 3), (1, 4), (2, 4), (2, 6), (4, 8), (4, 12), (8, 16), (8, 24), (12, 16)];
+
 /// The values of [`Nest::kind`].
 pub mod kind {
     /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
@@ -47,6 +72,9 @@ pub mod kind {
     pub const OFFSETS: u32 = 4;
     /// `entries` runs of bytes, with their byte offsets in `offsets` and their lengths in `lengths`.
     pub const RUNS: u32 = 5;
+    /// The same as `COLUMN`, with the stride as a compile-time constant, so that compilers can vectorise the
+    /// loop. The block length and the stride are one of the pairs of [`FIXED`](super::FIXED).
+    pub const FIXED: u32 = 6;
 }
 
 /// One nest of loops. [`Nest::kind`] determines which other fields are used. `hand.c` has the same struct.
@@ -197,6 +225,7 @@ macro_rules! level {
         mod $module {
             use super::{Nest, from_raw_parts, from_raw_parts_mut, pack_any, unpack_any};
 
+            #[inline]
             pub(super) fn available() -> bool {
                 $(is_x86_feature_detected!($features))&&*
             }
@@ -324,6 +353,9 @@ fn pack_any(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8])
             pack_column(memory, counts[2], strides[2], packed),
             pack_rows(memory, block, counts, strides, packed)
         ),
+        kind::FIXED => {
+            with_pattern!(block, strides[2], pack_fixed(memory, counts[2], packed));
+        }
         kind::BOX => with_block!(
             block,
             pack_box(memory, counts, strides, packed),
@@ -359,6 +391,9 @@ fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8
             unpack_column(packed, counts[2], strides[2], memory),
             unpack_rows(packed, block, counts, strides, memory)
         ),
+        kind::FIXED => {
+            with_pattern!(block, strides[2], unpack_fixed(packed, counts[2], memory));
+        }
         kind::BOX => with_block!(
             block,
             unpack_box(packed, counts, strides, memory),
@@ -419,6 +454,18 @@ fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, mem
         // therefore every block does. `memory` is borrowed mutably and does not overlap `packed`.
         unsafe { packed.add(i * B).copy_to_nonoverlapping(memory.add(i * stride), B) };
     }
+}
+
+/// Packs `count` blocks of `B` bytes, `S` bytes apart.
+#[inline(always)]
+fn pack_fixed<const B: usize, const S: usize>(memory: &[u8], count: usize, packed: &mut [u8]) {
+    pack_column::<B>(memory, count, S, packed);
+}
+
+/// Unpacks `count` blocks of `B` bytes, `S` bytes apart.
+#[inline(always)]
+fn unpack_fixed<const B: usize, const S: usize>(packed: &[u8], count: usize, memory: &mut [u8]) {
+    unpack_column::<B>(packed, count, S, memory);
 }
 
 #[inline(always)]

@@ -149,13 +149,15 @@ fn judge(
     sizes: &[u64],
 ) -> Result<(), Failure> {
     let all = arguments.isa.contains(&IsaChoice::All);
-    let wanted = |isa: &Isa| isa.is_available() && (all || arguments.isa.contains(&IsaChoice::One(*isa)));
+    let wanted =
+        |isa: &Isa| isa.is_available() && (all || arguments.isa.contains(&IsaChoice::One(*isa)));
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = peers::sessions(&[], &arguments.peers, &mut faults)?;
     let mut judged = Vec::new();
     for isa in Isa::ALL.into_iter().filter(wanted) {
         let march = levels::march(isa);
-        let hands = Hands::at_level(march).map_err(|line| failed(format!("--isa {isa}: {line}")))?;
+        let hands =
+            Hands::at_level(march).map_err(|line| failed(format!("--isa {isa}: {line}")))?;
         let mut work = Vec::new();
         for definition in layouts {
             for size in sizes_of(definition, sizes) {
