@@ -87,6 +87,14 @@ pub(crate) struct Choice {
 /// takes (`cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
+/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes.
+///
+/// The three times are those of the table's machine. They are not from `typepack-bench calibrate`, because
+/// that machine was not at hand: on another one (Zen 5), a window took 0.6 of the time that a compiled kernel
+/// takes for a block of 8 bytes, and a call as long as a call of a kernel and a half (`typepack-bench pack
+/// --isa avx2`, d1s3 and b1s3).
+const SHUFFLE: Cost = Cost { call: 11_000, row: 3_000, run: 110 };
+
 /// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
 /// the first-level cache, these windows do better, relative to compiled kernels, than the table says,
 /// because they announce their stores and fill whole registers. Compiled kernels lose a quarter to a
@@ -194,6 +202,9 @@ impl<'a> Tally<'a> {
                 let several = !(stride.is_power_of_two() && stride <= 64);
                 let lines = FAR * stride as f64 / 64.0;
                 self.line(costs.window[usize::from(several)], lines)
+            }
+            (Class::Shuffle(load), _) => {
+                self.line(SHUFFLE, f64::from(load.windows) / f64::from(load.elements))
             }
             (Class::Interpreter, Leaf::Block { .. }) => self.line(interpreter, 1.0),
             (Class::Interpreter, Leaf::Window { runs }) => {
