@@ -10,6 +10,8 @@
 //! lanes of a call use windows that end at data instead (`last`), and reach beyond nothing. The very last
 //! lane may overlap the lane before it, and then stores some packed bytes again.
 
+#[cfg(target_arch = "x86_64")]
+use super::blend::Blend;
 use super::vector::{Register, Vector};
 use super::{Isa, LANE, NONE, Pattern, WINDOWS, Window, windows};
 
@@ -23,9 +25,18 @@ pub(super) struct Lanes {
     shift: u32,
     /// Number of elements that must follow the lanes that `first` packs.
     spare: usize,
-    /// The method for adjacent loads of 32 bytes, and the number of elements that must follow its lanes.
     #[cfg(target_arch = "x86_64")]
-    halves: Option<(super::halves::Halves, usize)>,
+    blend: Option<Blended>,
+}
+
+/// The methods for adjacent loads of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+struct Blended {
+    blend: Blend,
+    /// Number of elements that must follow the registers that `blend` packs.
+    spare: usize,
+    /// The method for the last elements. It reads nothing behind them.
+    ending: Blend,
 }
 
 impl Lanes {
@@ -43,6 +54,8 @@ impl Lanes {
             .into_iter()
             .map(|(start, range)| window(&sources, start as isize, range))
             .collect();
+        // At least a quarter of the memory is data, so the 16 bytes of a lane come from at most 64 bytes.
+        assert!(first.len() <= WINDOWS, "a dense pattern has {} windows", first.len());
         // The same greedy cover, from the last source backwards.
         let mut last = Vec::new();
         let mut end = sources.len();
@@ -60,10 +73,7 @@ impl Lanes {
             shift: elements.trailing_zeros(),
             spare,
             #[cfg(target_arch = "x86_64")]
-            halves: super::halves::Halves::new(pattern).map(|halves| {
-                let spare = pattern.spanning(halves.reach()).saturating_sub(2 * elements);
-                (halves, spare)
-            }),
+            blend: Blended::new(pattern, elements),
         }
     }
 
@@ -71,7 +81,7 @@ impl Lanes {
     ///
     /// # Safety
     ///
-    /// - `self` was made for `pattern`, and `count` is at least twice the number of elements per lane.
+    /// - `self` was made for `pattern`, and `count` is at least four times the number of elements per lane.
     /// - The memory from the first to the last byte of data of `count` elements is valid for reads, apart
     ///   from pages without data. `packed` is valid for writes of the packed bytes of these elements.
     /// - The CPU has the instruction set `isa`, which has byte shuffles.
@@ -127,18 +137,41 @@ impl Lanes {
     #[target_feature(enable = "avx2")]
     unsafe fn avx2(&self, pattern: &Pattern, count: usize, mem: *const u8, packed: *mut u8) {
         let pitch = pattern.stride << self.shift;
-        let spare = self.halves.as_ref().map_or(self.spare, |(_, spare)| *spare);
-        let pairs = (count - spare.min(count)) >> (self.shift + 1);
-        // SAFETY: `pairs` pairs of lanes have at least `spare` elements behind them, so neither the windows
-        // of `first` nor the loads of `halves` reach beyond the last byte of data. `ends` packs the elements
-        // behind these lanes. The caller guarantees the rest.
+        if let Some(blended) = &self.blend {
+            let elements = 2 << self.shift;
+            let registers = (count - blended.spare.min(count)) >> (self.shift + 1);
+            // SAFETY: `registers` registers have at least `spare` elements behind them, so no load reaches
+            // beyond the last byte of data. The caller guarantees the rest.
+            unsafe { blended.blend.run(registers, 2 * pitch, mem, packed) };
+            let mut next = registers * elements;
+            while next < count {
+                let from = next.min(count - elements);
+                // SAFETY: `from` is at most `count - elements`, so the elements of the register and their
+                // packed bytes are valid. The loads of `ending` reach up to the last byte of data of these
+                // elements. They begin at most one gap before them, and `from` is not 0, because `count` is
+                // at least two registers and `spare` at most one.
+                unsafe {
+                    blended.ending.run(
+                        1,
+                        2 * pitch,
+                        mem.wrapping_add(from * pattern.stride),
+                        packed.wrapping_add(from * pattern.bytes),
+                    );
+                }
+                next = from + elements;
+            }
+            return;
+        }
+        let pairs = (count - self.spare.min(count)) >> (self.shift + 1);
+        // SAFETY: `pairs` pairs of lanes have at least `spare` elements behind them, so the windows of `first`
+        // do not reach beyond the last byte of data. `ends` packs the elements behind these lanes. The caller
+        // guarantees the rest.
         unsafe {
-            match (&self.halves, self.first.len()) {
-                (Some((halves, _)), _) => halves.run(pairs, mem, packed),
-                (None, 1) => wide::<1>(&self.first, pitch, pairs, mem, packed),
-                (None, 2) => wide::<2>(&self.first, pitch, pairs, mem, packed),
-                (None, 3) => wide::<3>(&self.first, pitch, pairs, mem, packed),
-                (None, _) => wide::<WINDOWS>(&self.first, pitch, pairs, mem, packed),
+            match self.first.len() {
+                1 => wide::<1>(&self.first, pitch, pairs, mem, packed),
+                2 => wide::<2>(&self.first, pitch, pairs, mem, packed),
+                3 => wide::<3>(&self.first, pitch, pairs, mem, packed),
+                _ => wide::<WINDOWS>(&self.first, pitch, pairs, mem, packed),
             }
             self.ends(pattern, 2 * pairs, count, mem, packed);
         }
@@ -181,6 +214,17 @@ impl Lanes {
             }
             next = from + elements;
         }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Blended {
+    /// Returns the methods for `pattern`, `elements` elements per lane, or `None` if they do not suit it.
+    fn new(pattern: &Pattern, elements: usize) -> Option<Self> {
+        let blend = Blend::new(pattern)?;
+        let spare = pattern.spanning(blend.reach()).saturating_sub(2 * elements);
+        let ending = Blend::ending(pattern)?;
+        (spare <= 2 * elements).then_some(Self { blend, spare, ending })
     }
 }
 

@@ -7,7 +7,8 @@
 //!
 //! - `lanes.rs` fills whole registers: the data of a 16-byte *lane* of packed bytes is shuffled out of a few
 //!   *windows* of 16 bytes of memory;
-//! - `halves.rs` does the same for patterns whose period divides 16 bytes, with loads of 32 adjacent bytes;
+//! - `blend.rs` does the same on AVX2 if one of two, three or four bytes is data: it blends adjacent loads of
+//!   32 bytes into one register, and puts the data in order;
 //! - `steps.rs` shuffles the data of one window to the front of a register and stores the whole register.
 //!   The next store overlaps the bytes behind the data.
 //!
@@ -20,7 +21,7 @@
 //! that as fast (`rows.rs`; `typepack-bench pack --isa avx2`).
 
 #[cfg(target_arch = "x86_64")]
-mod halves;
+mod blend;
 mod lanes;
 mod steps;
 mod vector;
@@ -202,18 +203,27 @@ impl Shuffled {
             return None;
         }
         if let Some(elements) = Lanes::elements(pattern) {
-            let wide = isa == Isa::Avx2 && halves_windows(pattern).is_some();
-            let count = halves_windows(pattern).filter(|_| wide);
-            let windows = count.unwrap_or_else(|| windows(&pattern.sources(elements)).len());
+            #[cfg(target_arch = "x86_64")]
+            let blended = if isa == Isa::Avx2 { blend::Blend::loads(pattern) } else { None };
+            #[cfg(not(target_arch = "x86_64"))]
+            let (blended, _) = (None::<usize>, isa);
+            // A load of `blend.rs` serves two lanes.
+            if let Some(loads) = blended {
+                let load = Load { windows: loads as u32, elements: 2 * elements as u32 };
+                return Some((load, 4 * elements));
+            }
+            let windows = windows(&pattern.sources(elements)).len();
             // Blocks of 8 bytes take one window each. Windows are still faster than rows, because they
             // fill whole registers.
-            let pays = windows <= WINDOWS && (wide || windows < elements || windows == 2);
+            let pays = windows <= WINDOWS && (windows < elements || windows == 2);
             let load = Load { windows: windows as u32, elements: elements as u32 };
             return pays.then_some((load, 4 * elements));
         }
         let (windows, elements) = Steps::best(pattern)?;
-        (windows < pattern.moves() * elements)
-            .then_some((Load { windows: windows as u32, elements: elements as u32 }, 4 * elements))
+        // A step takes a load, a shuffle and a store, and a move takes a load and a store. Moves of runs whose
+        // lengths are known at compile time are as fast as steps if there are few of them.
+        let load = Load { windows: windows as u32, elements: elements as u32 };
+        (2 * windows <= pattern.moves() * elements).then_some((load, 4 * elements))
     }
 
     /// Returns the work of the kernel.
@@ -279,19 +289,6 @@ impl Shuffled {
     }
 }
 
-/// Returns the number of windows per lane with which `halves.rs` packs the pattern. Returns `None` if
-/// `halves.rs` cannot pack it.
-fn halves_windows(pattern: &Pattern) -> Option<usize> {
-    // The period of the pattern divides a window, so all windows have the same data. The data of a window
-    // is 4 or 8 bytes.
-    let fits = pattern.stride.is_power_of_two() && pattern.stride <= LANE;
-    match (fits, LANE / pattern.stride.max(1) * pattern.bytes) {
-        (true, 4) => Some(4),
-        (true, 8) => Some(2),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,10 +346,11 @@ mod tests {
             Shuffled::load(&pattern(stride, runs)?, Isa::Avx2)
                 .map(|(load, _)| (load.windows, load.elements))
         };
-        assert_eq!(load(2, &[(0, 1)]), Some((2, 16)));
-        assert_eq!(load(3, &[(0, 1)]), Some((3, 16)));
-        assert_eq!(load(12, &[(0, 4)]), Some((2, 4)));
-        assert_eq!(load(16, &[(0, 8)]), Some((2, 2)));
+        assert_eq!(load(2, &[(0, 1)]), Some((2, 32)));
+        assert_eq!(load(3, &[(0, 1)]), Some((3, 32)));
+        assert_eq!(load(12, &[(0, 4)]), Some((3, 8)));
+        assert_eq!(load(7, &[(0, 2)]), Some((3, 8)));
+        assert_eq!(load(56, &[(0, 28), (32, 24)]), None);
         assert_eq!(load(64, &[(0, 8)]), None);
         assert_eq!(load(16, &[(0, 1), (4, 12)]), Some((1, 1)));
         assert_eq!(load(100, &[(0, 1)]), None);

@@ -1,0 +1,314 @@
+//! Fills whole registers with the data of adjacent loads of 32 bytes (AVX2).
+//!
+//! `lanes.rs` uses this method if two, three or four loads cover the memory of 32 packed bytes. A load may
+//! begin a few bytes early, so that its data falls between the data of the other loads. (Two loads are
+//! shifted instead if possible, because a load that crosses a cache line costs more than a shift.) Then the
+//! loads are blended into one register, which holds nothing but data, and a permutation puts the data in
+//! order. There are half as many loads as in `lanes.rs`, and fewer shuffles.
+
+use super::Pattern;
+use std::arch::x86_64::*;
+
+/// Length of a register in bytes.
+const REGISTER: usize = 32;
+
+/// A number of bytes of a register.
+type Bytes = [u8; REGISTER];
+
+/// A pattern that is packed with adjacent loads.
+pub(super) struct Blend {
+    /// Offset of each load from the first byte of its elements, in bytes.
+    offsets: Box<[isize]>,
+    /// The number of bits by which the words of 8 bytes of the second load are shifted up, if this load is
+    /// shifted.
+    shift: Option<u64>,
+    /// For each load but the first, a mask of its data: bytes of 0xff and 0.
+    masks: Box<[Bytes]>,
+    order: Order,
+}
+
+/// The instructions that put the blended data in order.
+enum Order {
+    /// One permutation of 4-byte words.
+    Words { words: [u32; 8] },
+    /// A shuffle of the bytes of each half, and a permutation of 4-byte words.
+    BytesAndWords { bytes: Bytes, words: [u32; 8] },
+    /// For each byte of the result, its source in the same half and its source in the other half. One of
+    /// the two is [`NONE`](super::NONE).
+    Bytes { same: Bytes, other: Bytes },
+}
+
+impl Blend {
+    /// Returns the number of loads for 32 packed bytes of `pattern`. Returns `None` if the method does not
+    /// suit the pattern.
+    pub(super) fn loads(pattern: &Pattern) -> Option<usize> {
+        let memory = pattern.stride * REGISTER / pattern.bytes;
+        let loads = memory / REGISTER;
+        let fits = REGISTER.is_multiple_of(pattern.bytes) && memory.is_multiple_of(REGISTER);
+        (fits && (2..=4).contains(&loads)).then_some(loads)
+    }
+
+    /// Returns the method for `pattern`, or `None` if the method does not suit the pattern.
+    pub(super) fn new(pattern: &Pattern) -> Option<Self> {
+        let loads = Self::loads(pattern)?;
+        let shifts = loads == 2 && 8_usize.is_multiple_of(pattern.stride);
+        Self::made(pattern, 0, shifts)
+    }
+
+    /// Returns a method for the same registers that loads no byte behind their last byte of data. All loads
+    /// begin earlier by the number of bytes by which the loads of [`new`](Self::new) reach beyond the data,
+    /// so a register that is not the first one must lie before.
+    pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
+        let loads = Self::loads(pattern)?;
+        let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
+        Self::made(pattern, loads * REGISTER - data, false)
+    }
+
+    /// Makes the method with loads that begin `back` bytes before the elements. If `shifts` is true, the
+    /// second load is shifted instead of beginning early.
+    fn made(pattern: &Pattern, back: usize, shifts: bool) -> Option<Self> {
+        let loads = Self::loads(pattern)?;
+        let mut sources = pattern.sources(REGISTER / pattern.bytes);
+        sources.iter_mut().for_each(|at| *at += back);
+        // For each byte of the blended register, the packed byte that lies there.
+        let mut blended: [Option<usize>; REGISTER] = [None; REGISTER];
+        let mut offsets = Vec::new();
+        let mut masks = Vec::new();
+        let mut shift = None;
+        for load in 0..loads {
+            let start = load * REGISTER;
+            let data: Vec<(usize, usize)> = sources
+                .iter()
+                .enumerate()
+                .filter(|&(_, at)| (start..start + REGISTER).contains(at))
+                .map(|(nth, &at)| (nth, at))
+                .collect();
+            // The smallest number of bytes by which the load must begin early: all of its data is in the
+            // register, and falls on bytes that no other load uses.
+            let early = (0..REGISTER.min(start + 1)).find(|early| {
+                let from = start - early;
+                data.iter().all(|(_, at)| *at < from + REGISTER && blended[at - from].is_none())
+            })?;
+            let mut mask = [0; REGISTER];
+            for (nth, at) in data {
+                let byte = at - (start - early);
+                (blended[byte], mask[byte]) = (Some(nth), 0xff);
+            }
+            let mut offset = (start - early) as isize - back as isize;
+            if shifts && early > 0 {
+                offset += early as isize;
+                shift = Some(8 * early as u64);
+            }
+            offsets.push(offset);
+            if load > 0 {
+                masks.push(mask);
+            }
+        }
+        // There are as many packed bytes as bytes of the register, and no two lie on the same byte. So every
+        // byte of the register holds one.
+        let mut places = [0; REGISTER];
+        for (byte, nth) in blended.into_iter().enumerate() {
+            places[nth?] = byte;
+        }
+        let order = Order::of(&places);
+        Some(Self { offsets: offsets.into(), shift, masks: masks.into(), order })
+    }
+
+    /// Returns the number of bytes of memory from the first element of a register to the end of its last
+    /// load.
+    pub(super) fn reach(&self) -> usize {
+        self.offsets.last().map_or(0, |offset| (offset + REGISTER as isize) as usize)
+    }
+
+    /// Packs `registers` registers. `pitch` is the distance in memory from one register's elements to those
+    /// of the next.
+    ///
+    /// # Safety
+    ///
+    /// - The loads of each register are valid for reads, and 32 bytes per register for writes at `packed`.
+    /// - The CPU has AVX2.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) unsafe fn run(
+        &self,
+        registers: usize,
+        pitch: usize,
+        mem: *const u8,
+        packed: *mut u8,
+    ) {
+        // SAFETY: the caller guarantees that the loads and the packed bytes of the registers are valid. Each
+        // arm passes the number of loads, which `loads` has limited to 2, 3 and 4.
+        unsafe {
+            match (self.offsets.len(), self.shift) {
+                (2, None) => self.loaded::<2, false>(registers, pitch, mem, packed),
+                (2, Some(_)) => self.loaded::<2, true>(registers, pitch, mem, packed),
+                (3, _) => self.loaded::<3, false>(registers, pitch, mem, packed),
+                _ => self.loaded::<4, false>(registers, pitch, mem, packed),
+            }
+        }
+    }
+
+    /// Does what [`run`](Self::run) does, with `N` loads per register. `SHIFT` is true if the second load is
+    /// shifted.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run`](Self::run) hold, and the pattern has `N` loads.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn loaded<const N: usize, const SHIFT: bool>(
+        &self,
+        registers: usize,
+        pitch: usize,
+        mem: *const u8,
+        packed: *mut u8,
+    ) {
+        // SAFETY: the caller guarantees the conditions of `ordered`. Each arm uses instructions of AVX2 only.
+        unsafe {
+            match self.order {
+                Order::Words { words } => {
+                    let words = register(&words);
+                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                        _mm256_permutevar8x32_epi32(data, words)
+                    });
+                }
+                Order::BytesAndWords { bytes, words } => {
+                    let (bytes, words) = (register(&bytes), register(&words));
+                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                        _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(data, bytes), words)
+                    });
+                }
+                Order::Bytes { same, other } => {
+                    let (same, other) = (register(&same), register(&other));
+                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                        let crossed = _mm256_permute4x64_epi64::<0x4e>(data);
+                        _mm256_or_si256(
+                            _mm256_shuffle_epi8(data, same),
+                            _mm256_shuffle_epi8(crossed, other),
+                        )
+                    });
+                }
+            }
+        }
+    }
+
+    /// Packs `registers` registers; `order` puts the blended data of one register in order.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run`](Self::run) hold, and the pattern has `N` loads.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn ordered<const N: usize, const SHIFT: bool>(
+        &self,
+        registers: usize,
+        pitch: usize,
+        mem: *const u8,
+        packed: *mut u8,
+        order: impl Fn(__m256i) -> __m256i,
+    ) {
+        let zero = [0; REGISTER];
+        let masks: [__m256i; N] =
+            std::array::from_fn(|n| register(if n == 0 { &zero } else { &self.masks[n - 1] }));
+        let shift = _mm256_set1_epi64x(self.shift.unwrap_or(0) as i64);
+        let offsets: [isize; N] = std::array::from_fn(|n| self.offsets[n]);
+        let (mut mem, mut packed) = (mem, packed);
+        for _ in 0..registers {
+            // SAFETY: the loop runs `registers` times, so `mem` is where the elements of a register begin. The
+            // caller guarantees that all its loads are readable.
+            let load =
+                |n: usize| unsafe { _mm256_loadu_si256(mem.wrapping_offset(offsets[n]).cast()) };
+            let mut data = load(0);
+            for n in 1..N {
+                let next = if SHIFT { _mm256_sllv_epi64(load(n), shift) } else { load(n) };
+                data = _mm256_blendv_epi8(data, next, masks[n]);
+            }
+            // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees
+            // that these are writable.
+            unsafe { _mm256_storeu_si256(packed.cast(), order(data)) };
+            mem = mem.wrapping_add(pitch);
+            packed = packed.wrapping_add(REGISTER);
+        }
+    }
+}
+
+impl Order {
+    /// Returns the instructions that move, for each packed byte, the byte at its place.
+    fn of(places: &[usize; REGISTER]) -> Self {
+        let words = |word: usize| &places[4 * word..4 * word + 4];
+        let whole = |word: &[usize]| {
+            word[0].is_multiple_of(4) && word.windows(2).all(|pair| pair[1] == pair[0] + 1)
+        };
+        if (0..8).all(|word| whole(words(word))) {
+            return Self::Words { words: std::array::from_fn(|word| (words(word)[0] / 4) as u32) };
+        }
+        let half = REGISTER / 2;
+        if (0..8).all(|word| words(word).iter().all(|place| place / half == words(word)[0] / half))
+        {
+            // The words of each half, in ascending order, take its four places.
+            let mut used = [0; 2];
+            let (mut bytes, mut order) = ([0; REGISTER], [0; 8]);
+            for (word, at) in order.iter_mut().enumerate() {
+                let side = words(word)[0] / half;
+                let to = 4 * side + used[side];
+                used[side] += 1;
+                *at = to as u32;
+                for (i, place) in words(word).iter().enumerate() {
+                    bytes[4 * to + i] = (place % half) as u8;
+                }
+            }
+            return Self::BytesAndWords { bytes, words: order };
+        }
+        let source = |same: bool| {
+            std::array::from_fn(|nth| {
+                let (place, at_home) = (places[nth], places[nth] / half == nth / half);
+                if at_home == same { (place % half) as u8 } else { super::NONE }
+            })
+        };
+        Self::Bytes { same: source(true), other: source(false) }
+    }
+}
+
+/// Loads a register.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn register<T: Copy, const N: usize>(values: &[T; N]) -> __m256i {
+    const { assert!(N * size_of::<T>() == REGISTER) };
+    // SAFETY: the assertion has found that `values` has 32 bytes.
+    unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Leaf, Level};
+
+    fn blend(bytes: u64, stride: i64) -> Option<Blend> {
+        let level = Level::Loop { count: 100, stride };
+        Blend::new(&Pattern::of(&level, &Leaf::Block { bytes }).expect("a pattern"))
+    }
+
+    #[test]
+    fn loads_reach_no_further_than_data_or_one_gap() {
+        for (bytes, stride) in
+            [(1, 2), (1, 3), (1, 4), (2, 4), (2, 6), (4, 8), (4, 12), (4, 16), (8, 24)]
+        {
+            let blend = blend(bytes, stride).expect("a method");
+            let data = (32 / bytes as usize - 1) * stride as usize + bytes as usize;
+            assert!((data..=data + stride as usize).contains(&blend.reach()), "{bytes} {stride}");
+        }
+        assert!(blend(1, 5).is_none());
+        assert!(blend(3, 4).is_none());
+        assert!(blend(8, 12).is_none());
+    }
+
+    #[test]
+    fn orders() {
+        let order = |bytes, stride| blend(bytes, stride).expect("a method").order;
+        assert!(matches!(order(8, 16), Order::Words { .. }));
+        assert!(matches!(order(4, 12), Order::Words { .. }));
+        assert!(matches!(order(1, 2), Order::BytesAndWords { .. }));
+        assert!(matches!(order(2, 8), Order::BytesAndWords { .. }));
+        assert!(matches!(order(1, 3), Order::Bytes { .. }));
+    }
+}
