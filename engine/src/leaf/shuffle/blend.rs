@@ -55,13 +55,16 @@ impl Blend {
         Self::made(pattern, 0, shifts)
     }
 
-    /// Returns a method for the same registers that loads no byte behind their last byte of data. All loads
-    /// begin earlier by the number of bytes by which the loads of [`new`](Self::new) reach beyond the data,
-    /// so a register that is not the first one must lie before.
+    /// Returns a method for the same registers that loads no byte behind their last byte of data. If the
+    /// loads of [`new`](Self::new) reach beyond this byte, all loads begin earlier instead. So a register
+    /// that is not the first one must lie before.
     pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
-        let loads = Self::loads(pattern)?;
         let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
-        Self::made(pattern, loads * REGISTER - data, false)
+        let blend = Self::made(pattern, 0, false)?;
+        match blend.reach().saturating_sub(data) {
+            0 => Some(blend),
+            beyond => Self::made(pattern, beyond, false),
+        }
     }
 
     /// Makes the method with loads that begin `back` bytes before the elements. If `shifts` is true, the
@@ -300,6 +303,21 @@ mod tests {
         assert!(blend(1, 5).is_none());
         assert!(blend(3, 4).is_none());
         assert!(blend(8, 12).is_none());
+    }
+
+    #[test]
+    fn endings_reach_no_further_than_data() {
+        for bytes in [1, 2, 4, 8] {
+            for density in 2..=4 {
+                let stride = bytes * density;
+                let level = Level::Loop { count: 100, stride: stride as i64 };
+                let leaf = Leaf::Block { bytes: bytes as u64 };
+                let pattern = Pattern::of(&level, &leaf).expect("a pattern");
+                let ending = Blend::ending(&pattern).expect("a method");
+                assert!(ending.reach() <= 32 * density - (stride - bytes), "{bytes} {stride}");
+                assert!(ending.offsets.iter().all(|&at| at >= -((stride - bytes) as isize)));
+            }
+        }
     }
 
     #[test]
