@@ -1,12 +1,12 @@
 //! Fills whole registers with the data of adjacent loads of 32 bytes (AVX2).
 //!
 //! `lanes.rs` uses this method if two, three or four loads cover the memory of 32 packed bytes. A load may
-//! begin a few bytes early, so that its data falls between the data of the other loads. (Two loads are
-//! shifted instead if possible, because a load that crosses a cache line costs more than a shift.) Then the
-//! loads are blended into one register, which holds nothing but data, and a permutation puts the data in
-//! order. There are half as many loads as in `lanes.rs`, and fewer shuffles.
+//! begin a few bytes early, so that its data falls between the data of the other loads. Then the loads are
+//! blended into one register, which holds nothing but data, and a permutation puts the data in order. There
+//! are half as many loads as in `lanes.rs`, and fewer shuffles. Every second byte, and every second group of
+//! 2 bytes, has instructions of its own, which narrow the elements of two registers.
 
-use super::Pattern;
+use super::{Pattern, Stripe};
 use std::arch::x86_64::*;
 
 /// Length of a register in bytes.
@@ -15,20 +15,25 @@ const REGISTER: usize = 32;
 /// A number of bytes of a register.
 type Bytes = [u8; REGISTER];
 
-/// A pattern that is packed with adjacent loads.
+/// The largest number of loads.
+const LOADS: usize = 4;
+
+/// A pattern that is packed with adjacent loads. The arrays are stored inline, so that a call follows no
+/// further pointers; entries beyond the number of loads are 0.
 pub(super) struct Blend {
+    loads: usize,
     /// Offset of each load from the first byte of its elements, in bytes.
-    offsets: Box<[isize]>,
-    /// The number of bits by which the words of 8 bytes of the second load are shifted up, if this load is
-    /// shifted.
-    shift: Option<u64>,
-    /// For each load but the first, a mask of its data: bytes of 0xff and 0.
-    masks: Box<[Bytes]>,
+    offsets: [isize; LOADS],
+    /// For each load, a mask of its data: bytes of 0xff and 0.
+    masks: [Bytes; LOADS],
     order: Order,
 }
 
 /// The instructions that put the blended data in order.
 enum Order {
+    /// There is nothing to put in order: two loads are not blended but narrowed, from elements of twice
+    /// `bytes` bytes to elements of `bytes` bytes.
+    Narrowed { bytes: usize },
     /// One permutation of 4-byte words.
     Words { words: [u32; 8] },
     /// A shuffle of the bytes of each half, and a permutation of 4-byte words.
@@ -45,14 +50,19 @@ impl Blend {
         let memory = pattern.stride * REGISTER / pattern.bytes;
         let loads = memory / REGISTER;
         let fits = REGISTER.is_multiple_of(pattern.bytes) && memory.is_multiple_of(REGISTER);
-        (fits && (2..=4).contains(&loads)).then_some(loads)
+        (fits && (2..=LOADS).contains(&loads)).then_some(loads)
     }
 
     /// Returns the method for `pattern`, or `None` if the method does not suit the pattern.
     pub(super) fn new(pattern: &Pattern) -> Option<Self> {
-        let loads = Self::loads(pattern)?;
-        let shifts = loads == 2 && 8_usize.is_multiple_of(pattern.stride);
-        Self::made(pattern, 0, shifts)
+        let block =
+            |bytes| pattern.stride == 2 * bytes && *pattern.runs == [Stripe { offset: 0, bytes }];
+        let Some(bytes) = [1, 2].into_iter().find(|&bytes| block(bytes)) else {
+            return Self::made(pattern, 0);
+        };
+        let offsets = [0, REGISTER as isize, 0, 0];
+        let order = Order::Narrowed { bytes };
+        Some(Self { loads: 2, offsets, masks: [[0; REGISTER]; LOADS], order })
     }
 
     /// Returns a method for the same registers that loads no byte behind their last byte of data. If the
@@ -60,24 +70,22 @@ impl Blend {
     /// that is not the first one must lie before.
     pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
         let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
-        let blend = Self::made(pattern, 0, false)?;
+        let blend = Self::made(pattern, 0)?;
         match blend.reach().saturating_sub(data) {
             0 => Some(blend),
-            beyond => Self::made(pattern, beyond, false),
+            beyond => Self::made(pattern, beyond),
         }
     }
 
-    /// Makes the method with loads that begin `back` bytes before the elements. If `shifts` is true, the
-    /// second load is shifted instead of beginning early.
-    fn made(pattern: &Pattern, back: usize, shifts: bool) -> Option<Self> {
+    /// Makes the method with loads that begin `back` bytes before the elements.
+    fn made(pattern: &Pattern, back: usize) -> Option<Self> {
         let loads = Self::loads(pattern)?;
         let mut sources = pattern.sources(REGISTER / pattern.bytes);
         sources.iter_mut().for_each(|at| *at += back);
         // For each byte of the blended register, the packed byte that lies there.
         let mut blended: [Option<usize>; REGISTER] = [None; REGISTER];
-        let mut offsets = Vec::new();
-        let mut masks = Vec::new();
-        let mut shift = None;
+        let mut offsets = [0; LOADS];
+        let mut masks = [[0; REGISTER]; LOADS];
         for load in 0..loads {
             let start = load * REGISTER;
             let data: Vec<(usize, usize)> = sources
@@ -92,20 +100,11 @@ impl Blend {
                 let from = start - early;
                 data.iter().all(|(_, at)| *at < from + REGISTER && blended[at - from].is_none())
             })?;
-            let mut mask = [0; REGISTER];
             for (nth, at) in data {
                 let byte = at - (start - early);
-                (blended[byte], mask[byte]) = (Some(nth), 0xff);
+                (blended[byte], masks[load][byte]) = (Some(nth), 0xff);
             }
-            let mut offset = (start - early) as isize - back as isize;
-            if shifts && early > 0 {
-                offset += early as isize;
-                shift = Some(8 * early as u64);
-            }
-            offsets.push(offset);
-            if load > 0 {
-                masks.push(mask);
-            }
+            offsets[load] = (start - early) as isize - back as isize;
         }
         // There are as many packed bytes as bytes of the register, and no two lie on the same byte. So every
         // byte of the register holds one.
@@ -113,14 +112,13 @@ impl Blend {
         for (byte, nth) in blended.into_iter().enumerate() {
             places[nth?] = byte;
         }
-        let order = Order::of(&places);
-        Some(Self { offsets: offsets.into(), shift, masks: masks.into(), order })
+        Some(Self { loads, offsets, masks, order: Order::of(&places) })
     }
 
     /// Returns the number of bytes of memory from the first element of a register to the end of its last
     /// load.
     pub(super) fn reach(&self) -> usize {
-        self.offsets.last().map_or(0, |offset| (offset + REGISTER as isize) as usize)
+        (self.offsets[self.loads - 1] + REGISTER as isize) as usize
     }
 
     /// Packs `registers` registers. `pitch` is the distance in memory from one register's elements to those
@@ -142,24 +140,24 @@ impl Blend {
         // SAFETY: the caller guarantees that the loads and the packed bytes of the registers are valid. Each
         // arm passes the number of loads, which `loads` has limited to 2, 3 and 4.
         unsafe {
-            match (self.offsets.len(), self.shift) {
-                (2, None) => self.loaded::<2, false>(registers, pitch, mem, packed),
-                (2, Some(_)) => self.loaded::<2, true>(registers, pitch, mem, packed),
-                (3, _) => self.loaded::<3, false>(registers, pitch, mem, packed),
-                _ => self.loaded::<4, false>(registers, pitch, mem, packed),
+            match (&self.order, self.loads) {
+                (Order::Narrowed { bytes: 1 }, _) => narrowed::<1>(registers, pitch, mem, packed),
+                (Order::Narrowed { .. }, _) => narrowed::<2>(registers, pitch, mem, packed),
+                (_, 2) => self.loaded::<2>(registers, pitch, mem, packed),
+                (_, 3) => self.loaded::<3>(registers, pitch, mem, packed),
+                _ => self.loaded::<4>(registers, pitch, mem, packed),
             }
         }
     }
 
-    /// Does what [`run`](Self::run) does, with `N` loads per register. `SHIFT` is true if the second load is
-    /// shifted.
+    /// Does what [`run`](Self::run) does, with `N` loads per register.
     ///
     /// # Safety
     ///
     /// - The conditions of [`run`](Self::run) hold, and the pattern has `N` loads.
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn loaded<const N: usize, const SHIFT: bool>(
+    unsafe fn loaded<const N: usize>(
         &self,
         registers: usize,
         pitch: usize,
@@ -169,21 +167,22 @@ impl Blend {
         // SAFETY: the caller guarantees the conditions of `ordered`. Each arm uses instructions of AVX2 only.
         unsafe {
             match self.order {
+                Order::Narrowed { .. } => unreachable!("`run` has narrowed the loads"),
                 Order::Words { words } => {
                     let words = register(&words);
-                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                    self.ordered::<N>(registers, pitch, mem, packed, |data| {
                         _mm256_permutevar8x32_epi32(data, words)
                     });
                 }
                 Order::BytesAndWords { bytes, words } => {
                     let (bytes, words) = (register(&bytes), register(&words));
-                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                    self.ordered::<N>(registers, pitch, mem, packed, |data| {
                         _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(data, bytes), words)
                     });
                 }
                 Order::Bytes { same, other } => {
                     let (same, other) = (register(&same), register(&other));
-                    self.ordered::<N, SHIFT>(registers, pitch, mem, packed, |data| {
+                    self.ordered::<N>(registers, pitch, mem, packed, |data| {
                         let crossed = _mm256_permute4x64_epi64::<0x4e>(data);
                         _mm256_or_si256(
                             _mm256_shuffle_epi8(data, same),
@@ -202,7 +201,7 @@ impl Blend {
     /// - The conditions of [`run`](Self::run) hold, and the pattern has `N` loads.
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn ordered<const N: usize, const SHIFT: bool>(
+    unsafe fn ordered<const N: usize>(
         &self,
         registers: usize,
         pitch: usize,
@@ -210,10 +209,8 @@ impl Blend {
         packed: *mut u8,
         order: impl Fn(__m256i) -> __m256i,
     ) {
-        let zero = [0; REGISTER];
-        let masks: [__m256i; N] =
-            std::array::from_fn(|n| register(if n == 0 { &zero } else { &self.masks[n - 1] }));
-        let shift = _mm256_set1_epi64x(self.shift.unwrap_or(0) as i64);
+        // The entry of the first load is not used.
+        let masks: [__m256i; N] = std::array::from_fn(|n| register(&self.masks[n]));
         let offsets: [isize; N] = std::array::from_fn(|n| self.offsets[n]);
         let (mut mem, mut packed) = (mem, packed);
         for _ in 0..registers {
@@ -223,8 +220,7 @@ impl Blend {
                 |n: usize| unsafe { _mm256_loadu_si256(mem.wrapping_offset(offsets[n]).cast()) };
             let mut data = load(0);
             for n in 1..N {
-                let next = if SHIFT { _mm256_sllv_epi64(load(n), shift) } else { load(n) };
-                data = _mm256_blendv_epi8(data, next, masks[n]);
+                data = _mm256_blendv_epi8(data, load(n), masks[n]);
             }
             // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees
             // that these are writable.
@@ -232,6 +228,48 @@ impl Blend {
             mem = mem.wrapping_add(pitch);
             packed = packed.wrapping_add(REGISTER);
         }
+    }
+}
+
+/// Packs `registers` registers of the lower halves of adjacent elements of twice `BYTES` bytes.
+///
+/// # Safety
+///
+/// - `BYTES` is 1 or 2.
+/// - For each register, 64 bytes are valid for reads at `mem`, `pitch` bytes from those of the register
+///   before, and 32 bytes are valid for writes at `packed`.
+/// - The CPU has AVX2.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn narrowed<const BYTES: usize>(
+    registers: usize,
+    pitch: usize,
+    mem: *const u8,
+    packed: *mut u8,
+) {
+    let (mut mem, mut packed) = (mem, packed);
+    for _ in 0..registers {
+        // SAFETY: the loop runs `registers` times, so `mem` is where the memory of a register begins. The caller
+        // guarantees that 64 bytes are readable there.
+        let (low, high) = unsafe {
+            let high = mem.wrapping_add(REGISTER);
+            (_mm256_loadu_si256(mem.cast()), _mm256_loadu_si256(high.cast()))
+        };
+        // The packing instructions saturate, so the upper halves must be 0.
+        let halves = if BYTES == 1 {
+            let mask = _mm256_set1_epi16(0xff);
+            _mm256_packus_epi16(_mm256_and_si256(low, mask), _mm256_and_si256(high, mask))
+        } else {
+            let mask = _mm256_set1_epi32(0xffff);
+            _mm256_packus_epi32(_mm256_and_si256(low, mask), _mm256_and_si256(high, mask))
+        };
+        // They work on halves of registers, so the second and the third quarter change places.
+        let data = _mm256_permute4x64_epi64::<0xd8>(halves);
+        // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees that
+        // these are writable.
+        unsafe { _mm256_storeu_si256(packed.cast(), data) };
+        mem = mem.wrapping_add(pitch);
+        packed = packed.wrapping_add(REGISTER);
     }
 }
 
@@ -315,7 +353,9 @@ mod tests {
                 let pattern = Pattern::of(&level, &leaf).expect("a pattern");
                 let ending = Blend::ending(&pattern).expect("a method");
                 assert!(ending.reach() <= 32 * density - (stride - bytes), "{bytes} {stride}");
-                assert!(ending.offsets.iter().all(|&at| at >= -((stride - bytes) as isize)));
+                assert!(
+                    ending.offsets[..density].iter().all(|&at| at >= -((stride - bytes) as isize))
+                );
             }
         }
     }
@@ -325,7 +365,9 @@ mod tests {
         let order = |bytes, stride| blend(bytes, stride).expect("a method").order;
         assert!(matches!(order(8, 16), Order::Words { .. }));
         assert!(matches!(order(4, 12), Order::Words { .. }));
-        assert!(matches!(order(1, 2), Order::BytesAndWords { .. }));
+        assert!(matches!(order(1, 2), Order::Narrowed { bytes: 1 }));
+        assert!(matches!(order(2, 4), Order::Narrowed { bytes: 2 }));
+        assert!(matches!(order(1, 4), Order::BytesAndWords { .. }));
         assert!(matches!(order(2, 8), Order::BytesAndWords { .. }));
         assert!(matches!(order(1, 3), Order::Bytes { .. }));
     }

@@ -85,6 +85,7 @@ impl Lanes {
     /// - The memory from the first to the last byte of data of `count` elements is valid for reads, apart
     ///   from pages without data. `packed` is valid for writes of the packed bytes of these elements.
     /// - The CPU has the instruction set `isa`, which has byte shuffles.
+    #[inline]
     pub(super) unsafe fn run(
         &self,
         isa: Isa,
