@@ -8,7 +8,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// Reads the handle of a request. Returns the place of the handle, the handle, and the request.
+/// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
+/// the request.
 fn handle(
     request: InOut<raw::Request>,
 ) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
@@ -65,7 +66,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function exhausts the
+    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function drops the
     // iterator before it returns.
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
     let mut found = room(count, "array_of_requests")?;
@@ -96,7 +97,8 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: cancels a receive if no message has matched it. Sends are never cancelled.
+/// `MPI_Cancel`: cancels a receive if no message has matched it, and calls the user's cancel function for a
+/// generalized request. Sends are never cancelled.
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {
