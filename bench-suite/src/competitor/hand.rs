@@ -279,6 +279,7 @@ mod tests {
     use crate::competitor::Competitor;
     use crate::layout::HandNest;
     use std::path::Path;
+    use typepack_hand::FIXED;
 
     #[test]
     fn a_sequence_packs_one_after_the_other() {

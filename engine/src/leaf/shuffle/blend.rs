@@ -219,8 +219,8 @@ impl Blend {
             let load =
                 |n: usize| unsafe { _mm256_loadu_si256(mem.wrapping_offset(offsets[n]).cast()) };
             let mut data = load(0);
-            for n in 1..N {
-                data = _mm256_blendv_epi8(data, load(n), masks[n]);
+            for (n, &mask) in masks.iter().enumerate().skip(1) {
+                data = _mm256_blendv_epi8(data, load(n), mask);
             }
             // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees
             // that these are writable.

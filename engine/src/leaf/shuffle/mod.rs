@@ -150,6 +150,10 @@ fn windows(sources: &[usize]) -> Vec<(usize, std::ops::Range<usize>)> {
 }
 
 /// The way in which a pattern is packed.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "stored inline, so that a call follows no further pointer"
+)]
 enum Method {
     Lanes(Lanes),
     Steps(Steps),
