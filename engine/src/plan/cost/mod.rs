@@ -87,13 +87,14 @@ pub(crate) struct Choice {
 /// takes (`cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
-/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes.
+/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes, or
+/// per adjacent load.
 ///
-/// The three times are those of the table's machine. They are not from `typepack-bench calibrate`, because
-/// that machine was not at hand: on another one (Zen 5), a window took 0.6 of the time that a compiled kernel
-/// takes for a block of 8 bytes, and a call as long as a call of a kernel and a half (`typepack-bench pack
-/// --isa avx2`, d1s3 and b1s3).
-const SHUFFLE: Cost = Cost { call: 11_000, row: 3_000, run: 110 };
+/// The times fit the machine of the table, but they are not from `typepack-bench calibrate`, because that
+/// machine was not at hand. On another machine (Zen 5), a window took 1.2 to 1.4 of the time that a compiled
+/// kernel took for a block of 8 bytes, and the fixed part of a call took 7 ns more (`typepack-bench pack
+/// --isa avx2`, rows of 1 KiB and 16 KiB).
+const SHUFFLE: Cost = Cost { call: 14_000, row: 3_500, run: 180 };
 
 /// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
 /// the first-level cache, these windows do better, relative to compiled kernels, than the table says,
