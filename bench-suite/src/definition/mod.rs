@@ -25,6 +25,9 @@ pub const REFERENCE: &str = include_str!("../../definitions/reference.toml");
 /// The text of the definitions file of `typepack-bench peers --set ddtbench`.
 pub const DDTBENCH: &str = include_str!("../../definitions/ddtbench.toml");
 
+/// The text of the definitions file of `typepack-bench pack --isa`.
+pub const ISA: &str = include_str!("../../definitions/isa.toml");
+
 /// The contents of a definitions file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,6 +184,15 @@ impl Definitions {
     /// Panics if `definitions/reference.toml` has faults. A test parses the file.
     pub fn reference() -> Self {
         Self::parse(REFERENCE).expect("the reference layouts are not valid")
+    }
+
+    /// Returns the definitions of the layouts with which instruction sets are judged.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `definitions/isa.toml` has faults. A test parses the file.
+    pub fn isa() -> Self {
+        Self::parse(ISA).expect("the layouts for instruction sets are not valid")
     }
 
     /// Returns the definitions of the layouts of DDTBench.

@@ -88,6 +88,15 @@ pub(crate) struct Choice {
 /// takes (`cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
+/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes, or
+/// per adjacent load.
+///
+/// The times fit the machine of the table, but they are not from `typepack-bench calibrate`, because that
+/// machine was not at hand. On another machine (Zen 5), a window took 1.2 to 1.4 of the time that a compiled
+/// kernel took for a block of 8 bytes, and the fixed part of a call took 7 ns more (`typepack-bench pack
+/// --isa avx2`, rows of 1 KiB and 16 KiB).
+const SHUFFLE: Cost = Cost { call: 14_000, row: 3_500, run: 180 };
+
 /// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
 /// the first-level cache, these windows do better, relative to compiled kernels, than the table says,
 /// because the code that moves them announces its stores to the CPU (`prefetchw`) and fills whole
@@ -196,6 +205,9 @@ impl<'a> Tally<'a> {
                 let several = !(stride.is_power_of_two() && stride <= 64);
                 let lines = FAR * stride as f64 / 64.0;
                 self.line(costs.window[usize::from(several)], lines)
+            }
+            (Class::Shuffle(load), _) => {
+                self.line(SHUFFLE, f64::from(load.windows) / f64::from(load.elements))
             }
             (Class::Interpreter, Leaf::Block { .. }) => self.line(interpreter, 1.0),
             (Class::Interpreter, Leaf::Window { runs }) => {
