@@ -15,7 +15,7 @@ mod raw;
 mod scope;
 
 pub use group::{Comparison, Group, RankRange};
-pub use raw::{Matched, Messages, Ongoing, SendMode};
+pub use raw::{Cancelled, Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
 use crate::message::payload::{LayoutRef, Posting};

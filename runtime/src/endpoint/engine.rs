@@ -17,7 +17,7 @@ mod receive;
 
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
-use crate::message::envelope::{Envelope, INLINE_MAX, Place};
+use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
@@ -35,6 +35,7 @@ use crate::transport::stage::{STAGE_MIN, Stage};
 use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
+pub use detach::Cancelled;
 pub use receive::{Glance, Taken};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
@@ -158,7 +159,9 @@ impl MessageEngine {
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
     /// not count: when the rank leaves the job, no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
-        self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
+        let is_send = |id| self.requests.is_send(id);
+        self.requests.sends_in_flight() == 0
+            && !self.peers.iter().any(|peer| peer.is_owed(is_send))
     }
 
     /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that
@@ -264,7 +267,14 @@ impl MessageEngine {
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
         let id =
-            self.requests.open(Request::Send(Send { dest, label, supply, synchronous, stage }));
+            self.requests.open(Request::Send(Send {
+                dest,
+                label,
+                supply,
+                synchronous,
+                stage,
+                recall: None,
+            }));
         let sent = self.with_peer(dest.index(), |peer, work| peer.send(work, id));
         self.pending_unless(sent, id)
     }

@@ -5,6 +5,7 @@
 //! a generation, so that an old number, or a number that another rank invented, names no request.
 
 use crate::message::Status;
+use crate::shm::recall::ID_END;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
@@ -39,6 +40,9 @@ pub struct Owner {
     /// The source's name for the request. Only the source knows what the value means.
     pub token: u64,
 }
+
+/// The end of the range of generations. Ids are below [`ID_END`], and the generation is the high half of an id.
+const GENERATIONS: u32 = (ID_END >> 32) as u32;
 
 #[derive(Debug)]
 struct Entry {
@@ -116,6 +120,14 @@ impl Requests {
             Some(Request::Send(send)) => Some(send),
             _ => None,
         }
+    }
+
+    /// Returns whether a send in flight has the number `id`.
+    pub fn is_send(&self, id: u64) -> bool {
+        self.entries.get(id as u32 as usize).is_some_and(|entry| {
+            u64::from(entry.generation) == id >> 32
+                && matches!(entry.request, Some(Request::Send(_)))
+        })
     }
 
     /// Returns the receive in flight with the number `id`.
@@ -229,8 +241,9 @@ impl Requests {
     fn close(&mut self, id: u64) -> Option<Request> {
         let entry = self.entry(id)?;
         let request = entry.request.take();
-        // After its last generation, an entry of the table is never used again.
-        if entry.generation < u32::MAX {
+        // After its last generation, an entry of the table is never used again. So all ids are below
+        // `recall::ID_END`.
+        if entry.generation < GENERATIONS - 1 {
             entry.generation += 1;
             self.free.push(id as u32);
         }
@@ -335,6 +348,7 @@ mod tests {
             supply: Supply::Lost,
             synchronous: false,
             stage: SendStage::Queued,
+            recall: None,
         };
         let ids = [0, 1, 2].map(|dest| requests.open(Request::Send(send(dest))));
         requests.open(receive());

@@ -13,6 +13,7 @@ use super::fabric::Fabric;
 use super::failure::{broken, lost_at};
 use super::offers::Offers;
 use super::ready::Ready;
+use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::{Envelope, Space};
@@ -60,6 +61,8 @@ pub struct Tx {
     pub defined: Defined,
     /// The cache lines that the next message will probably use.
     pub ready: Ready,
+    /// The words by which this rank can recall its messages.
+    pub recalls: Recalls,
     rank: usize,
     ring: Producer,
     queue: VecDeque<Outgoing>,
@@ -72,6 +75,7 @@ impl Tx {
             area,
             defined: Defined::default(),
             ready: Ready::default(),
+            recalls: Recalls::default(),
             rank,
             ring: Producer::default(),
             queue: VecDeque::new(),
@@ -88,6 +92,11 @@ impl Tx {
     /// Appends an item to the queue.
     pub fn push(&mut self, outgoing: Outgoing) {
         self.queue.push_back(outgoing);
+    }
+
+    /// Returns the items of the queue, from the first to the last.
+    pub fn queued(&self) -> impl Iterator<Item = &Outgoing> {
+        self.queue.iter()
     }
 
     /// Returns the first item of the queue.

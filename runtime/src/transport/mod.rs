@@ -35,6 +35,7 @@ mod pipeline;
 mod private;
 pub(crate) mod protocol;
 mod ready;
+mod recalls;
 mod single_copy;
 pub(crate) mod stage;
 pub(crate) mod types;

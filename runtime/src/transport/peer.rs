@@ -10,17 +10,19 @@ use super::area::Area;
 use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
-use super::failure::{lost, lost_at, of_place};
+use super::failure::{broken, lost, lost_at, of_place};
 use super::heap::HeapCopy;
-use super::in_flight::{RequestTable, Stream};
+use super::in_flight::{RequestTable, SendStage, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
 use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
 use super::types::Located;
 use crate::Result;
-use crate::message::envelope::{Envelope, Place, Space};
+use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Sender, Slot};
+use crate::shm::recall;
+use crate::shm::ring::Violation;
 
 /// Another rank.
 #[derive(Debug)]
@@ -53,6 +55,22 @@ impl Peer {
     /// Returns whether anything waits for room in the ring, or is under way in either direction.
     pub fn has_work(&self) -> bool {
         self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle())
+            || self.pipeline.has_work()
+            || self.heap.has_work()
+            || self.private.has_work()
+    }
+
+    /// Returns whether the other rank may wait for something that this rank still has to do. In contrast to
+    /// [`Peer::has_work`], sends that have ended and recalls do not count: no rank waits for them, and the
+    /// other rank may have left the job without making room for them.
+    /// `is_send` says whether an id is the number of a send in flight.
+    pub fn is_owed(&self, is_send: impl Fn(u64) -> bool) -> bool {
+        let owes = |outgoing: &Outgoing| match outgoing {
+            Outgoing::Say(Envelope::Recall(..)) => false,
+            Outgoing::Send(id) => is_send(*id),
+            Outgoing::Say(_) | Outgoing::Help(_) => true,
+        };
+        self.link.tx.as_ref().is_some_and(|tx| tx.queued().any(owes))
             || self.pipeline.has_work()
             || self.heap.has_work()
             || self.private.has_work()
@@ -98,6 +116,11 @@ impl Peer {
     fn offer<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<bool> {
         // If the send has already ended, it needs no envelope.
         let Some(send) = work.requests.send(id) else { return Ok(true) };
+        if send.recall.is_none() && (send.synchronous || !work.terms.is_eager(send.label.bytes)) {
+            // This rank will wait for the match, so the program may cancel the send meanwhile.
+            let tx = self.link.tx()?;
+            send.recall = tx.recalls.take(&tx.area);
+        }
         for choice in choice::offers(work.terms, send.label.bytes) {
             let link = &mut self.link;
             let offered = match choice {
@@ -113,6 +136,34 @@ impl Peer {
             }
         }
         Err(lost("a send that every protocol declined", id))
+    }
+
+    /// Recalls the message of the send `id`, so that no receive gets the message, now or later. Returns false
+    /// if a receive may have matched the message already, or if no word was free when this rank wrote the
+    /// message's envelope. After a recall the caller removes the send from the table.
+    pub fn recall<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> bool {
+        let (Some(send), Some(tx)) = (work.requests.send(id), &mut self.link.tx) else {
+            return false;
+        };
+        match (send.stage, send.recall) {
+            // The message has no envelope yet.
+            (SendStage::Queued, word) => {
+                if let Some(word) = word {
+                    tx.recalls.give_back(word);
+                }
+                true
+            }
+            (SendStage::Unacknowledged | SendStage::Offered(_), Some(word))
+                if tx.recalls.recall(&tx.area, word, id) =>
+            {
+                // Tell the receiver, so that it frees the memory of the message. If an error occurs here, it
+                // occurs again in the next turn.
+                tx.push(Outgoing::Say(Envelope::Recall(send.label, send.offer(id))));
+                let _later = self.flush(work);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Fetches cache lines for the next message to the other rank, while this rank is idle. Returns false
@@ -140,6 +191,35 @@ impl Peer {
         let located = located.map_err(|v| of_place(self.link.rank, v))?;
         rx.offers.note(offer);
         Ok(Some(Box::new(located)))
+    }
+
+    /// Claims a message for a receive or a probe, after which its sender cannot recall it any more. Returns
+    /// false if the sender has recalled the message; then no receive may take it.
+    #[inline]
+    pub fn claim(&mut self, offer: Offer) -> bool {
+        let (Some(word), Some(rx)) = (offer.recall, &mut self.link.rx) else { return true };
+        let claimed = recall::claim(rx.area.recall(word), offer.id);
+        if !claimed {
+            rx.offers.answer(offer.id);
+        }
+        claimed
+    }
+
+    /// Handles a Recall. The caller has dropped the envelope of the message.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    pub fn recalled(&mut self, offer: Offer) -> Result<()> {
+        let Some(rx) = &mut self.link.rx else {
+            return Err(lost_at("the link from", self.link.rank));
+        };
+        rx.offers.answer(offer.id);
+        let is_recalled = |word| recall::forget(rx.area.recall(word), offer.id);
+        if offer.recall.is_some_and(is_recalled) {
+            return Ok(());
+        }
+        let detail = format!("a recall of a message that is not recalled (id {:#x})", offer.id);
+        Err(broken(self.link.rank, Violation::new(detail)))
     }
 
     /// Takes a message that a receive has matched and does not refuse, and passes it to a protocol.
@@ -236,6 +316,7 @@ impl Peer {
         envelope: &Envelope,
     ) -> Result<()> {
         let from = self.link.rank;
+        self.answered(work, envelope);
         match *envelope {
             Envelope::Ack(id) => answers::ack(work, from, id),
             Envelope::Fin(id) => answers::fin(work, from, id),
@@ -264,7 +345,25 @@ impl Peer {
             | Envelope::Eager(_)
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
+            | Envelope::Recall(..)
             | Envelope::Define { .. } => Err(lost_at("a message from", from)),
+        }
+    }
+
+    /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver
+    /// has matched the message, so its envelope cannot refer to the word any more.
+    fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
+        let (Envelope::Ack(id)
+        | Envelope::Cts(id)
+        | Envelope::Fin(id)
+        | Envelope::Refused(id)
+        | Envelope::Help { id, .. }) = *envelope
+        else {
+            return;
+        };
+        let send = work.requests.send(id).filter(|send| send.dest.index() == self.link.rank);
+        if let (Some(tx), Some(word)) = (&mut self.link.tx, send.and_then(|s| s.recall.take())) {
+            tx.recalls.give_back(word);
         }
     }
 

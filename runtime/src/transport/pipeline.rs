@@ -187,7 +187,7 @@ impl Protocol for Pipeline {
         id: u64,
     ) -> Result<Offered> {
         let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
-        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, id, None))? {
+        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, send.offer(id), None))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::Nothing);

@@ -417,7 +417,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             Said::NoRoom => return Ok(Offered::NoRoom),
             Said::Place(place) => place,
         };
-        if !tx.say(work.fabric, &Envelope::Rts(label, id, Some(place)))? {
+        if !tx.say(work.fabric, &Envelope::Rts(label, send.offer(id), Some(place)))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::In(C::SPACE));

@@ -7,6 +7,7 @@ use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
+use typepack::Cancelled;
 
 /// Reads the handle of a request. Returns the place of the handle, the handle, and the request.
 fn handle(
@@ -96,7 +97,9 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: cancels a receive if no message has matched it. Sends are never cancelled.
+/// `MPI_Cancel`: cancels a receive if no message has matched it, and a send if no receive has matched its
+/// message. If a receive may have matched the message, the send completes from a copy. So the request of a send
+/// is complete afterwards, whatever the other rank does (MPI-5.0 section 3.8.4).
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {
@@ -114,6 +117,15 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
                 if ongoing.cancel_receive(*id) {
                     let mut outcome = Outcome::empty();
                     outcome.status.set_cancelled(true);
+                    *running = Running::Finished(outcome);
+                }
+                Ok(None)
+            }
+            Running::Send(id) => {
+                let cancelled = ongoing.cancel_send(*id);
+                if cancelled != Cancelled::No {
+                    let mut outcome = Outcome::empty();
+                    outcome.status.set_cancelled(cancelled == Cancelled::Recalled);
                     *running = Running::Finished(outcome);
                 }
                 Ok(None)

@@ -140,6 +140,11 @@ impl<const N: usize> Lists<N> {
         self.find(key).map(|list| self.lists[list as usize].first)
     }
 
+    /// Returns the entry after `entry` in the list in which link `place` puts `entry`.
+    pub fn next(&self, entry: u32, place: usize) -> Option<u32> {
+        Some(self.links[entry as usize][place].after).filter(|after| *after != NONE)
+    }
+
     /// Returns whether link `place` of an entry is in use, that is, whether it puts the entry in a list.
     #[inline]
     pub fn contains(&self, entry: u32, place: usize) -> bool {
