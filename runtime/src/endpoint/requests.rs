@@ -146,11 +146,15 @@ impl Requests {
         }
     }
 
-    /// Makes a source of progress the owner of a request in flight. The source gets the result, and no thread
-    /// waits for the request.
+    /// Makes a source of progress the owner of a request. The source gets the result, and no thread waits for
+    /// the request. The request may be complete already: a send that finds other items in the queue to its
+    /// receiver gets a number, and may then go out with these items before its call returns.
     pub fn own(&mut self, id: u64, owner: Owner) {
-        if let Some(entry) = self.entry(id) {
+        let Some(entry) = self.entry(id) else { return };
+        if !matches!(entry.request, Some(Request::Done(_))) {
             entry.owner = Some(owner);
+        } else if let Some(Request::Done(result)) = self.close(id) {
+            self.collected.push_back((owner, result));
         }
     }
 
@@ -325,6 +329,16 @@ mod tests {
         requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
         assert!(!requests.is_owned(id));
         assert!(requests.collected().is_some());
+    }
+
+    #[test]
+    fn an_owner_gets_a_result_that_is_older_than_its_claim() {
+        let mut requests = Requests::new(0);
+        let id = requests.open(receive());
+        requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        requests.own(id, Owner { source: 3, token: 4 });
+        assert!(matches!(requests.collected(), Some((Owner { source: 3, token: 4 }, Ok(_)))));
+        assert!(requests.get(id).is_none() && requests.in_flight() == 0);
     }
 
     #[test]
