@@ -119,6 +119,7 @@ pub fn init() -> Result<Universe> {
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
+    endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
         endpoint.check_types()?;
     }

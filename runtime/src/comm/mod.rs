@@ -23,7 +23,7 @@ use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::progress::{Endpoint, OnUnwind};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -91,8 +91,8 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    /// Number of contexts of a communicator. It is a power of two, and at least the number of spaces.
-    const COUNT: u64 = 8;
+    /// Number of contexts of a communicator. It is at least the number of spaces.
+    const COUNT: u64 = SPACES;
 }
 
 impl Communicator {

@@ -10,11 +10,13 @@
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). No function here waits.
 
+mod account;
 mod detach;
 mod incoming;
 mod own;
 mod receive;
 
+use self::account::{Account, Freed};
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
@@ -22,7 +24,7 @@ use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
-use crate::settings::Forced;
+use crate::settings::{Forced, UNEXPECTED_MAX};
 use crate::transport::area::Area;
 use crate::transport::choice::Terms;
 use crate::transport::eager::Eager;
@@ -73,6 +75,7 @@ pub struct MessageEngine {
     readable: Vec<usize>,
     connects: u32,
     matching: Matching,
+    account: Account,
     requests: Requests,
     stage: Stage,
     traffic: Traffic,
@@ -90,6 +93,7 @@ impl MessageEngine {
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
+        let account = Account::new(UNEXPECTED_MAX, fabric.size());
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default() },
@@ -100,6 +104,7 @@ impl MessageEngine {
             readable: Vec::new(),
             connects: 0,
             matching: Matching::default(),
+            account,
             requests,
             stage: Stage::default(),
             traffic: Traffic::default(),
@@ -118,6 +123,11 @@ impl MessageEngine {
     /// Makes the engine use the protocol `forced` for long messages from now on.
     pub fn force(&mut self, forced: Forced) {
         self.terms.forced = forced;
+    }
+
+    /// Sets the number of bytes that unexpected messages of one sender may occupy (`account.rs`).
+    pub fn bound(&mut self, unexpected: u64) {
+        self.account.bound(unexpected);
     }
 
     /// Makes the engine compare the types of messages and receives from now on.
@@ -160,8 +170,7 @@ impl MessageEngine {
     /// not count: when the rank leaves the job, no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
         let is_send = |id| self.requests.is_send(id);
-        self.requests.sends_in_flight() == 0
-            && !self.peers.iter().any(|peer| peer.is_owed(is_send))
+        self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))
     }
 
     /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that
@@ -245,7 +254,11 @@ impl MessageEngine {
         self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest.index()].link.contact(&self.fabric)?;
-        if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
+        if self.terms.is_eager(label.bytes)
+            && !how.synchronous
+            && tx.is_idle()
+            && (!tx.is_full() || label.is_internal())
+        {
             let stage = &mut self.stage;
             let staged =
                 label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);
@@ -266,15 +279,14 @@ impl MessageEngine {
         // more.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
-        let id =
-            self.requests.open(Request::Send(Send {
-                dest,
-                label,
-                supply,
-                synchronous,
-                stage,
-                recall: None,
-            }));
+        let id = self.requests.open(Request::Send(Send {
+            dest,
+            label,
+            supply,
+            synchronous,
+            stage,
+            recall: None,
+        }));
         let sent = self.with_peer(dest.index(), |peer, work| peer.send(work, id));
         self.pending_unless(sent, id)
     }

@@ -60,6 +60,10 @@ impl Arrived {
     }
 }
 
+/// Approximate number of bytes that an unexpected message occupies in the tables of this file, without the data
+/// of a long message.
+pub const ENTRY_BYTES: usize = messages::ENTRY_BYTES;
+
 /// An unexpected message.
 #[derive(Debug)]
 pub struct Unexpected {

@@ -108,6 +108,14 @@ impl Endpoint {
         self.change(MessageEngine::check_types)
     }
 
+    /// Sets the number of bytes that unexpected messages of one sender may occupy.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    pub fn bound(&self, unexpected: u64) -> Result<()> {
+        self.change(|engine| engine.bound(unexpected))
+    }
+
     /// Returns this rank.
     pub fn rank(&self) -> usize {
         self.fabric.rank()

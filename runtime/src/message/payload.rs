@@ -402,7 +402,7 @@ pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
 }
 
 /// Length of the longest message that [`Kept`] holds without an allocation, in bytes.
-const SHORT: usize = 64;
+pub const SHORT: usize = 64;
 
 /// The packed bytes of a message that waits for its receive.
 #[derive(Debug)]

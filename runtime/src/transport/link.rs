@@ -20,6 +20,7 @@ use crate::message::envelope::{Envelope, Space};
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 /// A request for help with the copy of a message. The receiver of the message sends the request to the
 /// sender of the message.
@@ -92,6 +93,13 @@ impl Tx {
     /// Appends an item to the queue.
     pub fn push(&mut self, outgoing: Outgoing) {
         self.queue.push_back(outgoing);
+    }
+
+    /// Returns whether the receiver wants no more payloads of messages that no receive has matched. The data of
+    /// a message to which this applies stays here until the match.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.area.full().load(Ordering::Relaxed) != 0
     }
 
     /// Returns the items of the queue, from the first to the last.

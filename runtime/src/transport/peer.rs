@@ -21,8 +21,10 @@ use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Sender, Slot};
+use crate::message::payload::SHORT;
 use crate::shm::recall;
 use crate::shm::ring::Violation;
+use std::sync::atomic::Ordering;
 
 /// Another rank.
 #[derive(Debug)]
@@ -116,12 +118,24 @@ impl Peer {
     fn offer<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<bool> {
         // If the send has already ended, it needs no envelope.
         let Some(send) = work.requests.send(id) else { return Ok(true) };
-        if send.recall.is_none() && (send.synchronous || !work.terms.is_eager(send.label.bytes)) {
+        let (tx, bytes) = (self.link.tx()?, send.label.bytes);
+        let eager = work.terms.is_eager(bytes);
+        let mut choices = choice::offers(work.terms, bytes);
+        if eager && tx.is_full() && !send.label.is_internal() {
+            // The data of a message waits here until a receive matches the message. A short message is not
+            // worth the way of an RTS, because its envelope occupies as much memory of the receiver. So such a
+            // message becomes synchronous.
+            if bytes > SHORT as u64 {
+                choices = &[Choice::Pipeline];
+            } else {
+                send.synchronous = true;
+            }
+        }
+        if send.recall.is_none() && (send.synchronous || choices != [Choice::Eager]) {
             // This rank will wait for the match, so the program may cancel the send meanwhile.
-            let tx = self.link.tx()?;
             send.recall = tx.recalls.take(&tx.area);
         }
-        for choice in choice::offers(work.terms, send.label.bytes) {
+        for choice in choices {
             let link = &mut self.link;
             let offered = match choice {
                 Choice::Eager => self.eager.offer(work, link, id)?,
@@ -174,6 +188,13 @@ impl Peer {
     }
 
     // ---- at the receiver ----
+
+    /// Tells the other rank whether this rank wants no more payloads of messages that no receive has matched.
+    pub fn set_full(&self, full: bool) {
+        if let Some(rx) = &self.link.rx {
+            rx.area.full().store(u64::from(full), Ordering::Relaxed);
+        }
+    }
 
     /// Checks the place that an RTS names for its data. Returns the checked place, or `None` if the RTS
     /// names no place.

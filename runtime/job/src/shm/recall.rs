@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn the_first_decision_stands() {
         let word = AtomicU64::new(0);
-        assert!(claim(&word, 7) && !recall(&word, 7) && !is_recalled(&word, 7) && !forget(&word, 7));
+        assert!(
+            claim(&word, 7) && !recall(&word, 7) && !is_recalled(&word, 7) && !forget(&word, 7)
+        );
         assert!(recall(&word, 9) && !claim(&word, 9) && is_recalled(&word, 9));
         assert!(forget(&word, 9) && !is_recalled(&word, 9));
         assert!(claim(&word, 11) && !recall(&word, 11));

@@ -124,7 +124,9 @@ impl MessageEngine {
                 Envelope::Rts(label, offer, place) => self.offered(from, label, offer, place)?,
                 Envelope::Recall(label, offer) => {
                     let is_this = |what: &Arrived| what.is_offer(offer.id);
-                    self.matching.discard(Slot::new(from), &label, is_this);
+                    if let Some(gone) = self.matching.discard(Slot::new(from), &label, is_this) {
+                        self.taken(from, &gone.what);
+                    }
                     self.peers[from].recalled(offer)?;
                 }
                 Envelope::Define { number, bytes } => {
@@ -180,7 +182,7 @@ impl MessageEngine {
             // `Payload::new`), and `to` is new memory with room for this number of bytes.
             let copy = |to| unsafe { std::ptr::copy_nonoverlapping(payload.data(), to, len) };
             let kept = Kept::new(label.bytes, copy)?;
-            self.matching.keep(Slot::new(from), label, Arrived::Data(kept, payload.waiting));
+            self.keep(from, label, Arrived::Data(kept, payload.waiting));
             return Ok(());
         };
         if let Some(refusal) = self.refusal(from, &label, receive)? {
@@ -191,6 +193,40 @@ impl MessageEngine {
             return Ok(());
         }
         self.accept(from, Matched { receive, label, arrival: Arrival::Payload(payload) })
+    }
+
+    /// Queues a message that no receive has matched. If the messages of `from` occupy too much memory now, tells
+    /// `from` to send no more payloads.
+    #[inline]
+    fn keep(&mut self, from: usize, label: Label, what: Arrived) {
+        if self.account.add(from, Account::size(&what)) {
+            self.peers[from].set_full(true);
+        }
+        self.matching.keep(Slot::new(from), label, what);
+    }
+
+    /// Subtracts a message of `from` that has left the queue. Tells the senders for whose messages there is
+    /// room again.
+    #[inline]
+    pub(super) fn taken(&mut self, from: usize, what: &Arrived) {
+        let freed = self.account.subtract(from, Account::size(what));
+        if freed != Freed::Nobody {
+            self.free(from, freed);
+        }
+    }
+
+    #[cold]
+    fn free(&mut self, from: usize, freed: Freed) {
+        let senders = match freed {
+            Freed::Nobody => 0..0,
+            Freed::This => from..from + 1,
+            Freed::All => 0..self.account.senders(),
+        };
+        for sender in senders {
+            if self.account.free(sender) {
+                self.peers[sender].set_full(false);
+            }
+        }
     }
 
     /// Removes the receive that a message from `from` matches, and claims the message for it, so that the
@@ -219,7 +255,7 @@ impl MessageEngine {
         let receive = match self.meet_receive(from, &label, offer) {
             Met::Receive(receive) => receive,
             Met::Nobody => {
-                self.matching.keep(Slot::new(from), label, Arrived::Rts(offer, located));
+                self.keep(from, label, Arrived::Rts(offer, located));
                 return Ok(());
             }
             Met::Recalled => return Ok(()),

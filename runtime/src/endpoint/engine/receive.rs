@@ -133,6 +133,9 @@ impl MessageEngine {
     fn next(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         loop {
             let (from, mut message) = self.matching.take(context, source, tag)?;
+            if from.index() != self.fabric.rank() {
+                self.taken(from.index(), &message.what);
+            }
             let Some(offer) = message.what.offer() else { return Some((from, message)) };
             if self.peers[from.index()].claim(*offer) {
                 return Some((from, message));
@@ -211,7 +214,9 @@ impl MessageEngine {
                 offer.recall = None;
                 return Some(status);
             }
-            self.matching.take(context, source, tag);
+            if let Some((from, message)) = self.matching.take(context, source, tag) {
+                self.taken(from.index(), &message.what);
+            }
         }
     }
 }

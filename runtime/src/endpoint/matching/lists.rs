@@ -105,6 +105,9 @@ struct Link {
     after: u32,
 }
 
+/// Number of bytes that an entry with [`FORMS`] links occupies, if it is the only entry of one list.
+pub const ENTRY_BYTES: usize = FORMS * size_of::<Link>() + size_of::<List>() + 2 * size_of::<u32>();
+
 const UNLINKED: Link = Link { list: NONE, before: NONE, after: NONE };
 
 /// The lists.

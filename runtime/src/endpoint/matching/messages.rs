@@ -21,6 +21,9 @@ struct Entry {
     message: Unexpected,
 }
 
+/// Approximate number of bytes that a message occupies: its entry, its links, and its share of the lists.
+pub const ENTRY_BYTES: usize = size_of::<Option<Entry>>() + super::lists::ENTRY_BYTES;
+
 /// The messages.
 #[derive(Debug)]
 pub struct Messages {
