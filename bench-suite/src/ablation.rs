@@ -1,5 +1,5 @@
-//! Shows why typepack has a JIT: compares the bandwidths of each layout with leaf kernels only, with
-//! compiled kernels only, and with both.
+//! Shows why typepack has a JIT: compares the bandwidths of each layout with leaf kernels only (they are
+//! part of the engine), with compiled kernels only (the JIT generates them at run time), and with both.
 //!
 //! `suite.rs` measures the three settings as the competitors "leaf", "jit" and "typepack". The functions of
 //! this file compare the bandwidths of these competitors.
@@ -11,12 +11,14 @@ use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// "typepack" has the default policy. This policy has made a wrong choice in a row if the bandwidth of
-/// "typepack" is less than this fraction of the greater of the bandwidths of "leaf" and "jit".
+/// The competitor "typepack" has the default policy, which chooses between leaf kernels and compiled
+/// kernels. Its choice for a row (one layout, size and direction) is wrong if its bandwidth is less than
+/// this fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 
-/// Writes the list of wrong choices and then a table with one line per layout. For each setting, the line
-/// states the ratio of its bandwidth to the interpreter's bandwidth, as a geometric mean over the sizes.
+/// Returns a text: the list of wrong choices, and then a table with one line per layout. For each direction
+/// and setting, the line states the ratio of the setting's bandwidth to the interpreter's bandwidth, as a
+/// geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

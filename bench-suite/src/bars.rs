@@ -1,5 +1,5 @@
-//! Compares measured rows with the bars of the definitions file. A bar is the least ratio of bandwidths
-//! that a row must reach.
+//! Compares measured rows with the bars of the definitions file. A bar is the least allowed ratio of the
+//! JIT's bandwidth to another competitor's bandwidth.
 //!
 //! `measure.rs` produces the rows. `typepack-bench pack --check` prints the verdicts.
 
@@ -20,7 +20,8 @@ pub struct Verdict {
     pub ratio: f64,
     /// The least ratio that the bar allows.
     pub least: f64,
-    /// True if both figures of the ratio are steady. If not, the row neither passes nor misses the bar.
+    /// True if both figures of the ratio are steady (`measure::STEADY`). If not, the row neither passes nor
+    /// misses the bar.
     pub steady: bool,
 }
 

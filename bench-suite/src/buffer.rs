@@ -36,12 +36,12 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the system does not have enough memory.
+    /// Returns a one-line message if the system refuses the memory.
     pub fn new(length: usize) -> Result<Self, String> {
         let file = memfd_create("typepack-bench", MemfdFlags::CLOEXEC)
             .map_err(|e| format!("memory: {e}"))?;
         ftruncate(&file, length.max(1).next_multiple_of(PAGE) as u64)
-            .map_err(|e| format!("cannot map {length} bytes of memory: {e}"))?;
+            .map_err(|e| format!("cannot make a buffer of {length} bytes: {e}"))?;
         Self::mapped(file, length)
     }
 

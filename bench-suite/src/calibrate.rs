@@ -1,10 +1,16 @@
 //! Measures the table of the engine's cost model (`engine/src/plan/cost/table.rs`) on this machine.
 //!
-//! `typepack-bench calibrate` prints the table as Rust source. For every executor and block size it times
-//! three layouts: a short row, a long row, and several short rows. All three fit into the first-level
-//! cache. From these three times, the command computes the fixed cost of a call, the fixed cost of a row,
-//! and the time of a run. The command forces the engine to use the executor, and checks the name of the
-//! kernel that ran, because a table with the times of the wrong executor would be worse than no table.
+//! `typepack-bench calibrate` prints the table as Rust source. An executor is the code that moves the data
+//! of a call: leaf kernels, compiled kernels, or the interpreter. A row is one execution of the innermost
+//! loop, which moves a sequence of leaves. A leaf is a block of bytes, or a window: a few short runs, such
+//! as the members of a struct.
+//!
+//! For every executor and block size, the command times three layouts: a short row, a long row, and several
+//! short rows. Each of them fits into a first-level cache of 48 KiB. From these three times, the command
+//! computes the fixed cost of a call, the fixed cost of a row, and the time of a run. A run is a block of
+//! up to 64 bytes, 64 bytes of a longer block, or a part of a window: a cache line, or a move of up to 16
+//! bytes. The command forces the engine to use the executor, and checks the name of the kernel that the
+//! engine has chosen, because a table with the times of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -18,21 +24,23 @@ use typepack_jit::{Jit, Mode};
 /// The block lengths in bytes, in the order of the table. The last one stands for all blocks longer than
 /// 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
-/// The number of blocks in the short row.
+/// The number of leaves in a short row. Rows of the longest blocks are even shorter.
 const FEW: i64 = 16;
-/// The number of runs in a struct of 16 bytes (`record(16)`): one run of 1 byte and one of 12 bytes.
+/// The number of moves of up to 16 bytes in a struct of 16 bytes (`record(16)`): one of 1 byte and one of
+/// 12 bytes.
 const MOVES: f64 = 2.0;
 /// The number of rows in the layout of several rows.
 const ROWS: i64 = 8;
 /// The largest number of bytes of memory that the long row may span. Its memory and its packed bytes
-/// together fit into a first-level cache of 32 KiB.
+/// together fit into a first-level cache of 48 KiB.
 const SPAN: i64 = 20 << 10;
-/// The number of rounds. The fastest round is the result, because every disturbance makes a round slower.
+/// The number of rounds in which a layout is timed. The time of the fastest round counts, because every
+/// disturbance makes a round slower.
 const ROUNDS: usize = 30;
 /// The intended duration of a round, in nanoseconds.
 const ROUND_NS: f64 = 40_000.0;
 
-/// An executor to measure.
+/// An executor (the code that moves the data of a call) to measure.
 #[derive(Clone)]
 struct Executor {
     settings: Settings,
@@ -54,8 +62,8 @@ impl Cost {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the machine lacks an instruction set, if the engine refuses a layout, or
-/// if an executor other than the forced one ran.
+/// Returns a one-line message if the machine lacks an instruction set, if the engine refuses a layout or
+/// chooses an executor other than the forced one, or if the system refuses memory.
 pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
     let jit = Jit::new(typepack_jit::Settings { mode: Mode::Eager, ..Default::default() });
@@ -148,7 +156,7 @@ fn blocks(
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
         // Only a few of the longest blocks fit in `SPAN` bytes, so the short row of these blocks has
-        // fewer leaves than `FEW`.
+        // fewer blocks than `FEW`.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -206,7 +214,8 @@ fn record(extent: i64) -> Result<Datatype> {
 }
 
 /// Computes the costs of an executor from the times of three layouts. `layout(rows, n)` makes `rows` rows
-/// of at most `n` leaves each; a leaf has `runs` runs. A short row has `few` leaves.
+/// of at most `n` leaves (blocks or windows) each; a leaf has `runs` runs. A short row has at most `few`
+/// leaves.
 fn cost(
     executor: &Executor,
     direction: Direction,
@@ -229,8 +238,8 @@ fn cost(
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows. In the layouts measured here, each nest has only
-/// one level, the loop over elements. So there are no rows, and the cost of a row is 0.
+/// Computes the costs of an executor that moves windows. In the layouts measured here, the loop over the
+/// elements is the only loop. So there is no separate cost of a row, and the table states 0 for it.
 fn windowed(
     executor: &Executor,
     direction: Direction,

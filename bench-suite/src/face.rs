@@ -1,10 +1,10 @@
 //! Measures how much longer a call of the C functions takes than the Rust call. Both sides, C and Rust,
-//! take turns packing small layouts.
+//! take turns packing or unpacking small layouts.
 //!
-//! `typepack-bench pack` prints this table. Both sides commit the type with the policy that an application
-//! gets, and have compiled their kernels before they are timed (`measure.rs`). The Rust side calls the
-//! safe functions of the engine with their bounds checks. The C side calls `MPI_Pack` and `MPI_Unpack`
-//! with all their checks.
+//! `typepack-bench pack` prints the results. Both sides commit the type with the policy that an application
+//! gets, and make many calls before they are timed, so that the policy compiles a kernel if that pays
+//! (`measure.rs`). The Rust side calls the safe functions of the engine with their bounds checks. The C
+//! side calls `MPI_Pack` and `MPI_Unpack` with all their checks.
 
 use crate::competitor::{TYPEPACK, typed};
 use crate::definition::LayoutDefinition;
@@ -57,7 +57,7 @@ pub fn rows(
 }
 
 /// Returns how many nanoseconds longer the C call takes than the Rust call, and whether both figures are
-/// steady.
+/// steady. Returns `None` if the row lacks one of the two figures.
 fn over(row: &Row) -> Option<(f64, bool)> {
     let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
     Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))

@@ -42,7 +42,7 @@ pub enum HandNest {
         block: usize,
         /// Number of blocks.
         count: usize,
-        /// Bytes from one block to the next.
+        /// Bytes from the start of one block to the start of the next.
         stride: usize,
     },
     /// Three nested loops over blocks. Entry 0 of `counts` and `strides` belongs to the outermost loop.
@@ -94,8 +94,9 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Returns an error if the size is smaller than one block, struct or unit, if it is not a whole number
-    /// of faces, or if a text shape makes no valid layout at this size.
+    /// Returns an error if the size is smaller than the smallest possible layout (such as one block or one
+    /// struct), if it is larger than one face and not a whole number of faces, or if a text shape makes no
+    /// valid layout at this size.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
@@ -106,7 +107,8 @@ impl Layout {
         };
         let wrong = |reason: String| SizeError { layout: definition.name.clone(), size, reason };
         let (datatype, count, nest) = made.map_err(wrong)?;
-        // The checks of the definitions keep all numbers far below 2^63, so the sum does not overflow.
+        // The checks of the definitions and of `expression` keep these numbers far below 2^63, unless a
+        // text shape has extreme bounds.
         let memory = datatype.extent() * (count as i64 - 1) + datatype.true_ub();
         let memory = usize::try_from(memory).map_err(|e| wrong(e.to_string()))?;
         Ok(Self {
@@ -124,15 +126,16 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the elements need memory before the origin, or more than 2^63 - 1
-    /// bytes of memory.
+    /// Returns a one-line message if the elements need memory before the origin or more than 2^63 - 1 bytes
+    /// of memory, or if the last element lies before the first one.
     pub fn of(name: &str, datatype: Datatype, count: u64) -> Result<Self, String> {
         let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
         let end = last + i128::from(datatype.true_ub());
         if datatype.true_lb() < 0 || last < 0 || end > i128::from(i64::MAX) {
             return Err(format!(
-                "layout {name}: the elements end at byte {end}; they must lie between byte 0 and \
-                 byte 2^63 - 1"
+                "layout {name}: the first element begins at byte {}; the last element begins {last} \
+                 bytes later and ends at byte {end}; these numbers must be between 0 and 2^63 - 1",
+                datatype.true_lb()
             ));
         }
         let payload = datatype.size() as u64 * count;

@@ -3,8 +3,9 @@
 //!
 //! Terms: a *competitor* packs and unpacks a layout, for example memcpy, the engine, or a hand-written
 //! loop; a *peer* is another MPI. A *row* is one layout at one size in one direction, with a *figure* for
-//! each competitor. In every *round* of a measurement, each competitor takes one *turn*. A *bar* is a
-//! limit that the project requires.
+//! each competitor. In every *round* of a measurement, each competitor takes one *turn*. A figure is
+//! *steady* if its turns differ little (`measure::STEADY`). A *bar* is a limit that the project requires.
+//! The *oracle* is the engine's naive walk over the typemap, which gives the right answers.
 //!
 //! The flow of `typepack-bench pack`, by file: `definition/` (reads `definitions/pack.toml`) ->
 //! `layout.rs` (one layout at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter,

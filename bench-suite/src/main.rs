@@ -32,7 +32,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Measure packing and unpacking in one thread: memcpy, interpreter, JIT and a hand-written loop.
-    /// Each answer is verified against the oracle before the calls are timed.
+    /// Each answer is verified before the calls are timed.
     Pack(PackArguments),
     /// Compare packing and unpacking of the reference layouts with other MPI libraries and with hand
     /// loops, and with each kind of kernel alone. Print a summary with the bars.

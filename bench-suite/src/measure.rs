@@ -15,9 +15,10 @@ use typepack_engine::kernel::Direction;
 /// If the spread of a figure is greater than this, the figure is unsteady. A ratio with an unsteady figure
 /// neither passes nor misses a bar.
 pub const STEADY: f64 = 1.25;
-/// The number of packed bytes that are moved before a measurement. When this many bytes have been moved,
-/// the engine has compiled kernels for most of the layouts for which compilation pays: by then, even a
-/// kernel that saves only 5 ps per byte would have repaid its compilation (`engine/src/plan/cost/`).
+/// The number of packed bytes that are moved before a measurement, except that at least 2 and at most 65536
+/// calls are made. When this many bytes have been moved, the engine has compiled kernels for most of the
+/// layouts for which compilation pays: by then, even a kernel that saves only 5 ps per byte would have
+/// repaid its compilation (`engine/src/plan/cost/`).
 const SETTLED_BYTES: u64 = 48 << 20;
 /// The intended duration of a sample, in nanoseconds.
 const SAMPLE_NS: f64 = 50_000.0;

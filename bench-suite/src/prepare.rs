@@ -26,7 +26,7 @@ pub struct Bench {
     packed: Buffer,
 }
 
-/// The expected answers for a layout, computed by the oracle.
+/// The expected answers for a layout, computed by the oracle: the engine's naive walk over the typemap.
 struct Expected {
     /// The contents of the memory before packing and before unpacking.
     before: Vec<u8>,

@@ -31,7 +31,8 @@ pub struct Record {
 /// One table of a record.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The subcommand that has printed the table, such as `pingpong`.
+    /// The name that the comment line before the table states, such as `pingpong` or `storm`; [`PEERS`] if
+    /// there is no such line.
     pub name: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -97,7 +98,8 @@ impl Record {
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
             _ => Err(RecordError(
-                "the record has no bandwidth of typepack from typepack-bench peers".to_owned(),
+                "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+                    .to_owned(),
             )),
         }
     }
@@ -153,7 +155,7 @@ impl<'a> Line<'a> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// Returns the competitor with the greatest bandwidth in this row.
+    /// Returns that one of `competitors` which has the greatest bandwidth in this row.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
@@ -218,6 +220,9 @@ mod tests {
         assert_eq!(error("no record at all"), "the record has no rows");
         let messages = "# typepack-bench pingpong\nrow,ns\na,1\n";
         let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
-        assert_eq!(error, "the record has no bandwidth of typepack from typepack-bench peers");
+        assert_eq!(
+            error,
+            "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+        );
     }
 }

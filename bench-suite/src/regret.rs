@@ -36,7 +36,7 @@ pub const LAYOUTS: [(&str, u64); 12] = [
     ("cols64", 64 << 10),
 ];
 /// If there are at most this many uses, a turn is the median of [`STORIES`] sequences, because a single
-/// sequence takes only a few microseconds.
+/// sequence of few uses may take only a few microseconds.
 const SHORT: usize = 100;
 /// The number of sequences in a turn of at most [`SHORT`] uses.
 const STORIES: usize = 7;

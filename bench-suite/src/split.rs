@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter};
 
 /// Splits `text` at the first `byte`, which must be an ASCII character. Returns the texts before and after
-/// it; `None` if `text` does not contain it.
+/// this byte; `None` if `text` does not contain the byte.
 pub fn once(text: &str, byte: u8) -> Option<(&str, &str)> {
     let at = memchr(byte, text.as_bytes())?;
     Some((text.get(..at)?, text.get(at + 1..)?))

@@ -96,7 +96,8 @@ pub struct Suite {
     pub rows: Vec<SuiteRow>,
     /// The rows of the storm. A call makes one type and uses it [`storm::USES`] times.
     pub storm: Vec<Row>,
-    /// The regrets of the compilation policy.
+    /// The rows of the regret: how much more time a program takes with the compilation policy than with the
+    /// better of two fixed choices (`regret.rs`).
     pub regret: Vec<Regret>,
     /// One line for each fault: a wrong answer, a crash, or a refused layout.
     pub faults: Vec<String>,
@@ -182,7 +183,7 @@ pub fn run(
     suite
 }
 
-/// Measures the storm in one direction, packing, and adds its rows to `suite`.
+/// Measures the storm (`storm.rs`) in one direction, packing, and adds its rows to `suite`.
 pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {
@@ -213,7 +214,7 @@ pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     }
 }
 
-/// Measures the regret of the compilation policy and adds its rows to `suite`.
+/// Measures the regret of the compilation policy (`regret.rs`) and adds its rows to `suite`.
 pub fn regret(suite: &mut Suite, effort: &Effort) {
     let definitions = Definitions::reference();
     for (name, bytes) in regret::LAYOUTS {

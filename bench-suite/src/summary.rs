@@ -17,7 +17,7 @@ use std::fmt::Write;
 pub const TIE: f64 = 0.97;
 /// Takes the place of [`TIE`] for rows that touch more than [`IN_CACHE`] bytes.
 pub const FAR_TIE: f64 = 1.0 / 1.5;
-/// A row whose touched cache lines have at most this many bytes counts as "in cache".
+/// A row that touches at most this many bytes (`touched` in [`SuiteRow`]) counts as "in cache".
 pub const IN_CACHE: u64 = 8 << 20;
 /// The largest number of rows that the text lists for a missed bar. If the bar is for the least ratio, the
 /// text lists all rows that fall short.
@@ -38,7 +38,7 @@ pub enum Value {
 /// row.
 type Judged = Option<(f64, bool)>;
 
-/// One bar.
+/// One bar: a limit that the project requires, and the rows to which it applies.
 struct Bar {
     text: &'static str,
     least: f64,
@@ -179,8 +179,9 @@ impl Value {
     }
 }
 
-/// Returns the human-readable summary: the bars with their verdicts, the rows that fall short of missed
-/// bars, the storm, the regret, and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, the versions of the peers, the builds
+/// of the hand loops, the storm, the regret, the rows that fall short of missed bars, the faults, and the
+/// layouts that were left out.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
     let _ = writeln!(

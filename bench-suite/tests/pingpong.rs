@@ -222,8 +222,8 @@ fn peers_that_fail_are_lines_and_the_others_are_measured() {
     let peers = prefix.join("peers");
     let compiler = prefix.join("bin/mpicc");
     fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
-    // This mpiexec starts a single process, and not as a rank of a job. The program finds itself alone in
-    // its job and reports that.
+    // This mpiexec starts the program once, as a process that belongs to no job. The program finds that it
+    // has only one rank, and reports that.
     fake(
         &peers,
         "lonely",

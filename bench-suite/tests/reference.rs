@@ -1,5 +1,5 @@
 //! Checks the reference layouts and those of DDTBench: every competitor that uses the engine must give
-//! the same bytes as the oracle.
+//! the same bytes as the oracle (the engine's naive walk over the typemap).
 
 use std::path::Path;
 use typepack_bench::competitor::hand::Hands;

@@ -46,9 +46,9 @@ fn main() -> typepack_engine::Result<()> {
                         .expect("a buffer is too small");
                 }));
                 // The call of `unpack` above interpreted external32 bytes as native doubles, so it
-                // stored wrong values in the memory, many of them denormal. `unpack_external` has since
-                // overwritten them, but restore the original values anyway, so that no candidate of the
-                // next round works on denormal numbers.
+                // stored wrong values in the memory, many of them denormal. `unpack_external` should
+                // have replaced them with the original values. This line restores these values in any
+                // case, so that no candidate of the next round works on denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -28,7 +28,8 @@ struct Page {
 
 struct Row {
     name: String,
-    /// The dimensions of the array, outermost first. Each has a count and a stride in bytes.
+    /// The dimensions of the array in the order in which the first type packs them, outermost loop first.
+    /// Each has a count and a stride in bytes.
     levels: Vec<(i64, i64)>,
     block: i64,
 }

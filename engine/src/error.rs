@@ -63,15 +63,16 @@ impl ErrorClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A count or a block length is negative, or two arrays that must have equal lengths do not.
+    /// A count or a block length is negative, or an array does not have the length that the call needs.
     Count,
     /// Any other argument has a value that is not allowed.
     Argument,
     /// A datatype is not allowed where it was passed.
     Type,
-    /// A size, extent or displacement does not fit in 64 bits.
+    /// A size, an extent or a displacement does not fit in an `i64`, or an argument does not fit in an
+    /// `int`.
     Overflow,
-    /// A buffer is too small for its contents, or its alignment or its origin is wrong.
+    /// The length, the alignment or the origin of a buffer is wrong.
     Buffer,
     /// Packed data is shorter or longer than the type requires.
     Truncated,

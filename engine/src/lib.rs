@@ -39,8 +39,8 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-// The modules in layers, from the lowest to the highest. A file imports only from its own folder and
-// from modules above it in this list.
+// The modules in layers, from the lowest layer to the highest. A file imports only from its own folder
+// and from modules that come earlier in this list.
 mod error;
 mod named;
 mod table;

@@ -109,7 +109,8 @@ impl Named {
         self.row().align
     }
 
-    /// Returns the two members of a pair type such as `MPI_DOUBLE_INT`, with their offsets in bytes.
+    /// Returns the two members of a pair type such as `MPI_DOUBLE_INT`, with their offsets in bytes;
+    /// `None` for a type that is not a pair.
     #[inline]
     pub fn members(self) -> Option<[(u32, Named); 2]> {
         self.row().members.map(|[first, second]| {

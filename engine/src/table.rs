@@ -2,9 +2,9 @@
 //!
 //! Constructors store the user's arrays of displacements and block lengths as [`Table`]s. Lowering
 //! shares these tables instead of copying them, and kernels read them in place. So the width of a
-//! table is part of a kernel's shape. The first access to fresh memory costs more than copying data
-//! into it, so a smaller copy is also faster. A list of a million short blocks takes only five bytes
-//! per block.
+//! table is part of a kernel's shape. The first access to a page of fresh memory costs more than
+//! copying data into the page, so a narrower table is also made in less time. A list of a million
+//! short blocks takes only five bytes per block.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct Short(Bytes);
 /// The storage for lengths of one byte each.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Lengths of 1 for a few blocks. They are not reference-counted, so a clone of them needs no
-    /// atomic operation.
+    /// Up to 16 lengths, all of which are 1. They are not reference-counted, so a clone of them needs
+    /// no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }
@@ -89,12 +89,13 @@ macro_rules! entries {
 pub(crate) use entries;
 
 /// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
-/// to its relevant bits; `fits` decides from the bits of several values, or-ed together, whether all
+/// to its relevant bits; `fits` decides from the bitwise OR of the bits of several values whether all
 /// these values fit.
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
 /// converts the values in parts, and stops after the first part that does not fit. Before the pass,
-/// it tests the last value, because the values of a list often ascend.
+/// it tests the last value, because the values of a list often ascend, and then the last value is the
+/// greatest.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,
@@ -174,8 +175,9 @@ impl Table {
 
     /// Returns the sum of the lengths, or `None` if a length is negative.
     pub(crate) fn total(&self) -> Option<u128> {
-        /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so
-        /// the compiler can use vector instructions. The function also or-s all entries together.
+        /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so the
+        /// compiler can use vector instructions. The function also computes the bitwise OR of all
+        /// entries.
         fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
             const PART: usize = 1 << 12;
             let (mut sum, mut bits) = (0, 0);

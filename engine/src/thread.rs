@@ -90,7 +90,7 @@ pub const fn slot(key: usize) -> usize {
     // The distance between the control blocks of two threads is a multiple of the page size or of the
     // stack size. Multiplying by the golden ratio spreads both kinds of distances over the upper bits
     // of the product, and these bits are the index. The shift by 12 removes the bits below a page. If
-    // these bits were kept, distances such as 0x880_0000 would fill only 48 of 128 slots.
+    // these bits were kept, 128 threads at distances of 0x880_0000 bytes would use only 48 slots.
     ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 

@@ -2,10 +2,10 @@
 //! for all executors.
 //!
 //! This file follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word.
-//! It makes one entry per basic element and copies entry by entry. It uses little of the rest of the
-//! engine except the tree and the extents of types. It serves tests, fuzzing and the self-check of the
-//! bench suite. It is unsuitable for anything else, because its cost is proportional to the number of
-//! basic elements and it recurses over the depth of the tree.
+//! It makes one entry per basic element and copies entry by entry. Of the rest of the engine, it uses
+//! little more than the tree and the extents of types. It serves tests, fuzzing and the self-check of
+//! the bench suite. It is unsuitable for anything else, because its cost is proportional to the number
+//! of basic elements and it recurses over the depth of the tree.
 //!
 //! Displacements are computed with wrapping arithmetic. The constructors guarantee that the address of
 //! every basic element fits in 64 bits. But they do not check the displacement of a block of length 0,
@@ -110,9 +110,9 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 walk(old, at.wrapping_add(element.wrapping_mul(old.extent())), out);
             }
         }
-        // The oracle does not use the layout that the tree stores for a composite, because the tests
-        // use the oracle to check that layout. The exception is a Fortran kind, whose layout is a named
-        // type.
+        // The oracle does not use the layout that the tree stores for a composite (a distributed array,
+        // a Fortran kind or a value-index pair), because the tests use the oracle to check that layout.
+        // The exception is a Fortran kind, whose layout is a named type.
         Constructor::Composite { call, layout } => match &**call {
             Call::Darray(call) => {
                 out.extend(darray(call).iter().map(|e| Entry { offset: at + e.offset, ..*e }));

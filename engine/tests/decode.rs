@@ -1,7 +1,7 @@
 //! Tests decoding (envelope and contents) and rebuilding. Checks the rows of the standard's table of
 //! combiners. Rebuilds random trees from their contents and checks that each result equals the
-//! original. For the same trees, also compares execution, bounds and element counts of the newer
-//! constructors with the oracle.
+//! original. Also compares the sizes, bounds, element counts and packed bytes of random trees with the
+//! oracle.
 
 #[path = "../../fuzz/support/random.rs"]
 mod random;
@@ -59,8 +59,8 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// Checks the rows of `shared/abi/combiners.csv` for calls with `int` arguments. The rows are those of
-/// the table in MPI-2.2 section 4.1.13. They state the positions and the numbers of all arguments.
+/// Checks the rows of `runtime/capi/abi/combiners.csv` for calls with `int` arguments. The rows are
+/// those of the table in MPI-2.2 section 4.1.13. They state the positions and the numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -110,7 +110,7 @@ fn darray(old: &Datatype) -> Datatype {
     .unwrap()
 }
 
-/// Checks the rows of `shared/abi/combiners.csv` for large-count calls (`c` in the table).
+/// Checks the rows of `runtime/capi/abi/combiners.csv` for large-count calls (`c` in the column `form`).
 #[test]
 fn large_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -210,8 +210,8 @@ fn named_types_are_what_they_are() {
     assert_eq!(Combiner(7).to_string(), "combiner 7");
 }
 
-/// Checks that calls with equal arguments return the same type, which counts as predefined but is
-/// not named (MPI-5.0 section 19.1.5).
+/// Checks that two calls for a Fortran kind with equal arguments return the same type, and that this type
+/// counts as predefined but is not named (MPI-5.0 section 19.1.5).
 #[test]
 fn fortran_kinds() {
     let real = || Datatype::f90_real(Some(15), Some(307)).unwrap();

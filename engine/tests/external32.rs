@@ -467,8 +467,9 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
 }
 
 /// Returns memory for `count` elements and the position of displacement 0 in it. The bytes are random,
-/// except that values which external32 can represent only if they are small are made small. Where
-/// elements overlap, such values may still be large.
+/// but some values are changed so that external32 can represent them: integers that have fewer bytes in
+/// external32 are made small, and a `long double` gets the integer bit that every normal x87 number
+/// has. Where elements overlap, a value may still not be representable.
 fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);
@@ -616,8 +617,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Checks types whose conversion changes nothing but the byte order of the elements, so that the engine
-/// makes a plan for them. Covers every instruction set, lists and windows.
+/// Checks types whose conversion changes only the byte order of the elements. The engine makes a plan
+/// for such types. Covers every instruction set, lists and windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [

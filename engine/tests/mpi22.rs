@@ -23,7 +23,7 @@ fn address<T>(of: &T) -> i64 {
 }
 
 /// Checks that a program can print any type by decoding it (MPI-2.2 section 4.1.13). Such a program
-/// must know every combiner. (In MPI-2.2, the program ends on the page on which section 4.2 begins.)
+/// must know every combiner.
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
@@ -126,9 +126,9 @@ fn absolute_and_relative_displacements_agree() {
     assert_eq!(one, *[4.5f64, 5.5, 1.5].map(f64::to_ne_bytes).as_flattened());
 }
 
-/// Checks the program of section 4.1.13 with `LARGE` = 1000, for a type of every combiner in the
-/// section. The envelope must state the lengths of the arrays, and the contents must fill exactly
-/// these lengths.
+/// Checks the program of section 4.1.13, in which the arrays have `LARGE` = 1000 entries, for a type of
+/// every combiner in the section. The envelope must state the lengths of the arrays, and the contents
+/// must fill exactly these lengths.
 #[test]
 fn arrays_of_1000_are_large_enough() {
     const LARGE: usize = 1000;

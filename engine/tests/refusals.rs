@@ -168,11 +168,11 @@ fn overflow_names_argument_and_value() {
         (Datatype::subarray(&[MAX], &[1], &[0], Order::C, &t), format!("sizes: [{MAX}]: ")),
         (
             Datatype::subarray(&[MAX, 2], &[1, 1], &[0, 0], Order::C, &t),
-            format!("sizes: the product of [{MAX}, 2] does not fit in 64 bits"),
+            format!("sizes: the product of [{MAX}, 2] does not fit in a signed 64-bit integer"),
         ),
         (
             Datatype::resized(MAX, 1, &t),
-            format!("extent: lb {MAX} plus extent 1 does not fit in 64 bits"),
+            format!("extent: lb {MAX} plus extent 1 does not fit in a signed 64-bit integer"),
         ),
         (Datatype::type_hvector(1 << 30, 1, MAX, &t, Binding::C), format!("stride_bytes: {MAX}: ")),
     ] {
@@ -180,7 +180,7 @@ fn overflow_names_argument_and_value() {
         assert_eq!(error.kind(), OVERFLOW);
         let found = error.to_string();
         assert!(
-            found.starts_with(&text) && found.ends_with("does not fit in 64 bits"),
+            found.starts_with(&text) && found.ends_with("does not fit in a signed 64-bit integer"),
             "{found} {text}"
         );
     }
@@ -194,8 +194,8 @@ fn subarrays() {
         refused(ty, ARGUMENT, text);
     };
     refuse(&[], &[], &[], "sizes: no dimensions are given; at least 1 is needed");
-    refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entry, but sizes has 2 dimensions");
-    refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entry, but sizes has 2 dimensions");
+    refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entry, but sizes has 2 entries");
+    refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entry, but sizes has 2 entries");
     refuse(&[4, 0], &[1, 1], &[0, 0], "sizes: dimension 1: 0 is less than 1");
     refuse(&[4], &[0], &[0], "subsizes: dimension 0: 0 is not between 1 and the size 4");
     refuse(&[4], &[5], &[0], "subsizes: dimension 0: 5 is not between 1 and the size 4");
@@ -216,8 +216,8 @@ fn subarrays() {
     let text =
         format!("starts: dimension 0: {} is not between 0 and 0 (size 4, subsize 4)", i64::MAX);
     refuse(&[4], &[4], &[i64::MAX], &text);
-    refuse(&[4], &[4, 4], &[0], "subsizes: 2 entries, but sizes has 1 dimension");
-    refuse(&[4], &[4], &[], "starts: 0 entries, but sizes has 1 dimension");
+    refuse(&[4], &[4, 4], &[0], "subsizes: 2 entries, but sizes has 1 entry");
+    refuse(&[4], &[4], &[], "starts: 0 entries, but sizes has 1 entry");
     assert!(
         [Order::C, Order::Fortran].iter().all(|o| Order::from_abi_value(o.abi_value()) == Some(*o))
     );
@@ -261,10 +261,10 @@ fn distributed_arrays() {
     assert!(make(good(), &old).is_ok());
     let refuse = |call, text: &str| refused(make(call, &old), ARGUMENT, text);
     refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions are given; at least 1 is needed");
-    let text = "distributions: 1 entry, but sizes has 2 dimensions";
+    let text = "distributions: 1 entry, but sizes has 2 entries";
     refuse(Call { distributions: &[Block], ..good() }, text);
-    refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entry, but sizes has 2 dimensions");
-    refuse(Call { processes: &[6], ..good() }, "processes: 1 entry, but sizes has 2 dimensions");
+    refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entry, but sizes has 2 entries");
+    refuse(Call { processes: &[6], ..good() }, "processes: 1 entry, but sizes has 2 entries");
     refuse(Call { size: 0, ..good() }, "size: 0 is less than 1");
     refuse(Call { rank: -1, ..good() }, "rank: -1 is not between 0 and 5");
     refuse(Call { rank: 6, ..good() }, "rank: 6 is not between 0 and 5");
@@ -294,7 +294,7 @@ fn distributed_arrays() {
     refuse(Call { processes: &[2, 0], ..good() }, "processes: dimension 1: 0 is less than 1");
     let text = "processes: the grid [2, 3] does not have 7 processes";
     refuse(Call { size: 7, ..good() }, text);
-    let text = "distributions: 3 entries, but sizes has 2 dimensions";
+    let text = "distributions: 3 entries, but sizes has 2 entries";
     refuse(Call { distributions: &[Block, Block, Block], ..good() }, text);
     // The argument of a dimension that is not distributed is ignored (MPI-5.0 section 5.1.4), so
     // all these values are allowed.
@@ -315,8 +315,8 @@ fn distributed_arrays() {
         assert_eq!(Distribution::from_abi_value(value), None, "distribution {value}");
     }
     let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
-    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements does \
-                not fit in 64 bits";
+    let text = "sizes: the size in bytes of an array of [2147483648, 2147483648] elements with an \
+                extent of 4 bytes does not fit in a signed 64-bit integer";
     refused(make(huge, &old), OVERFLOW, text);
     let huge = Call { sizes: &[i64::MAX, 3], distributions: &[Cyclic, Cyclic], ..good() };
     assert_eq!(make(huge, &old).unwrap_err().kind(), OVERFLOW);
@@ -395,7 +395,7 @@ fn bound_markers_go_into_the_struct_of_mpi_1_only() {
 fn the_calls_of_mpi_1_have_int_counts() {
     let (t, large) = (int(), 1i64 << 31);
     let (c, fortran) = (Binding::C, Binding::Fortran);
-    let fits = "2147483648 does not fit in 32 bits";
+    let fits = "2147483648 does not fit in an int; it must be at most 2147483647";
     let text = format!("count: {fits}");
     refused(Datatype::type_hvector(large, 1, 0, &t, c), OVERFLOW, &text);
     let text = format!("blocklength: {fits}");
@@ -497,7 +497,8 @@ fn contents() {
     let old = Combiner::STRUCT_INTEGER;
     refuse(old, &[], &[], &[1, 1, 0], 1, COUNT, &needs("large_counts", 3, old, 0));
     let subarray = Combiner::SUBARRAY;
-    let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs an entry 0";
+    let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs at least 1, because entry 0 is \
+                the number of dimensions";
     refuse(subarray, &[], &[], &[], 1, COUNT, text);
     let text = "integers: entry 0 is 0, but the number of dimensions must be at least 1";
     refuse(subarray, &[0, 12], &[], &[], 1, ARGUMENT, text);
@@ -506,7 +507,8 @@ fn contents() {
     let text = needs("integers", 2, subarray, 6_442_450_943);
     refuse(subarray, &[i32::MAX, 12], &[], &[], 1, COUNT, &text);
     let darray = Combiner::DARRAY;
-    let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs an entry 2";
+    let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs at least 3, because entry 2 is the \
+                number of dimensions";
     refuse(darray, &[1, 0], &[], &[], 1, COUNT, text);
     let text = "integers: entry 4 is 15, which is not one of MPI_DISTRIBUTE_BLOCK, _CYCLIC, _NONE";
     refuse(darray, &[1, 0, 1, 9, 15, 19, 1, 12], &[], &[], 1, ARGUMENT, text);

@@ -114,7 +114,8 @@ fn refused_texts_say_what_was_expected_where() {
         ("x = int; x", "1:1: `x` is reserved for copies in lists"),
         (
             "9a = int; int",
-            "1:1: `9a` is not a name: a name has letters, digits and `_`, and begins with a letter",
+            "1:1: `9a` is not a name: a name consists of letters, digits and `_`, and must not \
+             begin with a digit",
         ),
         (
             "f90_integer(5000000000)",
@@ -153,8 +154,8 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "contiguous(9223372036854775807, double)",
-            "1:12: contiguous: count: 9223372036854775807: an element would lie at \
-             73786976294838206448 bytes, which does not fit in 64 bits",
+            "1:12: contiguous: count: 9223372036854775807: an element would have a \
+             displacement of 73786976294838206448 bytes, which does not fit in a signed 64-bit integer",
         ),
     ] {
         let error = parse(text).unwrap_err().to_string();

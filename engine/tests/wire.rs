@@ -187,9 +187,9 @@ fn every_changed_byte() {
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Checks encodings in which one word, of the first 600 bytes, has been replaced by an extreme number.
-/// The test corrects the header where possible, so that the decoder does not fail at its checks of the
-/// header but computes with the extreme numbers.
+/// Checks encodings in which an extreme number replaces one word of the first 600 bytes. The test
+/// corrects the header where possible, so that the decoder does not fail at its checks of the header
+/// but computes with the extreme numbers.
 #[test]
 fn extreme_words() {
     let extremes = [

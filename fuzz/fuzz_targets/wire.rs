@@ -7,6 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
+use typepack_engine::wire;
 use typepack_fuzz::{Case, Stream, WireChecker};
 
 thread_local! {
@@ -21,7 +22,7 @@ fuzz_target!(|input: (u64, Case, &[u8])| {
         }
         // Tries the fuzzer's bytes twice: as they are, and after the first 8 bytes of a valid encoding.
         // The fuzzer would seldom find these 8 bytes by itself.
-        let hostile = [b"tpkw\x01\0\0\0", bytes].concat();
+        let hostile = [b"tpkw".as_slice(), &wire::VERSION.to_le_bytes(), bytes].concat();
         for bytes in [bytes, &hostile] {
             if let Err(reason) = checker.check_bytes(bytes) {
                 panic!("{bytes:02x?}\n{reason}");

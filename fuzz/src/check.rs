@@ -33,11 +33,11 @@ use typepack_jit::{Jit, Mode};
 /// Selects the code that a checker compares with the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executors {
-    /// The engine's interpreter, without a code generator.
+    /// The engine's own executors, without the JIT: the interpreter and the leaf kernels.
     Interpreter,
     /// The JIT, which compiles kernels when a type is committed.
     Jit,
-    /// Both.
+    /// The engine's own executors, and the JIT.
     All,
 }
 

@@ -47,7 +47,7 @@ pub enum Mode {
     Any,
     /// Loop nests and tables over blocks and small structs. The JIT compiles kernels for such types.
     Regular,
-    /// Types of a few bytes, which are small enough to try every split of their packed bytes.
+    /// Types of a few bytes. They are so small that a check can try every split of their packed bytes.
     Tiny,
 }
 
@@ -335,9 +335,9 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes a count or a block length. A constructor call may multiply several such numbers together;
-    /// its numbers are then made with a larger `shorter`, because the upper limit of the result is
-    /// divided by the square of `shorter`. Tiny types have a fixed limit.
+    /// Makes a count or a block length. The upper limit of the result is divided by the square of
+    /// `shorter`. A constructor call that multiplies several such numbers makes them with a larger
+    /// `shorter`, so that their product stays small. Tiny types have a fixed limit.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {

@@ -207,9 +207,9 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
 }
 
 /// Returns the model of a type that consists of copies of other types, in the given order. The lower and
-/// the upper bound are computed separately. If a bound is explicit in some copies, only these copies set
-/// the bound; otherwise all copies that have data set it. If only one of the two bounds is set (by a
-/// marker), the other bound gets the same position.
+/// the upper bound are computed separately. If a bound is explicit in some copies, only these copies
+/// determine the bound. Otherwise every copy with data helps to determine the bound. If only one of the
+/// two bounds is set (by a marker), the other bound gets the same position.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {

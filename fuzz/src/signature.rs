@@ -99,7 +99,7 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
     let refused = |e: typepack_engine::Error| e.to_string();
     if signature.elements_of(count).map_err(refused)? != list.len() as u64 {
         return Err(format!(
-            "{count} elements of {} basic elements each; expected {} basic elements in total",
+            "elements_of({count}) is wrong for a type of {} basic elements; it must be {}",
             signature.elements(),
             list.len()
         ));

@@ -30,8 +30,7 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {
-            // Formats the error, because the code that marks the error's position must work for any
-            // text.
+            // Formats the error, because formatting must work for the errors of any text.
             if error.to_string().is_empty() {
                 Err(format!("{text:?}: no message"))
             } else {

@@ -1,12 +1,14 @@
 //! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
 //! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`). Most of their
-//! messages are real, too: eager messages, waiting messages, streamed messages and messages fetched from
-//! the heap, all with random types. Between the ranks' turns the third party, called the *hand*, forges
-//! envelopes and changes words of the shared memory. It prefers slots, payloads (including encoded
-//! types), stamps, lengths, credits and mailboxes. In some cases the ranks also check that the types of
-//! a message agree. After a change by the hand, a rank may report that the other rank is at fault, or
-//! receive wrong data. But whatever the hand does:
+//! messages are real, too, and have random types. Some are sent at once, some wait for the receiver,
+//! some are streamed in pieces, and some are fetched from the shared heap. The ranks take turns: in its
+//! turn, a rank processes the messages that have arrived. Between two turns the third party, called the
+//! *hand*, forges envelopes (the headers of messages) and changes words of the shared memory. It prefers
+//! message slots, payloads (including encoded types), stamps (the sequence numbers of slots), lengths,
+//! credits (which limit how much may be sent) and mailboxes. In some cases the ranks also check that the
+//! types of a message agree. After a change by the hand, a rank may report that the other rank is at
+//! fault, or receive wrong data. But whatever the hand does:
 //!
 //! - the memory of a send keeps its values, and a receive writes only the bytes that its type covers;
 //! - no error has the kind [`ErrorKind::Internal`], which only a bug of typepack can cause;
@@ -393,7 +395,7 @@ impl Game<'_> {
         self.write(from, to, at, u)
     }
 
-    /// Writes a word whose value is close to the current value, plausible in another place, or
+    /// Writes a word. The new value is close to the current value, or plausible for another word, or
     /// arbitrary.
     fn write(
         &mut self,

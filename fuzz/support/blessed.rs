@@ -21,8 +21,8 @@ pub fn blessed(path: &Path, made: &str) {
     let same = wanted.lines().zip(made.lines()).take_while(|(wanted, made)| wanted == made).count();
     let line = |text: &str| text.lines().nth(same).map_or("the end".into(), |l| format!("{l:?}"));
     panic!(
-        "{}:{}: the line is {}; the file has {}; if the change is intended, write the file with \
-         TYPEPACK_BLESS=1",
+        "{}:{}: the test makes {} here, but the file has {}; if the change is intended, write the \
+         file with TYPEPACK_BLESS=1",
         path.display(),
         same + 1,
         line(made),

@@ -1,5 +1,5 @@
-//! Runs two ranks in many cases, and overwrites rings, chunks, credits and encoded types with hostile
-//! bytes meanwhile.
+//! Runs two ranks in many cases, and meanwhile overwrites parts of their shared memory with hostile
+//! bytes: messages, encoded types, lengths, and the counters that limit how much may be sent.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number),
 //! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and

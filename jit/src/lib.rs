@@ -1,10 +1,13 @@
 //! Makes machine code for typepack's loop programs.
 //!
-//! The engine cuts the work of a datatype into nests. It asks for the kernel of a nest's shape
-//! through its trait [`Compiler`], which [`Jit`] implements. A request takes these steps:
+//! The engine cuts the work of a datatype into nests. A nest consists of loops, one inside another,
+//! around a block or a few short runs. The shape of a nest is everything on which its machine code
+//! depends, for example the number of its loops, but not their counts or strides. The engine asks
+//! for the kernel of a shape through its trait [`Compiler`], which [`Jit`] implements. A request
+//! takes these steps:
 //!
-//! 1. `policy.rs`: states the number of bytes after which compiling pays; the engine waits until
-//!    then to ask;
+//! 1. `policy.rs`: states the cost of a compilation; the engine asks for a kernel once that kernel
+//!    would have saved as much time;
 //! 2. `cache.rs`: looks for a kernel, or a refusal, of the shape;
 //! 3. `translate/`: translates the shape to CLIF, Cranelift's intermediate code;
 //! 4. `compiler.rs`: compiles the CLIF to machine code, for the machine that `target.rs` describes;

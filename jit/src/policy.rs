@@ -99,7 +99,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the number of packed bytes after which the engine asks for a kernel.
+    /// Returns the threshold for the engine: the cost of a compilation as a number of packed bytes.
+    /// It is 0 if kernels are compiled at once, and `u64::MAX` if kernels are never compiled.
     pub(crate) fn asks_after(&self) -> u64 {
         match self.mode {
             Mode::Off => u64::MAX,

@@ -27,8 +27,9 @@ pub struct Report {
     pub assembly: String,
     /// Length of the machine code in bytes, constants included.
     pub code_bytes: usize,
-    /// The median time of nine compilations, without publishing. Each of these compilations sets up
-    /// its own code generator, while a [`Jit`](crate::Jit) sets up one for all kernels.
+    /// The median time of nine compilations. It does not include the time to make the code
+    /// executable. Each of these compilations sets up its own code generator, while a
+    /// [`Jit`](crate::Jit) sets up one for all kernels.
     pub compile: Duration,
     /// Meaning and value of each word of the parameter block, for one element of the nest.
     pub parameters: Vec<(String, u64)>,

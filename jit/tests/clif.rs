@@ -66,8 +66,8 @@ fn golden_pairs() {
     }
 }
 
-/// Compares `text` with the golden file `name`. If `TYPEPACK_BLESS` is set, writes the file
-/// instead.
+/// Compares `text` with the golden file `name`. If `TYPEPACK_BLESS` is set, writes `text` to the
+/// file first.
 fn compare(name: &str, shape: &str, target: Target, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let text = format!("; {shape}, {target:?}\n{text}");

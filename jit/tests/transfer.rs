@@ -1,6 +1,6 @@
 //! Tests fused copies with kernels through the engine's public calls. The result must be that of
-//! packing and unpacking by the typemap: with and without code memory, with `verify`, and after the
-//! threshold.
+//! packing and unpacking by the typemap: with and without code memory, with `verify`, and with a
+//! lazy JIT that compiles the kernel after some of the copies.
 
 #[path = "../../fuzz/support/walk.rs"]
 mod walk;
@@ -204,8 +204,8 @@ fn more_pairs_than_are_remembered(jit: &Jit) {
     }
 }
 
-/// A regression that `typepack-fuzz` found: a range that began inside the innermost of three levels
-/// took more iterations of that level than were left, and wrote outside the row.
+/// A regression that `typepack-fuzz` found: if a range began inside the innermost of three levels,
+/// the copy executed more iterations of that level than were left, and wrote outside the row.
 fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let five = Datatype::hvector(5, 1, 9, &double).expect("a vector");
@@ -217,9 +217,9 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// A regression: the engine copies a pair that transposes a matrix in a special order
-/// (`engine/src/transfer/transpose.rs`), without a compiled kernel. It did so although the settings
-/// forced compiled kernels.
+/// A regression. If a copy transposes a matrix, the engine visits the blocks in a special order
+/// (`engine/src/transfer/transpose.rs`) and uses no compiled kernel. An earlier version did so even
+/// if the settings forced compiled kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

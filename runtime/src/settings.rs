@@ -1,8 +1,9 @@
 //! Reads every `TYPEPACK_*` variable once.
 //!
-//! `init()` and the first commit call [`Settings::get`] for the settings of the process. No other file of the
-//! library reads the environment, except `shm/attach.rs` and `world.rs`, which read the variables that
-//! `mpiexec` sets.
+//! `init()` and the first commit call [`Settings::get`] for the settings of the process. Three other files
+//! of the library also read the environment: `shm/attach.rs` reads the variables that `mpiexec` sets,
+//! `world.rs` reads the variables of launchers and looks for unknown names, and `variables.rs` reads the
+//! current values for its list.
 //!
 //! Invariants: if a variable has a value outside its domain, the process gets an error that names the
 //! variable and the value; no default silently replaces the value. `init()` reports unknown names once.

@@ -97,7 +97,7 @@ impl RankPair {
     ///   elements are readable and nobody writes them.
     ///
     /// # Errors
-    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size does not fit in 64 bits,
+    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size exceeds 2^63 - 1 bytes, and
     /// `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn send(
         &mut self,
@@ -146,7 +146,8 @@ impl RankPair {
     /// Runs one turn of a rank's message engine. Returns true if anything moved.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory
+    /// runs out.
     pub fn turn(&mut self, rank: usize) -> Result<bool> {
         self.engines[rank].progress()
     }
@@ -156,7 +157,8 @@ impl RankPair {
         self.engines[rank].requests().fetch(id)
     }
 
-    /// Cancels a receive that no message has matched. Returns false if a message has matched.
+    /// Cancels a receive that no message has matched. Returns false if a message has matched, or if `id` is
+    /// not the number of a receive.
     pub fn cancel_receive(&mut self, rank: usize, id: u64) -> bool {
         self.engines[rank].cancel_receive(id)
     }

@@ -50,8 +50,9 @@ fn probe_number() -> u64 {
 ///
 /// The drop does four things: it completes the sends that are still under way; it reads and discards the
 /// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. A panicking
-/// process skips these steps, and the launcher then reports its end as a failure.
+/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. If the process is
+/// panicking, the drop only prints the report, and the launcher then reports the end of the process as a
+/// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
@@ -183,14 +184,16 @@ impl Universe {
     }
 
     /// Returns the number of processes for which the job has room. The user states this number to the
-    /// launcher (`mpiexec -usize`).
+    /// launcher (`mpiexec -usize`). Returns `None` if the user has not stated it, or if no launcher started
+    /// this process.
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
         told(attach::UNIVERSE_SIZE)?.parse().ok()
     }
 
     /// Returns the name of the error handler that the user gave to the launcher: `mpi_errors_are_fatal`,
-    /// `mpi_errors_abort` or `mpi_errors_return` (MPI-5.0 section 11.5).
+    /// `mpi_errors_abort` or `mpi_errors_return` (MPI-5.0 section 11.5). Returns `None` if the user gave no
+    /// name, or if no launcher started this process.
     #[doc(alias = "mpi_initial_errhandler")]
     pub fn initial_errhandler(&self) -> Option<String> {
         told(attach::INITIAL_ERRHANDLER)
@@ -202,7 +205,7 @@ impl Universe {
         JOB.get().map(|attached| Placement::of(&attached.segment))
     }
 
-    /// Returns a description of the protocols between ranks, with one sentence per protocol.
+    /// Returns a description of the protocols between ranks, with one string per protocol.
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
@@ -230,7 +233,8 @@ impl Universe {
         ])
     }
 
-    /// Returns a one-line report: which messages this rank has sent, and how it has packed them.
+    /// Returns a one-line report: which messages this rank has sent, which kernels it has compiled, and how
+    /// it has packed data.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();

@@ -142,8 +142,8 @@ fn value(from: usize, to: usize, i: usize) -> i64 {
 
 fn exchanges(world: &Communicator) {
     let (rank, size, word) = (world.rank(), world.size(), word());
-    // In every exchange, the elements that a rank contributes are every second word of a vector, and the
-    // buffers that receive elements are contiguous.
+    // `stride` describes every second word of a vector. A rank's own part of a gather, scatter or allgather
+    // has this layout. All other parts are contiguous.
     let stride = commit(&Datatype::resized(0, 16, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for scale in [0usize, 1, 300, 5000] {
         // Rank r contributes (r + 1) * scale words.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::halo::{Element, Field, Halo, Stencil};
 use typepack::{Cartesian, Datatype, Named, Universe};
 
-/// Returns a grid with the only rank of a job. The returned lock makes the tests run one after the other, so
-/// that their collective calls have a fixed order.
+/// Returns a grid of one rank, which is the only rank of its job. The returned lock makes the tests run one
+/// after the other, so that their collective calls have a fixed order.
 fn grid(periodic: &[bool]) -> (MutexGuard<'static, ()>, Cartesian) {
     static UNIVERSE: OnceLock<Universe> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());

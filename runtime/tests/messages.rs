@@ -143,7 +143,9 @@ fn probe_tells_what_a_receive_will_get() {
     });
 }
 
-/// Returns layouts that have the signature of `n` doubles: a column, a row, a sub-cube and a struct.
+/// Returns six layouts that have the signature of `n` doubles: a row, a column, blocks, a sub-cube, a
+/// column from its end to its start, and an indexed type. Each layout comes with the length of a buffer for
+/// it, in doubles.
 fn layouts(n: i64) -> Vec<(Plan, usize)> {
     let double = Datatype::named(Named::F64);
     let contiguous = Datatype::contiguous(n, &double).unwrap();
@@ -287,7 +289,7 @@ fn flood_of_eight_on_few_cpus() {
     ranks(8, "flood_of_eight_on_few_cpus", flood);
 }
 
-/// Sends random messages of all sizes between all ranks, including each rank itself, into receives with any
+/// Sends messages of random sizes between all ranks, including each rank itself, into receives with any
 /// source and any tag. The messages of one rank must arrive in the order in which they were sent.
 fn anything_from_anybody(world: &Communicator) {
     const MESSAGES: usize = 40;

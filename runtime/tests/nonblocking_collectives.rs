@@ -268,8 +268,8 @@ fn campaign(world: &Communicator) {
     let mut own = Random(77 + world.rank() as u64);
     for round in 0..12u64 {
         let mut shared = Random(round);
-        // All ranks draw the same number of colors. Later the ranks of one communicator draw from a generator
-        // with a seed of their own.
+        // All ranks draw the same number of colors here. Below, the ranks of one color use the same seed,
+        // so that they agree on their calls.
         let colors = if round % 3 == 2 { 1 + shared.below(3) } else { 1 };
         let color = (world.rank() as u64 * 7 + round) % colors;
         let key = (world.rank() as i32 * 5 + round as i32) % 4;

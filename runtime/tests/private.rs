@@ -198,8 +198,8 @@ fn more_than_two_gibibytes_arrive() {
     });
 }
 
-/// Checks that the surviving rank gets an error if the other of two ranks dies while one of them copies from
-/// or to the memory of the other.
+/// Checks a job of two ranks in which one rank dies while a rank copies from or to the other rank's memory.
+/// The surviving rank must get an error.
 #[test]
 fn a_death_in_the_middle_is_an_error() {
     const LEN: usize = 64 << 20;

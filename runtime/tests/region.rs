@@ -108,7 +108,7 @@ fn memory_goes_back() {
             region.atomic(1 - world.rank(), 0).expect("a word").store(1, Ordering::Relaxed);
             if round % 2 == 0 { region.free().expect("freed") } else { drop(region) }
         }
-        // All regions together had 6.4 GB. The limit here is far above 0, because other programs on the
+        // All regions together had 6400 MiB. The limit here is far above 0, because other programs on the
         // machine use memory too.
         let kept = before.saturating_sub(typepack::memory::available());
         println!("{kept} bytes less are available");

@@ -291,7 +291,8 @@ fn unchecked_messages_are_bytes() {
 
 // ---- collective calls ----
 
-/// Numbers of elements of each rank. An element has 4 bytes.
+/// Numbers of elements. The test makes its collective calls with each of these numbers in turn: in one
+/// round, the part of every rank has this number of elements. An element has 4 bytes.
 const SHARES: [usize; 3] = [1, 500, 5_000];
 
 /// Cuts a vector into parts of `n` elements.

@@ -1,5 +1,5 @@
-//! Tests of user functions in reductions: when they run, that they run without locks, and which call a panic
-//! of such a function ends.
+//! Tests of user functions in reductions: when they run, that they run without locks, and which call fails
+//! if such a function panics.
 //!
 //! `nonblocking_collectives.rs` checks the results of such reductions.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]

@@ -1,9 +1,9 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. Each loop
-//! over blocks checks its bounds once, before it starts. Each loop over a list checks every entry, as safe
-//! Rust does. Memory and packed bytes are slices, so that the compiler knows that they do not overlap.
-//! Nothing is unrolled or vectorised by hand.
+//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. A loop over
+//! blocks of a usual size, or over structs, checks its bounds once, before it starts. A loop over a list,
+//! or over blocks of any other size, checks every block, as safe Rust does. Memory and packed bytes are
+//! slices, so that the compiler knows that they do not overlap. Nothing is unrolled or vectorised by hand.
 //!
 //! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
 //! `scripts/bench` builds this crate separately as the shared object, for this machine
@@ -13,8 +13,8 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Calls `$f::<B>` if the block length is one of the lengths `B` that are compile-time constants.
-/// Evaluates `$other` for any other length.
+/// If `$block` is one of the block lengths listed below, calls `$f` with this length as the compile-time
+/// constant `B`. Evaluates `$other` for any other length.
 macro_rules! with_block {
     ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
         match $block {
@@ -55,16 +55,16 @@ pub mod kind {
 pub struct Nest {
     /// One of the constants in [`kind`].
     pub kind: u32,
-    /// Bytes per block.
+    /// The number of bytes of a block. Used for `COLUMN`, `BOX` and `OFFSETS`.
     pub block: usize,
     /// The number of bytes from the origin of memory to the first block or struct. The entries of `offsets`
     /// count from this position.
     pub start: usize,
     /// The number of bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
-    /// The number of iterations of each loop, at least 1.
+    /// The number of iterations of each loop, at least 1. Used for `BOX`; `COLUMN` uses only entry 2.
     pub counts: [usize; 3],
-    /// The number of bytes by which each loop advances in memory per iteration.
+    /// The number of bytes by which each loop advances in memory per iteration. Used like `counts`.
     pub strides: [usize; 3],
     /// The number of structs, or the number of entries in `offsets`.
     pub entries: usize,
@@ -100,9 +100,9 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 /// The signature of [`typepack_hand_unpack`], which `hand.c` exports, too.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Defines an exported function that copies `nests` from `$from` to `$to`. On a CPU with AVX-512, `$wide`
-/// copies each nest; on any other CPU, `$any` does. `$sides` is a pair of subslices: the part of `$from`
-/// and the part of `$to` that begin where the data of `$nest` begins.
+/// Defines an exported function that copies the data of `nests` from `$from` to `$to`. On a CPU with
+/// AVX-512, the function calls `$wide` for each nest; on any other CPU, it calls `$any`. `$sides` is a pair
+/// of subslices: the part of `$from` and the part of `$to` that begin where the data of `$nest` begins.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
@@ -116,7 +116,7 @@ macro_rules! exported {
         /// * `nests` points to `parts` nests, and each nest has the lists that its kind requires.
         #[doc = concat!("* `", stringify!($from), "` is readable for `", stringify!($from_bytes), "`,")]
         #[doc = concat!("  `", stringify!($to), "` writable for `", stringify!($to_bytes), "`,")]
-        ///   and they do not overlap each other or the nests.
+        ///   and they overlap neither each other nor the nests and their lists.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             nests: *const Nest,
@@ -138,7 +138,8 @@ macro_rules! exported {
             };
             for $nest in nests {
                 // SAFETY: the caller guarantees that each nest has the lists that its kind requires, and
-                // that nobody changes them before this function returns.
+                // that they do not overlap `$to` (`# Safety`). This function writes only to `$to`, so the
+                // lists stay unchanged until it returns.
                 let lists = unsafe { $nest.lists() };
                 let ($from, $to) = $sides;
                 #[cfg(target_arch = "x86_64")]
@@ -156,8 +157,8 @@ macro_rules! exported {
 
 exported! {
     /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
-    /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, or if
-    /// structs are not aligned.
+    /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, if a loop
+    /// has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
     memory, memory_bytes => packed, packed_bytes;
     |nest| (&memory[nest.start..], &mut packed[nest.packed..])
@@ -166,7 +167,7 @@ exported! {
 exported! {
     /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
     /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into `memory` or
-    /// `packed`, or if structs are not aligned.
+    /// `packed`, if a loop has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
     packed, packed_bytes => memory, memory_bytes;
     |nest| (&packed[nest.packed..], &mut memory[nest.start..])

@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 /// The number of times that each program runs when a part is measured.
 const TURNS: usize = 3;
 
-/// Measures the parts of `commit` with both programs, or only the part `only`. `programs[0]` is the program
-/// of the new build. Both programs get `arguments` as additional arguments. If a row is slower in the new
-/// build, its part is measured again, up to [`RUNS`] times in all. Returns the rows that both builds have,
-/// and the names of the rows that only one build has.
+/// Measures the parts of `typepack-bench commit` (such as `create` or `seek`) with both programs, or only
+/// the part `only`. `programs[0]` is the program of the new build. Both programs get `arguments` as
+/// additional arguments. If a row is slower in the new build, its part is measured again, up to [`RUNS`]
+/// times in all. Returns the rows that both builds have, and the names of the rows that only one build has.
 ///
 /// # Errors
 ///
@@ -57,8 +57,8 @@ pub fn run(
 
 type Ratios = BTreeMap<String, (f64, bool)>;
 
-/// Runs one part [`TURNS`] times with each program, alternately. Returns the ratio of each row that both
-/// builds have, and the names of the other rows.
+/// Runs one part of `typepack-bench commit` [`TURNS`] times with each program, alternately. Returns the
+/// ratio of each row that both builds have, and the names of the other rows.
 fn turns(
     programs: [&Path; 2],
     part: &str,

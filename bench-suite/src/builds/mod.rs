@@ -4,9 +4,10 @@
 //! packing through the C libraries of both builds. `commit.rs` runs `typepack-bench commit` of both builds
 //! alternately.
 //!
-//! The ratio of a row is the old build's time divided by the new build's time. If the ratio is below
-//! [`SLOWER`], the row is measured [`RUNS`] times in all, and the median of its ratios counts. The report
-//! lists the row as slower if the ratio is below [`SLOWER`] every time.
+//! The ratio of a row is the old build's time divided by the new build's time. (Some rows of `commit.rs`
+//! are values of which more is better. Their ratio is the new value divided by the old one.) If the ratio
+//! is below [`SLOWER`], the row is measured [`RUNS`] times in all, and the median of its ratios counts. The
+//! report lists the row as slower if the ratio is below [`SLOWER`] every time.
 
 pub mod commit;
 pub mod pack;
@@ -19,7 +20,7 @@ use std::fmt::Write;
 pub const SLOWER: f64 = 0.9;
 /// How many times a row with a ratio below [`SLOWER`] is measured, including the first time.
 pub const RUNS: usize = 3;
-/// The bar: the least allowed geometric mean of the ratios of a class.
+/// The bar: the least allowed geometric mean of the ratios of the steady rows of a class.
 pub const BAR: f64 = 0.97;
 
 /// A row that has been measured for two builds.
@@ -29,7 +30,8 @@ pub struct Compared {
     pub name: String,
     /// The class of the row. The report states the mean ratio of each class.
     pub class: String,
-    /// For each run, the ratio and whether both of its figures are steady. There is at least one run.
+    /// For each run: the ratio, and true if both figures of the ratio are steady (`measure::STEADY`). There
+    /// is at least one run.
     pub runs: Vec<(f64, bool)>,
 }
 
@@ -61,8 +63,8 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// Returns the report as text: for each class, the mean ratio of the steady rows and of all rows; then
-/// the rows that are slower in every run.
+/// Returns the report as text: for each class, the number of steady rows and of all rows, with the mean and
+/// the least of their ratios; then the rows that are slower in every run.
 pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
     let mut out = format!(
         "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \

@@ -91,8 +91,8 @@ pub fn run(
                 continue;
             }
         }
-        // Measures a storm in one direction only, packing, because making the type costs the same in both
-        // directions.
+        // A storm is measured in one direction only, packing, because making the type costs the same in
+        // both directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {
             match measure(one, direction, &mut sessions, rounds) {

@@ -115,8 +115,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
 }
 
 /// Measures the C libraries of this build and of the build `base` alternately, and prints their
-/// comparison. Measures `layouts` at `sizes`. If the user has chosen no layouts, also measures the
-/// reference layouts at the sizes of a quick run, and the storm (a new type every ten uses).
+/// comparison. Measures `layouts` at `sizes`. If the user has chosen neither layouts nor a definitions
+/// file, also measures the reference layouts at the sizes of a quick run, and the storm (a new type every
+/// ten uses).
 fn compare(
     arguments: &PackArguments,
     base: &Path,
@@ -149,9 +150,9 @@ fn compare(
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
-/// Opens the C library of `--face`, or the library at [`USUAL`] if it exists. Opens no library if the
-/// format is not `table`, because the rows of the other formats compare bandwidths, whereas the rows of
-/// the C library compare times.
+/// Opens the C library of `--face`, or else the library at [`USUAL`] if it exists. If the format is not
+/// `table`, opens no library, and returns an error if the user has given `--face`: the rows of the other
+/// formats compare bandwidths, whereas the rows of the C library compare times.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {

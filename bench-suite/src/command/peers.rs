@@ -68,8 +68,8 @@ pub(crate) struct PeersArguments {
     /// Print the names of the layouts and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Load the library of one peer and answer the lines on standard input. The command starts itself with
-    /// this option for each peer.
+    /// Load the library of one peer, read requests from standard input, and answer them. The command starts
+    /// itself with this option for each peer.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
 }
@@ -150,7 +150,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         &effort,
         progress,
     );
-    // The storm and the regret have their own layouts. So they run only if the user has chosen no layouts.
+    // The storm and the regret have layouts of their own and always use the default instruction set. So
+    // they run only if the user has chosen neither layouts nor an instruction set.
     let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
     if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         let wanted = |part| arguments.only.is_none_or(|only| only == part);
@@ -182,7 +183,8 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
 }
 
 /// Returns the instruction set that `option` names, or else the set that the environment variable
-/// `TYPEPACK_ISA` names. Returns `None` if both are absent.
+/// `TYPEPACK_ISA` names. Returns `None` if both are absent, and an error if the variable names no
+/// instruction set.
 fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
         Some(name) if option.is_none() => {

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use typepack_engine::{Datatype, Named, Order, Result};
 use typepack_jit::Mode;
 
-/// The bar for one create + commit + free, in nanoseconds.
+/// The bar: the greatest allowed time of one create + commit + free, in nanoseconds.
 const BAR: Limit = Limit::AtMost(500.0);
 
 pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {

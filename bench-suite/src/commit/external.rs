@@ -38,7 +38,7 @@ const LAYOUTS: [&str; 15] = [
     "transf1024",
 ];
 
-/// The sizes at which the layouts are measured, in packed bytes.
+/// The sizes at which the layouts are measured, in packed bytes. Sizes above [`Scale::bytes`] are left out.
 const SIZES: [u64; 4] = [1 << 10, 16 << 10, 256 << 10, 1 << 20];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {

@@ -4,9 +4,9 @@
 //! `typepack-bench commit` runs these benchmarks. Each of the following files measures one operation, and
 //! checks its results before timing it: `create.rs` (create, commit and free), `tables.rs` (index lists of
 //! 10^6 entries, from creation to the first pack, in new processes), `seek.rs` (finding a packed byte),
-//! `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to layout).
-//! `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them. A bar is a
-//! limit that the project requires.
+//! `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to
+//! layout). `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them.
+//! A bar is a limit that the project requires.
 
 mod clock;
 mod create;
@@ -42,8 +42,8 @@ pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external3
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the engine refuses a type or a call, if an answer is wrong, or if there
-/// is no part with the name `only`.
+/// Returns a one-line message if the engine refuses a type or a call, if an answer is wrong, if the system
+/// refuses memory, if a child process fails, or if there is no part with the name `only`.
 pub fn run(
     scale: &Scale,
     only: Option<&str>,
@@ -74,8 +74,8 @@ fn settings(mode: Mode) -> Settings {
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
 }
 
-/// Returns the number of bytes from the origin to the end of the last of `count` elements. No displacement
-/// of the type may be negative.
+/// Returns the number of bytes from the origin to the end of the data of the last of `count` elements. No
+/// displacement of the type may be negative.
 fn reach(plan: &Plan, count: u64) -> usize {
     let place = plan.footprint();
     (place.extent * (count as i64 - 1) + place.true_ub).max(0) as usize

@@ -1,4 +1,5 @@
-//! Compares a measured value with its bar, and writes rows as a table, as CSV and as JSON.
+//! Compares a measured value with its bar (the limit that the project requires), and writes rows as a
+//! table, as CSV and as JSON.
 //!
 //! The other files of this folder measure the values and define the bars.
 
@@ -30,9 +31,11 @@ pub struct Row {
     pub bar: Limit,
     /// True if the value meets the bar.
     pub pass: bool,
-    /// True if the rounds are steady. If not, the value proves little, and the table marks the row with `~`.
+    /// True if the times of the rounds differ little (`measure::STEADY`). If not, the value proves little,
+    /// and the table marks the row with `~`.
     pub steady: bool,
-    /// The values from which a ratio was computed, as human-readable text.
+    /// For a ratio: the times from which it was computed, or the ratio at each size, as human-readable
+    /// text. Empty for other values.
     pub detail: String,
 }
 

@@ -93,9 +93,10 @@ fn positions(
         cursor.seek(position).map_err(line)?;
         let found = cursor.run().map(|run| run.offset);
         if found != Some(place(position)) {
+            let found = found.map_or("the end".to_owned(), |offset| format!("offset {offset}"));
             return Err(format!(
-                "seek to {position}: the cursor is at offset {found:?}; expected {:?}",
-                Some(place(position))
+                "seek to packed byte {position}: the cursor is at {found}; expected offset {}",
+                place(position)
             ));
         }
         positions.push(position);

@@ -78,7 +78,7 @@ impl Loops {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no such library, or if the library does not export both
+    /// Returns a one-line message if the library does not exist, cannot be loaded, or does not export both
     /// functions.
     pub(crate) fn open(path: &Path, name: &'static str, how: &'static str) -> Result<Self, String> {
         let shown = path.display();
@@ -211,8 +211,9 @@ impl Competitor for Hand {
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point. The
-        // pointers and lengths are those of `memory` and `packed`, which do not overlap because `packed`
-        // is borrowed mutably. `check` has found that all bytes that the loops touch lie within them.
+        // pointers and lengths are those of `memory` and `packed`. `packed` is borrowed mutably, so it
+        // overlaps nothing else; `memory` holds the data of a layout, not the nests or the lists. `check`
+        // has found that all bytes that the loops touch lie within `memory` and `packed`.
         unsafe {
             (self.loops.pack)(
                 self.nests.as_ptr(),
@@ -228,8 +229,9 @@ impl Competitor for Hand {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         self.check(memory, packed);
         // SAFETY: `nests` has `nests.len()` elements, and `self` owns the lists to which they point.
-        // `packed` is readable, and `memory` is writable (it is borrowed mutably), for the lengths that
-        // are passed. `check` has found that the loops touch no byte outside of these slices.
+        // `packed` is readable and `memory` is writable for the lengths that are passed. `memory` is
+        // borrowed mutably, so it overlaps nothing else; `packed` holds packed bytes, not the nests or the
+        // lists. `check` has found that the loops touch no byte outside of these slices.
         unsafe {
             (self.loops.unpack)(
                 self.nests.as_ptr(),

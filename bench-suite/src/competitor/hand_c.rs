@@ -26,8 +26,9 @@ impl Drop for Scratch {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if there is no compiler, if the compiler fails (the message then has the
-/// first error line of its output), or if the compiled loops cannot be loaded.
+/// Returns a one-line message if there is no compiler, if the temporary folder cannot be written, if the
+/// compiler fails (the message then has the first error line of its output), or if the compiled loops
+/// cannot be loaded.
 pub fn compile() -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();

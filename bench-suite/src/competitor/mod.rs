@@ -1,10 +1,10 @@
-//! The trait that all competitors implement, and the competitors memcpy, the engine in several settings,
-//! and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
+//! The trait that all competitors implement, and three kinds of competitors: memcpy, the engine in several
+//! settings, and the hand-written loops (`hand.rs`). Peer MPIs implement the trait in `peer/competitor.rs`.
 //!
 //! A competitor is made for one layout of `layout.rs`. Memcpy moves consecutive bytes instead of the
-//! layout's data. A competitor of this kind states the datatype of the data that it moves, so that
-//! `prepare.rs` can verify all competitors in the same way. `measure.rs` and `benches/pack.rs` call all
-//! competitors through the trait.
+//! layout's data. A competitor that does not move the layout's data states the datatype of the data that it
+//! moves, so that `prepare.rs` can verify all competitors in the same way. `measure.rs` and
+//! `benches/pack.rs` call all competitors through the trait.
 
 pub mod hand;
 mod hand_c;
@@ -43,7 +43,7 @@ pub trait Competitor {
 /// pack` compare this competitor with the others.
 pub const JIT: &str = "jit";
 
-/// The name, in the rows of `suite.rs`, of the engine with the settings that an application gets.
+/// The name, in rows, of the engine with the settings that an application gets.
 pub const TYPEPACK: &str = "typepack";
 /// The name of the hand-written Rust loops in rows.
 pub const HAND: &str = "hand";
@@ -188,11 +188,11 @@ impl Competitor for Engine {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         typepack_engine::pack(&self.plan, self.count, memory, packed)
-            .expect("the engine refused the buffers of this layout");
+            .expect("the engine refused to pack with the buffers of this layout");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         typepack_engine::unpack(&self.plan, self.count, packed, memory)
-            .expect("the engine refused the buffers of this layout");
+            .expect("the engine refused to unpack with the buffers of this layout");
     }
 }

@@ -25,12 +25,12 @@ impl ShapeDefinition {
                 let unit = element.bytes();
                 if *block == 0 || !block.is_multiple_of(unit) || *block > MOST_BYTES {
                     return Err(format!(
-                        "block = {block} is not a multiple of {unit} from {unit} to {MOST_BYTES}"
+                        "block is {block}; it must be a multiple of {unit} from {unit} to {MOST_BYTES}"
                     ));
                 }
                 if !stride.is_multiple_of(unit) || stride < block || *stride > MOST_BYTES {
                     return Err(format!(
-                        "stride = {stride} is not a multiple of {unit} from {block}, the block, to {MOST_BYTES}"
+                        "stride is {stride}; it must be a multiple of {unit} from {block} (the block) to {MOST_BYTES}"
                     ));
                 }
             }

@@ -196,7 +196,8 @@ pub(crate) fn line_of(text: &str, position: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
 
-/// The numbers of the lines on which the parts of a definitions file begin.
+/// The numbers of the lines on which the parts of a definitions file begin. `quick` is 0 if the file has no
+/// such part.
 #[derive(Default)]
 struct Places {
     sizes: usize,
@@ -283,7 +284,7 @@ mod tests {
         let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
         assert_eq!(
             error(blocks),
-            "line 2: layout a: block = 3 is not a multiple of 2 from 2 to 1073741824"
+            "line 2: layout a: block is 3; it must be a multiple of 2 from 2 to 1073741824"
         );
     }
 
@@ -294,11 +295,11 @@ mod tests {
         let with = |shape: &str| format!("sizes = [8]\n{layout}{shape}");
         assert_eq!(
             error(&with("shape.blocks = { block = 7, stride = 8 }")),
-            "line 2: layout a: block = 7 is not a multiple of 8 from 8 to 1073741824"
+            "line 2: layout a: block is 7; it must be a multiple of 8 from 8 to 1073741824"
         );
         assert_eq!(
             error(&with("shape.blocks = { block = 16, stride = 8 }")),
-            "line 2: layout a: stride = 8 is not a multiple of 8 from 16, the block, to 1073741824"
+            "line 2: layout a: stride is 8; it must be a multiple of 8 from 16 (the block) to 1073741824"
         );
         assert_eq!(
             error(&with("shape.face = { edge = 4, halo = 5, normal = \"x\" }")),

@@ -166,7 +166,7 @@ pub struct Loops {
     /// The bytes from the origin to the start of the first block.
     #[serde(default)]
     pub start: u64,
-    /// The number of bytes by which `start` grows for each unit of `n`.
+    /// A number of bytes. `n` times this number is added to `start`.
     #[serde(default)]
     pub start_per_n: u64,
     /// Bytes per block.

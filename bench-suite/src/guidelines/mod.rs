@@ -6,8 +6,9 @@
 //! other.
 //!
 //! Each [`Guideline`] turns a type of `generate.rs` into two competitors that pack the same bytes: a type
-//! (the description) and what it is compared with (the reference). The oracle verifies both competitors,
-//! and `../measure.rs` times them alternately. `report.rs` prints the [`Check`]s.
+//! (the description) and what it is compared with (the reference). The oracle (the engine's naive walk over
+//! the typemap) verifies both competitors, and `../measure.rs` times them alternately. `report.rs` prints
+//! the [`Check`]s.
 //!
 //! A check is a violation if, in each of [`TRIES`] steady measurements, the description takes more than
 //! [`MOST`] times as long as the reference, and the difference is more than a few nanoseconds.
@@ -250,7 +251,7 @@ pub fn run(
 }
 
 /// Makes and verifies the competitors of a pair. The reference describes the same bytes in the same order
-/// as the description, so the oracle's answer for the description is right for both.
+/// as the description, so the right answer for the description is right for both.
 fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String> {
     let settings = || Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() };
     let layout = Layout::of("", own.0.clone(), own.1)?;

@@ -181,8 +181,8 @@ fn sessions(
 }
 
 /// Compares the rows of `work` with the same rows of the other builds. In the run, the rows of `work`
-/// begin at index `first`. If this build is slower in a row, new jobs measure the row again until it has
-/// [`builds::RUNS`] ratios.
+/// begin at index `first`. For each row in which this build is slower, new jobs measure the row again until
+/// it has [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,
     first: usize,

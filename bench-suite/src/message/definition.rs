@@ -25,7 +25,7 @@ pub struct Definitions {
     pub bars: Vec<Bar>,
 }
 
-/// One row to measure. Its buffers can be in either kind of memory.
+/// One row to measure. Its buffers can be in user memory or in memory of `MPI_Alloc_mem`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The name of the row, which contains the size: `d1s8-64K`.
@@ -71,15 +71,17 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Value {
-    /// The geometric mean of the ratios; each row has the ratio to its best peer.
+    /// The geometric mean of the rows' ratios. The ratio of a row is the best peer's time divided by
+    /// typepack's time.
     Mean,
-    /// The least ratio of a row to its best peer.
+    /// The least of the rows' ratios. The ratio of a row is the best peer's time divided by typepack's
+    /// time.
     Least,
     /// The greatest ratio of a message's time to the time of a single `MPI_Pack` of the message.
     Pack,
 }
 
-/// A bar for the rows of a class.
+/// A bar: the limits for a value that is combined from the rows of a class.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
@@ -151,7 +153,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/message.toml` has faults. A test reads the file.
     pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("the built-in definitions are not valid")
+        Self::parse(MESSAGES).expect("the built-in definitions of messages are not valid")
     }
 
     /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
@@ -160,7 +162,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("the built-in definitions are not valid")
+        Self::parse(COLLECTIVES).expect("the built-in definitions of collectives are not valid")
     }
 
     /// Reads the text of a definitions file.
@@ -248,10 +250,10 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             Err(format!("a row with a halo must not have {name}"))
         }
         (Some(_), Some(_)) => {
-            Err("both layout and halo are given; a row must have either one".to_owned())
+            Err("both layout and halo are given; a row must have exactly one of them".to_owned())
         }
         (None, None) => {
-            Err("neither layout nor halo is given; a row must have either one".to_owned())
+            Err("neither layout nor halo is given; a row must have exactly one of them".to_owned())
         }
     }
 }
@@ -304,14 +306,18 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Returns the words of an entry. Checks that they are one line, because `session.rs` sends them to the C
-/// program as a part of a line.
+/// Returns `text`, the words of a layout or a halo. Checks that they are one line, because `session.rs`
+/// sends them to the C program as a part of a line.
 fn words(text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
     if sound {
         Ok(text.to_owned())
     } else {
-        Err(format!("the text has {} bytes; it must be one line of 1 to 999 bytes", text.len()))
+        Err(format!(
+            "layout or halo has {} bytes; it must be one line of 1 to 999 bytes without control \
+             characters",
+            text.len()
+        ))
     }
 }
 
@@ -414,7 +420,7 @@ mod tests {
         );
         assert!(row("layout = \"contig {n}\"").contains("needs sizes"));
         assert!(row("layout = \"contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
-        assert!(row("halo = \"a\"\nlayout = \"b\"").contains("either"));
+        assert!(row("halo = \"a\"\nlayout = \"b\"").contains("both layout and halo are given"));
         assert!(row("halo = \"a\\nquit\"").contains("must be one line"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
         assert!(

@@ -115,11 +115,12 @@ impl Library {
     }
 
     /// Compiles the C program for this library in `folder`, and returns the path of the compiled program.
+    /// If this library has no mpicc, uses the mpicc of `other`, as [`Library::compiler`] does.
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if there is no compiler or if the compiler fails. In the second case,
-    /// the message has a line of the compiler's output.
+    /// Returns a one-line message if there is no compiler, if a source file cannot be written, or if the
+    /// compiler fails. In the last case, the message has a line of the compiler's output.
     pub fn compile(&self, other: Option<&Self>, folder: &Path) -> Result<PathBuf, String> {
         let compiler = self.compiler(other)?;
         let program = folder.join(format!("bench-{}", self.name));

@@ -75,8 +75,8 @@ pub struct Run {
     pub rows: Vec<Measured>,
     /// The rows of whole jobs.
     pub jobs: Vec<Whole>,
-    /// The names of the other builds of typepack, each with the rows that have been measured for this
-    /// build and for the other build.
+    /// For each other build of typepack: its name, and the rows that have been measured both for it and for
+    /// the first library.
     pub builds: Vec<(String, Vec<Compared>)>,
     /// The faults, one line each.
     pub faults: Vec<String>,

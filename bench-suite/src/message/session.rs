@@ -1,4 +1,4 @@
-//! Runs one job of a library, which exists for the whole run, and sends it the rows to measure.
+//! Keeps one job of a library running for the whole run, and sends it the rows to measure.
 //!
 //! `suite.rs` uses the sessions. The ranks run `message/main.c`. Every rank has a socket of its own and
 //! answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
@@ -27,8 +27,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
 /// The number of voluntary context switches that a rank may make between its last answer and the next
-/// line. There is one when the rank sleeps in `read`, and one more if the line arrived before the rank
-/// called `read`.
+/// line. There is one when the rank goes to sleep in `read`; a second one is tolerated. Every further one
+/// means that the rank woke up while another job was measured.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ struct Rank {
     naps: Option<u64>,
 }
 
-/// The result of a turn.
+/// The result of a turn: the job has measured the prepared row once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
     /// The time of the row in nanoseconds.
@@ -197,8 +197,8 @@ impl Session {
         }
     }
 
-    /// Accepts the connections of all ranks and reads the first line of each, which states its rank, its
-    /// process id and its version. Returns the version.
+    /// Accepts the connections of all ranks and reads the first line of each, which states the rank, its
+    /// process id and the version of the library. Returns the version.
     fn meet(&mut self, listener: &UnixListener) -> Result<String, Fault> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err(Fault::Ended) };
@@ -295,8 +295,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the job crashes, does not answer in time or does not start, or if the
-    /// library was given up after too many crashes.
+    /// Returns a one-line message if the job crashes, does not answer in time or does not start, if a rank
+    /// answers with an error, or if the library was given up after `LIVES` crashes.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
@@ -312,7 +312,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Session::row`], and a one-line message if a received byte is wrong.
+    /// Returns a one-line message if no job is running, if the job crashes or does not answer in time, or
+    /// if a rank answers with an error, for example because a received byte is wrong.
     pub fn turn(&mut self, milliseconds: f64) -> Result<Turn, String> {
         let answers = self.ask(&format!("turn {milliseconds}"))?;
         parse(&answers[0]).ok_or(format!("answered {}", answers[0]))
@@ -388,13 +389,14 @@ impl Rank {
 }
 
 impl Running {
-    /// Waits until the launcher ends. Returns `None` if that takes longer than `time`.
+    /// Waits until the launcher ends. Returns `None` if that takes longer than `time` or if waiting fails.
     fn wait(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
         wait(&mut self.child, time)
     }
 }
 
-/// Waits until the process `child` ends. Returns `None` if that takes longer than `time`.
+/// Waits until the process `child` ends. Returns `None` if that takes longer than `time` or if waiting
+/// fails.
 pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::ExitStatus> {
     let deadline = Instant::now() + time;
     loop {
@@ -408,8 +410,8 @@ pub(super) fn wait(child: &mut Child, time: Duration) -> Option<std::process::Ex
     }
 }
 
-/// Ends the launcher `child` and with it its job. Sends SIGTERM, and after [`GRACE`] also SIGKILL. Does
-/// nothing if the launcher has already ended.
+/// Ends the launcher `child` and with it its job. Sends SIGTERM and, if the launcher still runs after
+/// [`GRACE`], SIGKILL. Does nothing if the launcher has already ended.
 pub(super) fn finish(child: &mut Child) {
     if !child.try_wait().is_ok_and(|status| status.is_none()) {
         // The launcher has ended. The system may have reused its process id, so a signal could reach
@@ -446,7 +448,7 @@ impl Drop for Running {
 }
 
 /// Returns the number of voluntary context switches that all threads of a process have made, as the kernel
-/// counts them.
+/// counts them. Returns `None` if the process has ended.
 fn naps(process: Pid) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).ok()?;
     let of_thread = |path: PathBuf| {
@@ -475,7 +477,7 @@ fn cpu_list(text: &str) -> Vec<usize> {
 }
 
 /// Returns a list of the CPUs for two ranks: the first two CPUs that this process may use. If there is
-/// only one, it appears in the list twice.
+/// only one, it appears in the list twice. If the system does not name the CPUs, the list is `0,0`.
 pub fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
     let list: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)

@@ -1,8 +1,8 @@
 //! Measures rows in rounds. In each round, the job of every library takes its turn.
 //!
 //! `session.rs` runs the jobs; `report.rs` and `summary.rs` print the rows. A figure is the median over the
-//! rounds. Before and after its row, every turn makes a probe: it measures how long a cache line takes from
-//! one CPU to the other. The probes show how far apart the CPUs of the row were.
+//! rounds. Every turn begins and ends with a probe, which measures how long a cache line takes from one CPU
+//! to the other. The probes show how far apart the CPUs of the row were.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
@@ -77,7 +77,7 @@ pub struct Measured {
     /// Total size, in bytes, of all cache lines that a rank sends from and receives into.
     pub touched: u64,
     /// The nanoseconds that a cache line takes from one CPU to the other: the median of all probes (one
-    /// before and one after each turn).
+    /// before and one after each turn). NaN if every library failed.
     pub probe: f64,
     /// The longest time of a probe divided by the shortest time of a probe.
     pub probe_spread: f64,

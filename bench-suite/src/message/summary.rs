@@ -19,8 +19,8 @@ pub struct Verdict {
     pub all: Option<f64>,
     /// True if the rows that decide meet the bar. `None` if no row decides.
     pub passes: Option<bool>,
-    /// The number of rows that decide, and the number of rows that do not decide, because they are
-    /// unsteady or their CPUs were not near.
+    /// The number of rows that decide, and the number of rows that do not decide: rows that are unsteady
+    /// and, if the bar is for near CPUs, rows whose CPUs were not near.
     pub rows: [usize; 2],
     /// The names and values of those deciding rows that miss the limit of the bar by themselves.
     pub short: Vec<(String, f64)>,
@@ -92,8 +92,8 @@ fn word(passes: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns the human-readable summary: the bars with their verdicts, every row that falls short of a
-/// missed bar, and the faults.
+/// Returns the human-readable summary: the bars with their verdicts, the distances of the CPUs, the
+/// versions, the comparisons of builds, every row that falls short of a missed bar, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
     let mut out = format!(
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \

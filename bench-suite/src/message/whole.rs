@@ -1,9 +1,10 @@
 //! Measures whole jobs: how long a job takes to start and to end, how much CPU time a waiting rank uses,
 //! and how long a job takes to end after one of its ranks has been killed.
 //!
-//! `command.rs` uses this file. `message/job.c` is the program of the jobs. Every library takes its turn
-//! in every round. Each job has a time limit. If a job fails, the run adds a line to its list of faults,
-//! and the library has no value in the row.
+//! `command.rs` uses this file. `message/job.c` is the program of the jobs. In every round, each library
+//! whose row is not yet complete takes its turn ([`What`] says how many turns it takes). Each job has a
+//! time limit. If a job fails, the run adds a line to its list of faults, and the library has no value in
+//! the row.
 
 use super::library::Library;
 use super::session::{finish, wait};
@@ -16,14 +17,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The time limit of a job.
+/// How long the command waits for a line from a job, or for the end of the job.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time within which a job must end after one of its ranks is killed. The bar is far below this limit.
+/// The time within which a job must end after one of its ranks is killed; otherwise the measurement fails.
+/// The bar, which is the time that the project requires, is far below this limit.
 const DEATH: Duration = Duration::from_secs(20);
 /// The time from the moment when all ranks run to the moment when one of them is killed.
 const LIFE: Duration = Duration::from_millis(20);
 
-/// A row about whole jobs, with its bar.
+/// A row about whole jobs, with its bar (the limit that the project requires).
 #[derive(Clone, Copy, Debug)]
 pub struct What {
     /// The short name of the row.
@@ -45,8 +47,8 @@ pub struct What {
 enum How {
     /// The time of `MPI_Init` in a process without a launcher. The process prints the time in nanoseconds.
     Singleton,
-    /// The time from the start to the end of the launcher, for a job with the given number of ranks, in
-    /// the given mode of the program.
+    /// The time from the start to the end of the launcher. The fields are the number of ranks of the job,
+    /// and the argument that selects what the program does.
     Wall(usize, &'static str),
     /// The share of a CPU that a waiting rank uses, in percent. The rank prints the number.
     Idle,

@@ -9,8 +9,9 @@
 //!
 //! Answers begin with `@` because the MPI may also print lines on standard output. COUNT and TYPE describe
 //! the layout, TYPE in the engine's text form. The engine and the MPI both make this type, and this
-//! process compares the MPI's packed bytes with the engine's oracle. MEMORY and PACKED are the paths of
-//! the buffers of the parent process, so that all processes work on the same pages.
+//! process compares the MPI's answers with those of the oracle (the engine's naive walk over the typemap).
+//! MEMORY and PACKED are the paths of the buffers of the parent process, so that all processes work on the
+//! same pages.
 
 use super::competitor::{Packer, Storm};
 use super::library::Mpi;

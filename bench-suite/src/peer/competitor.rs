@@ -47,7 +47,7 @@ impl Packer {
 
     fn pack_as(&self, handle: Handle, memory: &[u8], packed: &mut [u8]) {
         let (room, least) = (packed.len(), self.payload as usize);
-        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
+        assert!(least <= room, "the packed form has {room} bytes, but the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. `handle` is a committed datatype of this
         // library. `prepare.rs` has allocated `memory` for `count` elements of the datatype. `packed` has
@@ -72,7 +72,7 @@ impl Packer {
 
     fn unpack_as(&self, handle: Handle, packed: &[u8], memory: &mut [u8]) {
         let (room, least) = (packed.len(), self.payload as usize);
-        assert!(least <= room, "the packed form has {room} bytes, the layout needs {least}");
+        assert!(least <= room, "the packed form has {room} bytes, but the layout needs {least}");
         let mut position = 0;
         // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. `handle` is a committed datatype of this
         // library. `packed` has at least `payload` bytes (the assertion above). `prepare.rs` has allocated
@@ -98,8 +98,8 @@ impl Packer {
 
 impl Drop for Packer {
     fn drop(&mut self) {
-        // The result is ignored because `drop` cannot report an error. If the call fails, the child
-        // process of a benchmark leaks a type.
+        // The result is ignored because `drop` cannot report an error. If the call fails, the process of a
+        // benchmark leaks a type.
         let _ = self.maker.free(self.handle);
     }
 }
@@ -138,14 +138,14 @@ impl Competitor for Storm {
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
-        let handle = self.0.maker.make().expect("the library refused a type that it made before");
+        let handle = self.0.maker.make().expect("cannot make the type for packing once more");
         (0..USES).for_each(|_| self.0.pack_as(handle, memory, packed));
-        self.0.maker.free(handle).expect("the library refused to free its own type");
+        self.0.maker.free(handle).expect("cannot free the type after packing");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
-        let handle = self.0.maker.make().expect("the library refused a type that it made before");
+        let handle = self.0.maker.make().expect("cannot make the type for unpacking once more");
         (0..USES).for_each(|_| self.0.unpack_as(handle, packed, memory));
-        self.0.maker.free(handle).expect("the library refused to free its own type");
+        self.0.maker.free(handle).expect("cannot free the type after unpacking");
     }
 }

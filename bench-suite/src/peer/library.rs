@@ -119,10 +119,12 @@ impl Mpi {
         Ok(mpi)
     }
 
-    /// Returns the function `name`. `F` must be the signature of this function.
+    /// Returns the exported function `name`, or the address of the exported object `name`. `F` must be the
+    /// signature of the function, or a pointer type for an object.
     pub(super) fn call<F: Copy>(&self, name: &str) -> Result<F, String> {
-        // SAFETY: the callers pass for `F` the signature that the standard gives `name`. The copied
-        // address stays valid, because the library is never unloaded.
+        // SAFETY: if `name` is a function, the callers pass for `F` the signature that the standard gives
+        // the function. If `name` is an object, `object` passes a pointer type, and nothing is read through
+        // the pointer. The copied address stays valid, because the library is never unloaded.
         let symbol: Result<Symbol<'_, F>, _> = unsafe { self.library.get(name.as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|_| format!("the library exports no function {name}"))
     }

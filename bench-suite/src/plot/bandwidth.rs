@@ -20,11 +20,12 @@ const CLASSES: [(&str, &str); 4] = [
     ("bytes", "blocks of 1 and 2 bytes"),
     ("transpose", "columns one after the other"),
 ];
-/// The number of layouts that the title of a panel names. The title states how many more there are.
+/// If a panel has at least two more layouts than this, its title names only this many, and states how many
+/// more there are.
 const NAMED: usize = 5;
 
-/// One panel: its title, the packed sizes, and its lines. A line consists of the name of a competitor and
-/// its bandwidth at each size.
+/// One panel: its title, the packed sizes in bytes, and its lines. A line consists of the name of a
+/// competitor and its bandwidth at each size, in 10^9 bytes per second.
 struct Panel {
     title: String,
     sizes: Vec<f64>,

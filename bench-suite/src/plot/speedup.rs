@@ -3,8 +3,9 @@
 //!
 //! For each layout, a horizontal bar shows the geometric mean of the ratios at those sizes whose figures
 //! are steady. The bar goes from 1 to the right if typepack is faster, and to the left if typepack is
-//! slower. A thin line goes from the least to the greatest ratio. A ratio below [`TIE`] is red; the least
-//! one is also written beside the line.
+//! slower. The bar is red if the mean is below [`TIE`]. A thin line goes from the least to the greatest
+//! ratio. If the least ratio is below [`TIE`], the part of the line to the left of 1 is red, and the ratio
+//! is written beside the line.
 
 use super::DDTBENCH;
 use super::axis::{

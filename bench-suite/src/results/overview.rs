@@ -232,7 +232,8 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
 }
 
 /// Returns a text such as `2 of 30`: of `rows` rows, `faults` miss a bar or violate a guideline. The first
-/// number is bold if it is not 0 and `decides` is true, that is, if it decides whether a bar passes.
+/// number is bold if it is not 0 and `decides` is true, that is, if it decides whether a bar passes. If
+/// `rows` is 0, the text is `no steady row`.
 fn number(faults: usize, rows: usize, decides: bool) -> String {
     if rows == 0 {
         "no steady row".to_owned()

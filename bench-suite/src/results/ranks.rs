@@ -12,7 +12,8 @@ use crate::record::{Line, Record};
 
 /// Reads the table of `subject`. For messages, also reads the table of jobs.
 ///
-/// Returns `None` if the record has no such table. Leaves out a row if one of its numbers cannot be read.
+/// Returns `None` if the record has no such table. Each line of the table is about one row and one library;
+/// leaves out a line if a number that it needs cannot be read.
 pub(super) fn run(record: &Record, subject: Subject) -> Option<Run> {
     let table = record.table(subject.table())?;
     let mut run = Run { subject, ..Run::default() };
@@ -64,7 +65,8 @@ fn jobs(record: &Record) -> Vec<Whole> {
     jobs.filter(|job| !job.values.is_empty()).collect()
 }
 
-/// Returns the built-in definitions of `subject`, which contain its bars.
+/// Returns the built-in definitions of `subject`: its rows, and its bars, which are the ratios that
+/// typepack must reach or must not exceed.
 pub(super) fn definitions(subject: Subject) -> Definitions {
     match subject {
         Subject::Messages => Definitions::messages(),

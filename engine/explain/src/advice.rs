@@ -1,8 +1,9 @@
 //! Advice for a person who sends messages of a given type.
 //!
 //! Each piece of advice states a fact about the type and, if there is one, a better description of the
-//! same memory. The facts come from the bounds in the tree, from the program, and from the elements in
-//! small windows of memory. No function here expands a whole layout.
+//! same memory. The facts come from the constructor tree and its bounds, from the loop program of the
+//! plan, and, if the type is small enough, from the positions of its basic elements. No function here
+//! expands a large layout.
 
 use crate::blocks::Blocks;
 use crate::pieces::{Counts, Piece, pieces};

@@ -1,9 +1,9 @@
 //! The runs of memory that a committed type copies: their number, their lengths, and the fraction
 //! of the memory that they cover.
 //!
-//! These figures are computed node by node from the program after the passes, so the cost depends on
-//! the size of the program and of its tables, not on the number of runs. Runs of different iterations
-//! count separately even if they touch, because the kernels copy them separately.
+//! These figures are computed node by node from the loop program that the commit has made. So the cost
+//! depends on the size of the program and of its tables, not on the number of runs. Runs of different
+//! iterations count separately even if they touch, because the kernels copy them separately.
 
 use std::fmt::Write;
 use typepack_engine::Plan;
@@ -42,7 +42,8 @@ impl Blocks {
         let body = program.body?;
         let mut done: Vec<Self> = Vec::with_capacity(program.nodes().len());
         for node in program.nodes() {
-            // Each node follows its operands in the list, so `done` already holds the operands' runs.
+            // In the list, each node comes after the nodes that it uses, so `done` already holds their
+            // runs.
             done.push(match &node.op {
                 Op::Block => Self { runs: 1, least: node.bytes, most: node.bytes },
                 Op::Loop { count, body, .. } => done[index(body.node)].times(i128::from(*count)),

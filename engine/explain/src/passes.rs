@@ -1,10 +1,11 @@
-//! Prints the loop program after each pass that changed it, and the executors of a plan's nests.
+//! Prints the loop program after each pass that changed it. Also prints the nests of a plan (chains of
+//! nested loops), each with its executors: the code that moves its data, such as a kernel.
 
 use std::fmt::{self, Write};
 use typepack_engine::ir::Program;
 use typepack_engine::{Datatype, Direction, Plan, Result, inspect};
 
-/// Maximum number of characters of one program's text; longer texts are cut.
+/// Maximum number of bytes of one program's text; longer texts are cut.
 const SHOWN: usize = 4000;
 /// Maximum number of nests whose executors are listed.
 const NESTS: usize = 8;
@@ -23,8 +24,9 @@ impl Write for Limited {
     }
 }
 
-/// Returns the text of a program, cut after a few thousand characters. The text can be far larger than
-/// the program: it repeats a node at every use, while the program stores the node once.
+/// Returns the text of a program. A text of more than [`SHOWN`] bytes is cut at the end of a line. The
+/// text can be far larger than the program: it repeats a node at every use, while the program stores the
+/// node once.
 fn limited(program: &Program) -> String {
     let mut text = Limited(String::new());
     if write!(text, "{program}").is_err() {
@@ -49,7 +51,8 @@ pub fn explain_passes(ty: &Datatype) -> Result<Vec<(String, String)>> {
     Ok(steps)
 }
 
-/// Returns text that shows the program after each step of the commit that changed it.
+/// Returns text that shows the program after each step of the commit that changed it, and then the number
+/// of the other steps.
 ///
 /// # Errors
 ///
@@ -72,8 +75,8 @@ pub fn passes(ty: &Datatype) -> Result<String> {
     Ok(out)
 }
 
-/// Returns text that shows, for each nest of a plan, its shape, its strategy, and the current executors
-/// for packing and for unpacking.
+/// Returns text that shows, for each of the first 8 nests of a plan, its shape, its strategy, and the
+/// current executors for packing and for unpacking.
 pub fn kernels(plan: &Plan) -> String {
     if plan.element_bytes() == 0 {
         return "nothing to execute\n".to_owned();

@@ -314,8 +314,8 @@ impl<'a> Memory<'a> {
         Some(picture)
     }
 
-    /// Chooses which of `rows` to draw: all of them if they are few, else those at the start and the
-    /// end of the data, and those in which an extent ends.
+    /// Chooses which of `rows` to draw: all of them if they are few. Otherwise, the first and the last
+    /// row, the rows at the start and at the end of the data, and those in which a marked extent ends.
     fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
         if rows.end - rows.start <= ROWS {
             return rows.collect();
@@ -340,7 +340,8 @@ fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Returns the lines of the chosen rows, with a line for each group of rows that are left out.
+/// Returns the lines of the chosen rows, with a line for each group of rows that are left out, and a line
+/// between two planes of `plane` bytes.
 fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Line> {
     let mut lines = Vec::new();
     for (i, &row) in rows.iter().enumerate() {
@@ -359,9 +360,9 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
 }
 
 /// Returns the columns, and true if the rows are too long for the drawing (crowded). `cuts` holds the
-/// offsets within a row at which the content of any row changes. Between two such offsets every row
-/// looks uniform, so the columns in the middle may be left out. If too many columns remain, the
-/// function truncates the rows and returns true.
+/// offsets within a row at which the content of any row changes, and `marks` the offsets at which extents
+/// end. Between two offsets in `cuts`, every row looks uniform, so the columns in the middle may be left
+/// out. If too many columns remain, the function truncates the rows and returns true.
 fn slots(
     cuts: &[i128],
     marks: &[i128],
@@ -413,11 +414,13 @@ fn smallest(ty: &Datatype) -> u32 {
     size
 }
 
-/// Returns the length of a row and the length of a plane, in bytes.
+/// Returns the length of a row and the length of a plane, in bytes. The length of a row is `None` if the
+/// type has no stride that leaves gaps; the length of a plane is `None` if the drawing marks no planes.
 ///
-/// The rows of a subarray are the rows of its array. For other types, the function follows the parts
-/// with the most data and takes the longest stride that fits in `WIDTH` of the smallest elements; if no
-/// stride fits, it takes the shortest stride.
+/// The rows of a subarray are the rows of its array. For other types, the function collects the strides
+/// of the type and, inside it, of the parts with the most data. It takes the longest stride that is at
+/// most `WIDTH` times `unit`, the size of the smallest element. If all strides are longer, it takes the
+/// shortest one.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
     if count > 1 {

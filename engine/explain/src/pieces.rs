@@ -285,8 +285,8 @@ pub(crate) fn pieces(
                 pending.push(Task::Grid(inner));
             }
             Task::List { ty, at, mut first, next, length } => {
-                // In most lists all blocks have one type. Its count is looked up once, not once per
-                // block.
+                // In most lists all blocks have one type. The number of basic elements of this type is
+                // looked up once, not once per block.
                 let mut known: Option<(&Datatype, i128)> = None;
                 for index in next..length {
                     steps += 1;

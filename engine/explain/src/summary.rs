@@ -1,5 +1,5 @@
-//! Describes the effect of each pass in one line: the numbers of nodes and of table entries before and
-//! after the pass.
+//! Describes in one line what each pass of a commit does to the loop program: the numbers of nodes and of
+//! table entries before and after the pass.
 //!
 //! `passes.rs` prints the programs themselves. Passes leave unused nodes behind; the figures here do
 //! not include them.
@@ -50,8 +50,8 @@ impl Measures {
                 measures.entry_bytes += (table.len() * table.width()) as u64;
             }
         };
-        // Each node follows its operands in the list, so the reverse order reaches every user before
-        // its operands.
+        // In the list, each node comes after the nodes that it uses. So the reverse order reaches a node
+        // after all nodes that use it.
         for (at, node) in nodes.iter().enumerate().rev() {
             if !used[at] {
                 continue;
@@ -104,7 +104,8 @@ impl Measures {
 }
 
 impl fmt::Display for Measures {
-    /// Prints the figures that are not 0, for example `3 nodes, 2 levels, 2 loops, 1 block`.
+    /// Prints the figures that are not 0, except `factor`, for example `3 nodes, 2 levels, 2 loops, 1
+    /// block`. Prints `no data` if the program has no nodes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let told = rows.iter().take(9).filter(|(_, number)| *number > 0);

@@ -16,7 +16,7 @@ use typepack_engine::{Datatype, Named, Table};
 const LINES: usize = 48;
 /// Maximum number of levels of a tree.
 const LEVELS: usize = 24;
-/// Maximum number of different children of a struct that the tree shows.
+/// Maximum number of children of a struct that the tree shows. Adjacent equal children count as one.
 const CHILDREN: usize = 8;
 /// Maximum number of bytes of a signature.
 const SIGNATURE: usize = 160;
@@ -113,9 +113,9 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
-/// Cuts a text to [`SIGNATURE`] bytes. A signature is built from the inside outwards, and each level is
-/// cut again. Otherwise the text of a type that contains its child twice at every level would double at
-/// every level.
+/// Cuts a text of more than [`SIGNATURE`] bytes, and marks the cut with `…`. A signature is built from the
+/// inside outwards, and each level is cut again. Otherwise the text of a type that contains its child
+/// twice at every level would double at every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;

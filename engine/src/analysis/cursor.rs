@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
     pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
         Self::at(plan, count, 0)
     }
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
     /// Returns `ErrorKind::Argument`, naming `position`, if that position is past the end.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
@@ -102,8 +102,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes the next run from `runs` and stores it in `run` and its length in `whole`. If no run is
-    /// left, both lengths are set to 0.
+    /// Takes the next run, or the rest of a run, from `runs`. Stores it in `run`, and the length of the
+    /// whole run in `whole`. If no run is left, sets both lengths to 0.
     fn next_run(&mut self) {
         (self.run.bytes, self.whole) = (0, 0);
         if let Some(found) = self.runs.next() {

@@ -1,11 +1,10 @@
 //! Facts about a layout: block sizes, density, order, alignment.
 //!
-//! The input is the program of a plan (`plan/`). Three users need the facts: `explain`, the runtime
-//! when it chooses a protocol, and passes that must prove that blocks do not overlap. One forward
-//! walk over the program computes a `Summary` of every node from the summaries of its operands. So
-//! the cost depends on the size of the program, not on the number of blocks: a type of 10^18 blocks
-//! may have a program of one node. Deciding whether data overlaps takes more work: `overlap.rs` does
-//! it, and `known.rs` stores the answers.
+//! The input is the loop program of a plan (`plan/`). The runtime uses the facts when it chooses how to
+//! send data. One forward walk over the program computes a `Summary` of every node from the summaries of
+//! the nodes that it uses. So the cost depends on the size of the program, not on the number of blocks: a
+//! type of 10^18 blocks may have a program of one node. Deciding whether data overlaps takes more work:
+//! `overlap.rs` does it with the summaries, and `known.rs` stores the answers.
 
 use crate::ir::{Edge, Op, Program, edges};
 use crate::plan::Plan;
@@ -22,7 +21,7 @@ pub enum Answer {
 }
 
 /// Facts about one element of a layout. A run is what [`Iov`](crate::analysis::iov::Iov) lists. The
-/// runs are those of the program as it is after all passes.
+/// runs are those of the loop program after all passes of the commit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
@@ -38,7 +37,8 @@ pub struct Facts {
     pub shortest: u64,
     /// Length of the longest run, in bytes; 0 if there is no data.
     pub longest: u64,
-    /// True if the data of one element is one run of memory in packed order.
+    /// True if the data of one element lies in memory in packed order and without gaps. The element may
+    /// nevertheless have several runs, each of which begins where the previous one ends.
     pub dense: bool,
     /// True if consecutive elements, however many, form one run of memory.
     pub contiguous: bool,
@@ -48,7 +48,7 @@ pub struct Facts {
     /// True if `monotone` holds for any number of consecutive elements, not only inside one.
     pub monotone_elements: bool,
     /// The largest power of two, in bytes, that divides the extent and the offset of every run; 2^63
-    /// if the extent and all offsets are 0.
+    /// if the extent and all offsets are 0, or if there is no data.
     pub alignment: u64,
     /// The largest power of two, in bytes, that divides the length of every run; 2^63 if there is no
     /// data.
@@ -140,11 +140,11 @@ pub(super) struct Summary {
     pub(super) monotone: bool,
     /// Offset of the first run.
     pub(super) first: i64,
-    /// Differences between offsets of runs, or-ed together. The difference between the offsets of any
-    /// two runs is a sum of these values. So the lowest set bit of `steps` divides every such
-    /// difference.
+    /// The bitwise OR of some differences between offsets of runs. The difference between the offsets of
+    /// any two runs is a sum of multiples of these differences. So the lowest set bit of `steps` divides
+    /// it.
     pub(super) steps: u64,
-    /// Lengths of all runs, or-ed together.
+    /// The bitwise OR of the lengths of all runs.
     pub(super) lengths: u64,
 }
 
@@ -272,8 +272,8 @@ fn in_use(program: &Program) -> Vec<bool> {
     if let Some(body) = program.body {
         used[body.node.index()] = true;
     }
-    // A node has a larger id than its operands, so the backward loop sees every user of a node before
-    // the node.
+    // A node has a larger id than the nodes that it uses. So the backward loop reaches a node after all
+    // nodes that use it.
     for id in (0..used.len()).rev() {
         if used[id] {
             for edge in edges(&program.nodes()[id].op) {

@@ -2,9 +2,9 @@
 //! never stored. `readv`, `process_vm_readv` and file views need such lists (MPICH offers
 //! `MPIX_Type_iov_len` and `MPIX_Type_iov` for this purpose).
 //!
-//! This file works on the program of a plan, like `exec/`. [`Iov`] counts the runs of every node
-//! once. After that, finding a run by its number, or the run that holds a packed byte, takes one
-//! division per loop and one binary search over sampled sums per sequence or list: O(depth + log
+//! This file works on the loop program of a plan, like `exec/`. [`Iov`] counts the runs of every
+//! node once. After that, finding a run by its number, or the run that holds a packed byte, takes
+//! one division per loop and one binary search over sampled sums per sequence or list: O(depth + log
 //! list). From there, [`Runs`] yields each further run in amortised constant time (`runs.rs`).
 //!
 //! **Definition of a run.** A run is either a block of the program or one entry of a dense list. A

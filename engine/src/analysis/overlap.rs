@@ -1,15 +1,15 @@
 //! Decides whether a byte of memory occurs twice in a layout.
 //!
-//! The input is the summaries of `facts.rs`. The program is viewed as a hierarchy of *nests*. A nest
-//! is a chain of loops and tables, called levels, above a leaf; the leaf is a block, a sequence or a
-//! list. The position of a copy of the leaf is a sum of one offset per level, so the order of the
-//! levels does not matter. The gap of a level is the least distance between two of its iterations.
-//! The levels are sorted by gap. A level cannot cause an overlap if its gap is at least the span of
-//! the leaf together with all levels of smaller gap. This rule suffices as a proof for vectors,
-//! subarrays and darrays in any storage order, transposed columns, and tables without duplicates. If
-//! the parts of a sequence or the entries of a list have disjoint spans, only the inside of each part
-//! or entry must be examined. Records that are read column by column are loops with one common
-//! stride; for them, the spans are compared modulo that stride.
+//! The input is a loop program and its summaries (`facts.rs`). The program is viewed as a hierarchy
+//! of *nests*. A nest is a chain of loops and tables, called levels, above a leaf; the leaf is a
+//! block, a sequence or a list. The position of a copy of the leaf is a sum of one offset per level,
+//! so the order of the levels does not matter. The gap of a level is the least distance between two
+//! of its iterations. The levels are sorted by gap. A level cannot cause an overlap if its gap is at
+//! least the span of the leaf together with all levels of smaller gap. This rule suffices as a proof
+//! for vectors, subarrays and darrays in any storage order, transposed columns, and tables without
+//! duplicates. If the parts of a sequence or the entries of a list have disjoint spans, only the
+//! inside of each part or entry must be examined. Records that are read column by column are loops
+//! with one common stride; for them, the spans are compared modulo that stride.
 //!
 //! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. One budget
 //! covers the whole question. If two sorted runs overlap, the layout overlaps. If no two do, this is
@@ -126,7 +126,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the heads (outermost nodes) and the leaves of all nests inside `leaf`, and `leaf`
-    /// itself. In the result, operands precede their users.
+    /// itself. In the result, a node comes after the nodes that it uses.
     fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.program.nodes().len()];
         let (mut found, mut pending) = (Vec::new(), vec![leaf]);
@@ -148,8 +148,8 @@ impl<'a> Question<'a> {
         self.summaries[edge.node.index()].moved(edge.offset)
     }
 
-    /// Computes the answer for a head or a leaf of a nest. The answers for its operands must exist
-    /// already.
+    /// Computes the answer for a head or a leaf of a nest. The answers for the heads and leaves that it
+    /// uses must exist already.
     fn node(&mut self, id: NodeId) -> Answer {
         if self.summaries[id.index()].monotone {
             return Answer::No;

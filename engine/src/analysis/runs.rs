@@ -1,4 +1,4 @@
-//! The runs of memory of a program, in packed order, from any packed byte.
+//! Walks the runs of memory of a loop program in packed order, starting at any packed byte.
 //!
 //! This file uses `ir/walk.rs`. `cursor.rs` and `iov.rs` return the runs to callers; `overlap.rs`
 //! sorts them. A run is either a block or one entry of a dense list. A list is dense if the copies
@@ -13,7 +13,7 @@ use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
 pub(super) struct RunWalk<'a> {
     program: &'a Program,
     walk: Walk<'a>,
-    /// Number of packed bytes of all elements.
+    /// The packed byte at which the walk ends.
     end: u64,
     /// The remaining entries of the dense list that the walk is in, if any.
     list: Option<Entries<'a>>,

@@ -84,7 +84,7 @@ pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of elements of the whole array.
+/// Returns the number of elements of the whole array, or an error if it does not fit in an `i64`.
 pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     let mut total = 1i64;
     for &size in sizes {
@@ -92,7 +92,7 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
             Error::new(
                 ErrorKind::Overflow,
                 "sizes",
-                format!("the product of {sizes:?} does not fit in 64 bits"),
+                format!("the product of {sizes:?} does not fit in a signed 64-bit integer"),
             )
         })?;
     }
@@ -106,7 +106,8 @@ pub(crate) fn strides(
     order: Order,
     extent: i128,
 ) -> Result<impl Iterator<Item = (usize, i128)> + '_> {
-    // Every stride divides the total size, so if the total size fits in 64 bits, all strides do.
+    // The products below fit in 128 bits: `elements` checks here that the number of elements fits in an
+    // `i64`, and the extent fits in an `i64` too.
     elements(sizes)?;
     let mut next = extent;
     Ok(slowest_first(sizes.len(), order).rev().map(move |dimension| {
@@ -127,7 +128,9 @@ impl Datatype {
     ///
     /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
     /// if a size is below 1, if a subsize is below 1 or above its size, or if the box extends past the
-    /// edge of the array. Returns `ErrorKind::Overflow` if the array has more than `i64::MAX` bytes.
+    /// edge of the array. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1. Returns
+    /// `ErrorKind::Overflow` if there are more than `i32::MAX` dimensions, or if the number of elements
+    /// of the array, or the size, the extent or a bound of the new type, does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(
         sizes: &[i64],
@@ -145,7 +148,7 @@ impl Datatype {
                     format!(
                         "{}, but sizes has {}",
                         counted(slice.len(), "entry", "entries"),
-                        counted(sizes.len(), "dimension", "dimensions")
+                        counted(sizes.len(), "entry", "entries")
                     ),
                 ));
             }
@@ -210,7 +213,7 @@ mod tests {
             Datatype::subarray(sizes, subsizes, starts, Order::C, &old).unwrap_err().to_string()
         };
         assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions are given; at least 1 is needed");
-        assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entry, but sizes has 2 dimensions");
+        assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entry, but sizes has 2 entries");
         assert_eq!(
             refuse(&[4], &[5], &[0]),
             "subsizes: dimension 0: 5 is not between 1 and the size 4"

@@ -2,14 +2,14 @@
 //! computes them.
 //!
 //! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
-//! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in 64 bits,
+//! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in an `i64`,
 //! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
 //! second attempt computes in 128 bits. The second attempt may succeed, because a marker may replace
 //! the bound that did not fit. If it fails, the error states the number that did not fit.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
-//! - If a type has lower (upper) bound markers, they replace all natural bounds: the bound is the
+//! - If a type has lower (upper) bound markers, they replace the bounds of the data: the bound is the
 //!   position of the least (greatest) marker. `resized` erases all markers inside its child and sets
 //!   a new pair. All other constructors keep the markers of their children (markers are "sticky").
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
@@ -32,7 +32,7 @@ use std::ops::BitAnd;
 /// The origin of a bound of a type. A later variant takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
-    /// The type has no entry and no marker.
+    /// The type has neither data nor a marker that sets this bound.
     Absent,
     /// The bound comes from the data.
     Natural,
@@ -64,8 +64,8 @@ pub(crate) struct Bounds {
 }
 
 /// The integer types in which bounds are computed. In `i64`, the first number that does not fit ends
-/// the attempt. In `i128`, no sum overflows, and products saturate; a saturated value is refused at
-/// the end.
+/// the attempt. In `i128`, sums and products saturate. If a saturated value is part of the result, it is
+/// refused at the end, because it does not fit in an `i64`.
 trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Output = Self> {
     const MIN: Self;
     const MAX: Self;
@@ -136,8 +136,8 @@ struct Side<I> {
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes one more bound into account. If two bounds have the same origin, `keep` selects one of
-    /// them.
+    /// Takes one more bound into account. If the two bounds have different origins, the origin that
+    /// takes precedence decides; if they have the same origin, `keep` selects one of the two.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -152,7 +152,7 @@ impl<I: Integer> Side<I> {
 struct Union<I> {
     size: I,
     /// Number of basic types, computed modulo 2^64. The true number is never greater than the size,
-    /// so this value is exact if the size fits in 64 bits.
+    /// so this value is exact if the size fits in an `i64`.
     elements: i64,
     depth: u32,
     lower: Side<I>,
@@ -246,7 +246,7 @@ fn fit<I: Integer>(what: &'static str, value: I) -> Result<i64> {
         Error::new(
             ErrorKind::Overflow,
             "datatype",
-            format!("{what} would be {value} bytes, which does not fit in 64 bits"),
+            format!("{what} would be {value} bytes, which does not fit in a signed 64-bit integer"),
         )
     }
     let value: i128 = value.into();
@@ -263,7 +263,7 @@ impl Bounds {
     }
 
     /// Returns the extent. The subtraction cannot overflow, because `finish` checked that the extent
-    /// fits in 64 bits.
+    /// fits in an `i64`.
     fn extent(&self) -> i64 {
         self.ub() - self.lb()
     }
@@ -321,7 +321,9 @@ impl Bounds {
                     Error::new(
                         ErrorKind::Overflow,
                         "extent",
-                        format!("lb {lb} plus extent {extent} does not fit in 64 bits"),
+                        format!(
+                            "lb {lb} plus extent {extent} does not fit in a signed 64-bit integer"
+                        ),
                     )
                 })?;
                 let marker = |at| Edge { at, origin: Origin::Marker };
@@ -415,7 +417,7 @@ fn repeat<I: Integer>(
     }
     // The product of three 64-bit factors (the count, the stride in extents, and the extent) can
     // exceed even 128 bits. It then saturates, and a saturated product is refused like any other
-    // number that does not fit in 64 bits.
+    // number that does not fit in an `i64`.
     let outer = I::from(count - 1).times(stride)?;
     let inner = I::from(blocklength - 1).times(old.extent().into())?;
     let low = displacement(outer.min(zero).plus(inner.min(zero))?)?;
@@ -437,7 +439,7 @@ fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I
 }
 
 /// Calls [`Union::place`] with numbers that were computed in 128 bits. Returns an error if a
-/// displacement does not fit in 64 bits.
+/// displacement does not fit in an `i64`, or if the number of copies does not fit in an `I`.
 fn place_wide<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -477,7 +479,7 @@ fn scatter<I: Integer>(
     unit: i128,
 ) -> Result<()> {
     let extent = i128::from(old.extent());
-    // First decide whether every sum below fits in 64 bits, because a loop over millions of entries
+    // First decide whether every sum below fits in an `i64`, because a loop over millions of entries
     // is faster in 64 bits than in 128. For a table of 32-bit entries, the range of `i32` is used as
     // the bound, so the table need not be scanned.
     let (least, greatest) = match displacements {
@@ -525,7 +527,7 @@ fn scatter<I: Integer>(
 }
 
 /// Returns the number of copies, and the least and the greatest displacement of a copy. The caller
-/// has checked that the displacements of all copies fit in 64 bits. The displacement of an empty
+/// has checked that the displacements of all copies fit in an `i64`. The displacement of an empty
 /// block may wrap around, but it is not used.
 #[inline(always)]
 fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i128, i64, i64) {
@@ -542,8 +544,8 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
     (copies, low, high)
 }
 
-/// Checks that the displacement of a copy fits in 64 bits, because the loop program stores it as an
-/// `i64`.
+/// Returns `bytes`, the displacement of a copy, or an error if it does not fit in an `i64`. The loop
+/// program stores displacements as `i64`.
 #[inline(always)]
 fn displacement<I: Integer>(bytes: I) -> Result<I> {
     #[cold]
@@ -551,7 +553,10 @@ fn displacement<I: Integer>(bytes: I) -> Result<I> {
         Error::new(
             ErrorKind::Overflow,
             "displacement",
-            format!("an element would lie at {bytes} bytes, which does not fit in 64 bits"),
+            format!(
+                "an element would have a displacement of {bytes} bytes, which does not fit in a \
+                 signed 64-bit integer"
+            ),
         )
     }
     let wide: i128 = bytes.into();
@@ -623,7 +628,7 @@ mod tests {
         assert!(narrow.is_err());
         assert_eq!(wide.as_ref(), Ok(ty.bounds()));
         assert_eq!((ty.lb(), ty.ub()), (0, 4));
-        // The error states the number that does not fit in 64 bits.
+        // The error states the number that does not fit in an `i64`.
         let far = Datatype::resized(0, i64::MAX, &int).unwrap();
         let error = Datatype::hindexed(&[1], &[8], &far).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overflow);

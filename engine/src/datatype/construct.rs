@@ -2,7 +2,7 @@
 //!
 //! Counts and block lengths may be 0 and must not be negative; strides and displacements may have any
 //! value. Arrays that belong together must have equal lengths. `bounds.rs` checks that the sizes and
-//! displacements of the new layout fit in 64 bits. Subarrays are in `array.rs`, distributed arrays in
+//! displacements of the new layout fit in an `i64`. Subarrays are in `array.rs`, distributed arrays in
 //! `darray.rs`, predefined types in `predefined.rs`, and the calls of MPI-1 in `mpi1.rs`.
 
 use super::{Constructor, Datatype};
@@ -16,7 +16,7 @@ fn check_count(argument: &'static str, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// Stores the block lengths of a list. Returns an error if a block length is negative.
+/// Stores block lengths in a table. Returns an error if a block length is negative.
 fn block_lengths(argument: &'static str, values: &[i64]) -> Result<Table> {
     Table::lengths(values).ok_or_else(|| {
         let index = values.iter().position(|&value| value < 0).unwrap_or_default();
@@ -43,13 +43,14 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
     Ok(())
 }
 
-/// Returns an error if a value does not fit in an `int`.
+/// Returns an error if a value is greater than the maximum of an `int`. Other checks refuse negative
+/// values.
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
         Some(value) => Err(Error::new(
             ErrorKind::Overflow,
             argument,
-            format!("{value} does not fit in 32 bits"),
+            format!("{value} does not fit in an int; it must be at most {}", i32::MAX),
         )),
         None => Ok(()),
     }
@@ -90,8 +91,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `count` is negative. Returns `ErrorKind::Overflow` if a bound
-    /// does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if `count` is negative. Returns `ErrorKind::Type` if `old` is a
+    /// bound marker of MPI-1. Returns `ErrorKind::Overflow` if the size, the extent, a bound or a
+    /// displacement of the new type does not fit in an `i64`.
     #[doc(alias = "MPI_Type_contiguous")]
     pub fn contiguous(count: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
@@ -104,7 +106,8 @@ impl Datatype {
     /// # Errors
     ///
     /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative. Returns
-    /// `ErrorKind::Overflow` if a bound does not fit in 64 bits.
+    /// `ErrorKind::Type` if `old` is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if the
+    /// size, the extent, a bound or a displacement of the new type does not fit in an `i64`.
     #[doc(alias = "MPI_Type_vector")]
     pub fn vector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
@@ -117,7 +120,8 @@ impl Datatype {
     /// # Errors
     ///
     /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative. Returns
-    /// `ErrorKind::Overflow` if a bound does not fit in 64 bits.
+    /// `ErrorKind::Type` if `old` is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if the
+    /// size, the extent, a bound or a displacement of the new type does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_hvector")]
     pub fn hvector(
         count: i64,
@@ -140,8 +144,10 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
-    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is
+    /// negative. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1. Returns
+    /// `ErrorKind::Overflow` if the size, the extent, a bound or a displacement of the new type
+    /// does not fit in an `i64`.
     #[doc(alias = "MPI_Type_indexed")]
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Self> {
         let lengths = block_lengths("blocklengths", blocklengths)?;
@@ -157,8 +163,10 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
-    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is
+    /// negative. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1. Returns
+    /// `ErrorKind::Overflow` if the size, the extent, a bound or a displacement of the new type
+    /// does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_hindexed")]
     pub fn hindexed(
         blocklengths: &[i64],
@@ -179,8 +187,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Overflow` if a
-    /// bound does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Type` if `old`
+    /// is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if the size, the extent, a bound
+    /// or a displacement of the new type does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_indexed_block")]
     pub fn indexed_block(blocklength: i64, displacements: &[i64], old: &Datatype) -> Result<Self> {
         check_count("blocklength", blocklength)?;
@@ -195,8 +204,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Overflow` if a
-    /// bound does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative. Returns `ErrorKind::Type` if `old`
+    /// is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if the size, the extent, a bound
+    /// or a displacement of the new type does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_hindexed_block")]
     pub fn hindexed_block(
         blocklength: i64,
@@ -218,8 +228,10 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative.
-    /// Returns `ErrorKind::Overflow` if a bound does not fit in 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is
+    /// negative. Returns `ErrorKind::Type` if one of `types` is a bound marker of MPI-1. Returns
+    /// `ErrorKind::Overflow` if the size, the extent, a bound or a displacement of the new type
+    /// does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_struct")]
     pub fn structured(
         blocklengths: &[i64],
@@ -234,7 +246,8 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if `lb + extent` does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow` if `lb + extent` does not fit in an `i64`. Returns
+    /// `ErrorKind::Type` if `old` is a bound marker of MPI-1.
     #[doc(alias = "MPI_Type_create_resized")]
     pub fn resized(lb: i64, extent: i64, old: &Datatype) -> Result<Self> {
         Self::build(Constructor::Resized { lb, extent, old: old.clone() })
@@ -244,7 +257,7 @@ impl Datatype {
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() }).expect(
-            "the bounds of a duplicate always fit in 64 bits, because those of its original do",
+            "the bounds of a duplicate always fit in an `i64`, because those of its original do",
         )
     }
 }

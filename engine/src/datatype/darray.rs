@@ -86,10 +86,9 @@ impl Share {
             Distribution::Cyclic if default => 1,
             Distribution::Block | Distribution::Cyclic => i64::from(argument),
         };
-        // A block has fewer than 2^31 elements or is the whole dimension, and there are fewer than
-        // 2^31 processes. So only `every` and `first` can exceed 64 bits, and saturation does no
-        // harm: if `every` saturates, the share has no second block; if `first` saturates, the share
-        // is empty.
+        // These two products may exceed `i64::MAX`. Saturation does no harm, because no index of the
+        // dimension is that large: if `every` saturates, the share has no second block; if `first`
+        // saturates, the share is empty.
         let every = block.saturating_mul(processes);
         let first = block.saturating_mul(at);
         if first >= size {
@@ -106,7 +105,8 @@ impl Share {
         }
     }
 
-    /// Returns the number of elements of the share if the share is one run of indices.
+    /// Returns the number of elements of the share if the share is empty or one run of indices;
+    /// otherwise returns `None`.
     fn run(&self) -> Option<i64> {
         match (self.blocks, self.rest) {
             (0, rest) => Some(rest),
@@ -125,7 +125,7 @@ fn check_lengths(dimensions: usize, others: [(&'static str, usize); 3]) -> Resul
                 format!(
                     "{}, but sizes has {}",
                     counted(length, "entry", "entries"),
-                    counted(dimensions, "dimension", "dimensions")
+                    counted(dimensions, "entry", "entries")
                 ),
             ));
         }
@@ -222,7 +222,9 @@ impl Darray {
                 ErrorKind::Overflow,
                 "sizes",
                 format!(
-                    "the size in bytes of an array of {sizes:?} elements does not fit in 64 bits"
+                    "the size in bytes of an array of {sizes:?} elements with an extent of {} does \
+                     not fit in a signed 64-bit integer",
+                    counted(old.extent(), "byte", "bytes")
                 ),
             )
         };
@@ -246,8 +248,8 @@ impl Darray {
         let mut ty = old.clone();
         for d in slowest_first(sizes.len(), self.order).rev() {
             let (share, extent) = (&shares[d], ty.extent());
-            // Each `index` below lies in the array or just past its end. So its byte offset fits in 64
-            // bits, because the size of the array does.
+            // Each `index` below lies in the array or just past its end. So its byte offset fits in an
+            // `i64`, because the size of the array does.
             let place = |index: i64| index.checked_mul(extent).ok_or_else(too_large);
             let (first, every) = (place(share.first)?, share.every.saturating_mul(extent));
             let blocks = Datatype::hvector(share.blocks, share.block, every, &ty)?;
@@ -277,10 +279,13 @@ impl Datatype {
     /// # Errors
     ///
     /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
-    /// if a size, a number of processes or a distribution argument is below 1, if the rank is outside
-    /// the group, if the grid does not have `size` processes, if a dimension that is not distributed
-    /// has more than one process, or if the blocks are too small for the array. Returns
-    /// `ErrorKind::Overflow` if the array has more than `i64::MAX` bytes.
+    /// if a size, a number of processes or a distribution argument that is not ignored is below 1, if
+    /// the rank is outside the group, if the grid does not have `size` processes, if a dimension that is
+    /// not distributed has more than one process, or if the blocks of a [`Distribution::Block`] are too
+    /// small to cover its dimension. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1.
+    /// Returns `ErrorKind::Overflow` if there are more than `i32::MAX` dimensions, or if the number of
+    /// elements of the array, or the size, the extent or a bound of the new type, does not fit in an
+    /// `i64`.
     #[doc(alias = "MPI_Type_create_darray")]
     #[expect(clippy::too_many_arguments, reason = "the arguments of MPI_Type_create_darray")]
     pub fn darray(

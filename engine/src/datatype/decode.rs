@@ -92,7 +92,7 @@ pub enum Form {
 /// ([`Datatype::envelope`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The call.
+    /// Which constructor was called.
     pub combiner: Combiner,
     /// The form of the call. If it is [`Form::Large`], MPI forbids `MPI_Type_get_envelope` and
     /// `MPI_Type_get_contents` for the type; only their `_c` variants are allowed.
@@ -249,7 +249,10 @@ impl Datatype {
                 return Err(Error::new(
                     ErrorKind::Overflow,
                     "form",
-                    format!("an argument of {self:?} does not fit in 32 bits"),
+                    format!(
+                        "the int form was requested, but an argument of the call that made \
+                         {self:?} does not fit in an int"
+                    ),
                 ));
             }
             Form::Int | Form::Large => {}

@@ -4,8 +4,8 @@
 //!
 //! The functions walk down from the type to the basic element in which the bytes end. In every
 //! constructor call except a struct, all copies of the child have the same size, so a division finds
-//! the copy. At its first query, a struct with more than 16 members computes and stores sampled
-//! prefix sums of the sizes of its members.
+//! the copy. The first query of a struct with more than 16 members computes and stores sampled prefix
+//! sums of the sizes of its members.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;
@@ -17,12 +17,14 @@ pub(super) struct Mark {
     elements: u64,
 }
 
-/// Number of members per mark. A struct with at most this many members is searched without marks.
+/// Number of members from one `Mark` to the next. A struct with at most this many members is
+/// searched without marks.
 const SAMPLE: usize = 16;
 
 impl Datatype {
-    /// Returns the number of whole elements of this type in `bytes` packed bytes. Returns `None` if
-    /// the last element is incomplete (`MPI_UNDEFINED` in C).
+    /// Returns the number of whole elements of this type in `bytes` packed bytes. Returns `None`
+    /// (`MPI_UNDEFINED` in C) if the last element is incomplete, or if `bytes` is above 0 and the type
+    /// has no data.
     #[doc(alias = "MPI_Get_count")]
     pub fn get_count(&self, bytes: u64) -> Option<u64> {
         match self.size() as u64 {
@@ -32,8 +34,9 @@ impl Datatype {
     }
 
     /// Returns the number of basic elements in the first `bytes` packed bytes of a message. The
-    /// message may have any number of elements of this type. Returns `None` if the last basic element
-    /// is incomplete (`MPI_UNDEFINED` in C). The two members of a pair count as two basic elements.
+    /// message may have any number of elements of this type. Returns `None` (`MPI_UNDEFINED` in C) if
+    /// the last basic element is incomplete, or if `bytes` is above 0 and the type has no data. The two
+    /// members of a pair count as two basic elements.
     #[doc(alias = "MPI_Get_elements")]
     pub fn get_elements(&self, bytes: u64) -> Option<u64> {
         let (mut ty, mut rest, mut done) = (self, bytes, 0);

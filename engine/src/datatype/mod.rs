@@ -14,7 +14,7 @@
 //! - `decode.rs`: returns the envelope and the contents of a type; `rebuild.rs`: makes a type from
 //!   its contents
 //!
-//! Invariants: the bounds of a node fit in 64 bits. No function here recurses over the depth of the
+//! Invariants: the bounds of a node fit in an `i64`. No function here recurses over the depth of the
 //! tree; dropping a tree does not recurse either.
 
 mod array;
@@ -228,7 +228,7 @@ impl Datatype {
     }
 
     /// Makes a node and computes its bounds. Returns an error if a child is a bound marker. All
-    /// constructors except the struct of MPI-1 use this function.
+    /// constructors use this function, except `dup` and the struct of MPI-1, which accept bound markers.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {
@@ -284,7 +284,8 @@ impl Datatype {
         self.bounds().size
     }
 
-    /// Returns the lower bound in bytes; 0 for a type without entries.
+    /// Returns the lower bound in bytes. It is 0 for a type without data, unless a bound marker or
+    /// [`Datatype::resized`] sets the bound.
     #[doc(alias = "MPI_Type_get_extent")]
     #[doc(alias = "MPI_Type_lb")]
     pub fn lb(&self) -> i64 {
@@ -303,18 +304,18 @@ impl Datatype {
     #[doc(alias = "MPI_Type_extent")]
     pub fn extent(&self) -> i64 {
         // The subtraction cannot overflow, because `bounds.rs` checked at construction that the
-        // extent fits in 64 bits.
+        // extent fits in an `i64`.
         self.ub() - self.lb()
     }
 
-    /// Returns the offset, in bytes from the origin, of the first byte of data. Markers and padding do
-    /// not count as data.
+    /// Returns the displacement in bytes of the first byte of data. Markers and padding do not count as
+    /// data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the offset, in bytes from the origin, of the end of the data: one past the last byte.
+    /// Returns the displacement in bytes of the end of the data: one past the last byte of data.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }

@@ -94,8 +94,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::structured`]. Returns `ErrorKind::Overflow` if a block
-    /// length needs more than 32 bits; for [`Binding::Fortran`], also if a displacement does.
+    /// Returns the errors of [`Datatype::structured`], except the error for bound markers. Returns
+    /// `ErrorKind::Overflow` if a block length needs more than 32 bits; for [`Binding::Fortran`], also
+    /// if a displacement does.
     #[doc(alias = "MPI_Type_struct")]
     pub fn type_struct(
         blocklengths: &[i64],

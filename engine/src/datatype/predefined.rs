@@ -287,7 +287,7 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::structured`], but no known pair causes an error.
+    /// Returns the errors of [`Datatype::structured`], although no pair is known that causes one.
     #[doc(alias = "MPI_Type_get_value_index")]
     pub fn get_value_index(value: &Datatype, index: &Datatype) -> Result<Option<Self>> {
         let (Some(first), Some(second)) = (value.as_named(), index.as_named()) else {

@@ -89,7 +89,12 @@ impl<'a> Reader<'a> {
             ),
             None => {
                 let entries = counted(self.integers.len(), "entry", "entries");
-                let detail = format!("{entries}, but {} needs an entry {at}", self.combiner);
+                let detail = format!(
+                    "{entries}, but {} needs at least {}, because entry {at} is the number of \
+                     dimensions",
+                    self.combiner,
+                    at + 1
+                );
                 wrong(ErrorKind::Count, "integers", detail)
             }
         }
@@ -110,7 +115,8 @@ impl<'a> Reader<'a> {
 
     /// Returns the arguments of a call with `count` blocks, where the first argument is `count`. In
     /// the `int` form, the integers are `count`, then `more` further counts, then `per` counts for
-    /// each block; the addresses are `bytes` entries for each block.
+    /// each block; the addresses are `bytes` entries for each block. `types` is the number of
+    /// datatypes, or `None` if there is one datatype for each block.
     fn list(
         &self,
         more: u64,
@@ -153,8 +159,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the binding of a combiner that has no large form. Returns an error if there are large
-    /// counts.
+    /// Returns the binding of a combiner that ends in `_INTEGER`, which is always
+    /// [`Binding::Fortran`]. Such a combiner has no large form, so this function returns an error if
+    /// there are large counts.
     fn binding(&self) -> Result<Binding> {
         match self.form() {
             Form::Large => wrong(

@@ -16,7 +16,7 @@ use crate::plan::{NestPlan, Plan, Strategy};
 ///
 /// - `words`, `mem` and `packed` meet the conditions of [`Entry`](crate::kernel::Entry), for the
 ///   shape of `planned` in this direction.
-/// - Under `Settings::verify`, the runs are also valid for reads when unpacking.
+/// - Under `Settings::verify`, the memory that an unpack writes is also valid for reads.
 /// - `bytes` is the packed size of the leaves that `words` describes.
 #[inline]
 pub(super) unsafe fn call<const PACK: bool>(
@@ -55,8 +55,8 @@ pub(super) unsafe fn call<const PACK: bool>(
     }
 }
 
-/// Executes a nest with the interpreter, and adds the bytes moved to the interpreter's count
-/// (`stats.rs`).
+/// Executes a nest with the interpreter. Adds the bytes moved to the count of `Executor::Rows` if the
+/// nest has this strategy, and otherwise to the count of the interpreter (`stats.rs`).
 ///
 /// # Safety
 ///

@@ -7,9 +7,9 @@
 //!   body is a short sequence of nests and blocks, part by part.
 //! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
 //!   *broken* leaves, which lie only partly in the range. The whole leaves form *boxes*: a box is a
-//!   number of consecutive iterations of one level. A range needs at most two boxes per level, and one
-//!   more in the middle of the range. One call of the kernel (or of the interpreter, which takes the
-//!   same parameters) executes one box.
+//!   number of consecutive iterations of one level. A range needs at most one box of the outermost
+//!   level and two boxes of each other level. One call of the kernel (or of the interpreter, which
+//!   takes the same parameters) executes one box.
 //! - `walk.rs`: any other program. The walk begins at the root (`ir/walk.rs`) and enters only the
 //!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
@@ -146,7 +146,8 @@ pub unsafe fn pack_raw(
     dst: *mut u8,
 ) {
     // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the
-    // memory at `origin`. No plan that byte-swaps reaches this function.
+    // memory at `origin`. The plan does not byte-swap, because `external32/` keeps the plans that do
+    // private.
     unsafe { run::<true>(plan, count, origin.cast_mut(), range, dst) }
 }
 
@@ -169,6 +170,7 @@ pub unsafe fn unpack_raw(
     src: *const u8,
 ) {
     // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads the
-    // bytes at `src`. No plan that byte-swaps reaches this function.
+    // bytes at `src`. The plan does not byte-swap, because `external32/` keeps the plans that do
+    // private.
     unsafe { run::<false>(plan, count, origin, range, src.cast_mut()) }
 }

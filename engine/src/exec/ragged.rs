@@ -12,7 +12,7 @@ use crate::leaf::{copy_swapped, lists};
 use crate::plan::{NestPlan, Plan, Strategy};
 use std::ops::Range;
 
-/// A ragged list and its place in a program.
+/// A ragged list, with the fields of the `Op::Ragged` that contains the list.
 pub(super) struct Ragged<'a> {
     pub(super) list: &'a RaggedList,
     pub(super) scale: i64,

@@ -1,6 +1,7 @@
-//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them.
+//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them (`mod.rs`
+//! defines both terms).
 //!
-//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call it for
+//! `mod.rs` calls [`nest`] for programs that are one nest. `walk.rs` and `ragged.rs` call [`nest`] for
 //! the nests that they reach.
 
 use super::call::call;
@@ -121,10 +122,10 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// The position of a leaf in a nest: one index per level. A range computes the indices by division
-/// once, for its first leaf, and increments them after each box. Divisions for every box made packing
-/// four nested loops in pieces of 8 KiB slower; the extra time was 8 % of the time of packing the same
-/// loops in one call (`typepack-bench commit`, "nest of 4 loops").
+/// The position of a leaf in a nest: one index per level. `partial` computes the indices by division
+/// only for the first leaf of its range, and increments the indices after each box. Divisions for every
+/// box made packing four nested loops in ranges of 8 KiB slower; the extra time was 8 % of the time of
+/// packing the same loops in one call (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.
@@ -133,7 +134,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the place of leaf number `item`.
+    /// Returns the position of leaf number `item`.
     fn of(planned: &'a NestPlan, outer: u64, item: u64) -> Self {
         let mut indices = [0; Nest::MAX_DEPTH];
         let (inner, mut rest) = (planned.nest.levels.len() - 1, item);
@@ -161,14 +162,14 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Finds the largest box of whole iterations that begins at this place and has at most `items`
+    /// Finds the largest box of whole iterations that begins at this leaf and has at most `items`
     /// leaves, where `items` is not 0. Changes `words` from the parameters of the whole nest to those
     /// of the box. Returns the displacement of the box's base, and the level whose iterations make up
     /// the box.
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // Find the outermost level that has a whole iteration which begins at this place and has at
+        // Find the outermost level that has a whole iteration which begins at this leaf and has at
         // most `items` leaves. The innermost level always has one, because each of its iterations
         // is a single leaf.
         let mut level = planned.nest.levels.len() - 1;
@@ -193,7 +194,7 @@ impl<'a> Place<'a> {
         (shift, level)
     }
 
-    /// Advances the place by `count` iterations of `level`. The level has at least `count`
+    /// Advances the position by `count` iterations of `level`. The level has at least `count`
     /// iterations left.
     fn advance(&mut self, level: usize, count: u64) {
         let mut level = level;

@@ -27,9 +27,10 @@ pub(crate) enum Executor {
 pub struct Bytes {
     /// Bytes of contiguous types, moved by memcpy.
     pub memcpy: u64,
-    /// Bytes of long rows, moved by one memcpy per row.
+    /// Bytes of rows (blocks of at least 8 KiB), moved by one memcpy per row.
     pub rows: u64,
-    /// Bytes moved by the interpreter, including the broken leaves at the ends of kernel calls.
+    /// Bytes moved by the interpreter. They include the parts of leaves at the ends of a range, even if
+    /// a kernel moves the whole leaves between them.
     pub interpreter: u64,
     /// Bytes moved by leaf kernels.
     pub leaf: u64,
@@ -39,7 +40,7 @@ pub struct Bytes {
     /// another. If a fused copy goes through a buffer, or is a single pack or unpack, its bytes
     /// count for the executors of that pack or unpack instead.
     pub fused: u64,
-    /// Bytes of fused copies that a compiled kernel of the transfer moved.
+    /// Bytes of fused copies that compiled kernels moved straight from one layout to another.
     pub fused_kernel: u64,
     /// Number of kernel calls (not of bytes) whose result differed from the interpreter's result.
     /// Counted under `Settings::verify`.
@@ -62,9 +63,9 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The first blocks, one per slot. Several threads can share a slot; the first of them owns the block.
-/// The block keeps that thread's key after the thread has ended. The next thread that gets the same key
-/// then owns the block.
+/// One block per slot; `slot` computes the slot of a thread from the thread's key. Several threads can
+/// share a slot; the first of them owns the block. The block keeps that thread's key after the thread
+/// has ended. The next thread that gets the same key then owns the block.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
 /// The blocks of the threads that do not own the block of their slot. The process never frees these

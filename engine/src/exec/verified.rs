@@ -16,7 +16,7 @@ use crate::plan::{NestPlan, Selected};
 ///
 /// Before the kernel runs, the bytes that it must write hold the complement of the right result. So
 /// the comparison detects a byte that the kernel does not write. This function does not check
-/// whether the kernel writes bytes between the runs; tests check that.
+/// whether an unpack kernel writes bytes that are not data of the type; tests check that.
 ///
 /// # Safety
 ///

@@ -42,7 +42,8 @@ pub(super) unsafe fn walk<const PACK: bool>(
                 // SAFETY: packed bytes `stop.from..stop.to` of the list are a part of the range,
                 // and the caller guarantees that the range is valid. The walk visits its stops in
                 // packed order, so `packed` is the address of byte `stop.from` of the list.
-                // `planned` is the plan of the list's nests.
+                // `planned` is the plan of the list's nests. If it is `None`, the walk has stopped
+                // here because the list's entries are runs.
                 unsafe { ragged::<PACK>(plan, planned, &place, mem, stop.from..stop.to, packed) };
             }
             (_, Some(planned)) => {

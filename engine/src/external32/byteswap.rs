@@ -3,7 +3,7 @@
 //! (`../leaf/byteswap.rs`).
 //!
 //! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
-//! all elements have the same width, the plan uses the program of a native commit. Every block of
+//! all elements have the same width, the plan uses the program of an ordinary commit. Every block of
 //! that program consists of whole elements, because the passes merge only whole elements. If the
 //! widths differ, the type is lowered again, and no block contains elements of different widths.
 //! Elements of the same width may still share a block: an `int` and a `float` that touch are one

@@ -141,8 +141,9 @@ unsafe fn convert<K: Kind, const PACK: bool>(
     length: u64,
 ) -> bool {
     let unit = K::MEM as i64;
-    // Neither product can overflow: the constructors of the datatype have checked that the total
-    // size of the elements fits in `i64`, in memory and in external32.
+    // Neither `unit * length` nor `blocks * length * K::EXT` can overflow: the constructors of the
+    // datatype have checked that the total size of the elements fits in an `i64`, and elements are no
+    // larger in external32 than in memory.
     let dense = stride == unit.wrapping_mul(length as i64);
     if blocks == 1 || dense {
         if K::SAME {
@@ -322,7 +323,8 @@ unsafe fn unpack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: 
     false
 }
 
-/// Returns the displacement and the value of the first element in `runs` that packing refuses.
+/// Returns the displacement and the value of the first element in `runs` that packing refuses, or `None`
+/// if packing refuses none.
 ///
 /// # Safety
 ///

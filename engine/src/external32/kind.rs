@@ -256,8 +256,8 @@ narrowed! {
     UnsignedLong: u64 => u32
 }
 narrowed! {
-    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. No character is
-    /// negative. The 16 bits of external32 can hold the characters of the basic multilingual plane.
+    /// The kind of `wchar_t`, which is a signed 32-bit integer on most machines. In external32 it is an
+    /// unsigned 16-bit integer, which can hold every character of the basic multilingual plane.
     WideChar: i32 => u16
 }
 
@@ -483,7 +483,7 @@ impl Encoding {
     }
 
     /// Returns the parts of an element if the conversion changes only the byte order, else `None`.
-    /// Gaps between members belong to no part.
+    /// Gaps between members belong to no part. On big-endian machines, always returns `None`.
     pub(super) fn parts(self) -> Option<&'static [Part]> {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }

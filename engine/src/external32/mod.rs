@@ -17,7 +17,7 @@
 //! The packed form of `count` elements of a type is one sequence of bytes. Any range of that sequence
 //! can be packed or unpacked on its own; besides moving the bytes, this takes O(depth + log list
 //! length) steps. File views and segments of messages need such ranges. An element that is cut by the
-//! start or the end of a range goes through a small buffer.
+//! start or the end of a range is converted by itself.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -125,9 +125,9 @@ impl External32 {
         self.0.program.element_units()
     }
 
-    /// Returns the name of the converter, for reports: the name of a plan's leaf kernels, `memcpy`, or
-    /// `general`. It is `general` for a type whose conversion changes more than the byte order of some
-    /// element.
+    /// Returns the name of the code that converts, for reports. If leaf kernels convert the type,
+    /// this is the name of a leaf kernel, or `memcpy`. Otherwise it is `general`, for example if
+    /// the conversion changes more than the byte order of some element.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),
@@ -180,6 +180,8 @@ pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
 ///   `count` elements.
 /// - Returns [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size
 ///   in external32.
+/// - Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does not fit
+///   in an `i64`.
 ///
 /// # Safety
 ///
@@ -205,7 +207,8 @@ pub unsafe fn pack_external_raw(
 /// # Errors
 ///
 /// Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of `count`
-/// elements.
+/// elements. Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does
+/// not fit in an `i64`.
 ///
 /// # Safety
 ///

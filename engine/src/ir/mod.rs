@@ -12,7 +12,7 @@
 //! their index tables with the tree.
 //!
 //! Packed sizes fit in `i64`, because the tree has checked them. Displacements are added with wrapping
-//! arithmetic, because a partial sum may exceed 64 bits even if every final address fits.
+//! arithmetic, because a partial sum may not fit in an `i64` even if every final displacement fits.
 
 pub(crate) mod lower;
 pub mod text;
@@ -134,8 +134,8 @@ impl RaggedList {
     /// Number of samples per entry of `tops`.
     const STEP: usize = 64;
 
-    /// Computes the samples. No length may be negative, and the sum of the lengths must fit in 63
-    /// bits.
+    /// Computes the samples. No length may be negative, and the sum of the lengths must fit in an
+    /// `i64`.
     pub(crate) fn new(lengths: Table, entries: Table) -> Self {
         fn sample<T>(all: &[T], sum: impl Fn(&[T]) -> u64) -> Vec<u64> {
             let mut next = 0;
@@ -295,8 +295,8 @@ pub(crate) const WINDOW_RUNS: usize = 32;
 /// Maximum distance in bytes from a window's base to the start or end of a run in the window.
 pub(crate) const WINDOW_SPAN: i64 = 4096;
 
-/// Returns true if `op` is a window: a sequence of few short blocks that lie close together, the first
-/// at displacement 0.
+/// Returns true if `op` is a window: a sequence of at most `WINDOW_RUNS` blocks that lie within
+/// `WINDOW_SPAN` bytes of its base. The first block is at displacement 0.
 pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -WINDOW_SPAN..=WINDOW_SPAN;

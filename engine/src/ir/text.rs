@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// Checks that the text of a shared tower is bounded. In this program every sequence uses the
-    /// sequence below it twice, so the first 32 levels alone have 2^31 operations.
+    /// sequence below it twice, so the first 32 levels alone have more than 2^31 operations.
     #[test]
     fn a_shared_tower_prints_a_bounded_text() {
         let mut ty = Datatype::named(Named::BYTE);

@@ -7,8 +7,8 @@
 //! 3. A loop has at least one iteration. Tables, lists and sequences are not empty. The ends of the
 //!    parts of a sequence increase.
 //! 4. The two tables of a ragged list have equal lengths, and no length in the list is negative.
-//! 5. The number of packed bytes of an element equals the size of the type. The program has a body
-//!    exactly if the size is not 0.
+//! 5. The factor of the program is at least 1. The number of packed bytes of an element equals the size
+//!    of the type. The program has a body exactly if the size is not 0.
 //!
 //! The verifier runs once in every commit; in debug builds it also runs after lowering and after every
 //! pass. It does not prove that the program describes the same layout as the tree. Tests check that by

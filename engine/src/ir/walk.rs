@@ -19,7 +19,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
-    /// Position of the node's displacement 0, in bytes.
+    /// Displacement in bytes at which the walk meets the node.
     pub(crate) at: i64,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -43,8 +43,8 @@ pub(crate) struct Walk<'a> {
     frames: SmallVec<[Frame; 4]>,
 }
 
-/// An open level: a node that the walk has entered, the position of its displacement 0, and the current
-/// operand.
+/// An open level: a node that the walk has entered, the displacement at which the walk met the node, and
+/// the current operand.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: NodeId,
@@ -144,8 +144,8 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns the node that `stops` accepts and that contains packed byte `position` of a sequence of
-/// elements. A walk that begins at `position` would return the same node first, but this function does
-/// not have to build the list of open levels.
+/// elements, or `None` if the program has no body. A walk that begins at `position` would return the
+/// same node first, but this function does not have to build the list of open levels.
 pub(crate) fn seek(
     program: &Program,
     position: u64,

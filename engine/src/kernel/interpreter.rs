@@ -1,9 +1,9 @@
 //! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
-//! `exec/` calls the interpreter for nests without a kernel; at run time, kernels are checked
-//! against its results. The interpreter steps through the levels like an odometer and calls memcpy
-//! once per run. So it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf
-//! kernels (`leaf/`) and compiled kernels are faster.
+//! `exec/` calls the interpreter for nests without a kernel. Under `Settings::verify`, `exec/` also
+//! compares the results of kernels with those of the interpreter. The interpreter steps through the
+//! levels like an odometer and calls memcpy once per run. So it moves rows of hundreds of bytes at full
+//! memory speed; for short blocks, leaf kernels (`leaf/`) and compiled kernels are faster.
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;

@@ -32,7 +32,7 @@
 //!
 //! To execute only iterations `a..b` of a level, a caller passes `count = b - a` and adds `a *
 //! stride` to the base pointer, or `a` entries to the table address. So a caller can choose the first
-//! iteration and the count at every level. At most `2 * depth` calls move any range of whole blocks.
+//! iteration and the count at every level. At most `2 * depth` calls move any range of whole leaves.
 //! A count of 0 at any level moves nothing.
 //!
 //! A kernel for a fused copy walks two layouts at once. [`TransferShape`] describes such kernels.
@@ -278,7 +278,8 @@ impl Shape {
 }
 
 impl fmt::Display for Shape {
-    /// Prints the name of the shape, for example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`.
+    /// Prints the name of the shape, for example `pack loop loop b8` or `unpack loop w(0+1 4+4 8+8)`. In
+    /// the name of a window, each run is printed as `OFFSET+LENGTH`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.direction {
             Direction::Pack => "pack",

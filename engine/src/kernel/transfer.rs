@@ -87,7 +87,7 @@ impl TransferShape {
 
 impl fmt::Display for TransferShape {
     /// Prints the name of the shape, for example `copy loop-loop loop-table32 b8` or `copy loop-loop
-    /// w(0-0+16 16-32+8)`.
+    /// w(0-0+16 16-32+8)`. Each run in `w(…)` is printed as `FROM-TO+LENGTH`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("copy")?;
         for [from, to] in &self.levels {

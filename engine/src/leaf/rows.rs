@@ -134,9 +134,9 @@ pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> 
     }
 }
 
-/// Returns the row for blocks of `bytes` bytes, from the instruction set up to `isa` that suits this
-/// length. Blocks that fill a register wider than 16 bytes use such registers; shorter blocks use the
-/// portable instance on every machine.
+/// Returns the row for blocks of `bytes` bytes. If the blocks fill a register of `isa` that is wider than
+/// 16 bytes, the row uses such registers. For shorter blocks, the row is the portable instance on every
+/// machine.
 fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
     let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
     #[cfg(target_arch = "x86_64")]

@@ -82,7 +82,7 @@ impl Numbers {
 }
 
 /// Returns the range of bytes that a nest accesses, relative to the nest's base. If a level of the
-/// nest has a count of 0, the nest accesses nothing, but the range may not be empty.
+/// nest has a count of 0, the nest accesses nothing, but the returned range still contains bytes.
 fn span(nest: &Nest) -> (i64, i64) {
     let (mut low, mut high) = match &nest.leaf {
         Leaf::Block { bytes } => (0, *bytes as i64),

@@ -23,7 +23,7 @@ use std::ops::Range;
 /// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
 /// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `dst`.
 /// - [`ErrorKind::Buffer`] for `dst` if there are too few bytes after `position`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in an `i64`.
 /// - [`ErrorKind::Conversion`] for `src` if a value does not fit in its size in external32. In this
 ///   case the bytes of `dst` from `position` on are unspecified.
 ///
@@ -65,7 +65,7 @@ pub fn pack_external<T: NoUninit>(
 /// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `src`.
 /// - [`ErrorKind::Buffer`] for `src` if there are too few bytes after `position`.
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of bytes does not fit in an `i64`.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack_external")]
@@ -104,6 +104,7 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
 ///   external32.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
 /// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
+/// - [`ErrorKind::Overflow`] for `count` if the size of the packed form does not fit in an `i64`.
 pub fn pack_external_range<T: NoUninit>(
     external: &External32,
     count: u64,
@@ -135,6 +136,7 @@ pub fn pack_external_range<T: NoUninit>(
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
 /// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
+/// - [`ErrorKind::Overflow`] for `count` if the size of the packed form does not fit in an `i64`.
 pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     external: &External32,
     count: u64,

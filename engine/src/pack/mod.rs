@@ -24,7 +24,7 @@ use std::ops::Range;
 ///
 /// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
 /// - [`ErrorKind::Buffer`] for `dst` if `dst` has fewer bytes than the packed form.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
     let bytes = match room(of(plan), count, size_of_val(src), dst.len()) {
@@ -46,7 +46,7 @@ pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> 
 ///
 /// - [`ErrorKind::Buffer`] for `src` if `src` has fewer bytes than the packed form.
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 #[doc(alias = "MPI_Unpack")]
 pub fn unpack<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
@@ -75,6 +75,7 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
 /// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
 /// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 pub fn pack_range<T: NoUninit>(
     plan: &Plan,
     count: u64,
@@ -105,6 +106,7 @@ pub fn pack_range<T: NoUninit>(
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
 /// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
     count: u64,
@@ -209,7 +211,7 @@ fn check_range(
             ErrorKind::Buffer,
             argument,
             format!(
-                "the buffer has {}, the range has {}",
+                "the buffer has {}, but the range has {}; the lengths must be equal",
                 counted(length as u64, "byte", "bytes"),
                 counted(range.end - range.start, "byte", "bytes")
             ),

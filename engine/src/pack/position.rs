@@ -45,7 +45,7 @@ use std::ops::Range;
 /// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
 /// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `dst`.
 /// - [`ErrorKind::Buffer`] for `dst` if there are too few bytes after `position`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Pack")]
@@ -81,7 +81,7 @@ pub fn pack_at<T: NoUninit>(
 /// - [`ErrorKind::Argument`] for `position` if `position` is beyond the end of `src`.
 /// - [`ErrorKind::Buffer`] for `src` if there are too few bytes after `position`.
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack")]
@@ -116,7 +116,7 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 ///
 /// - [`ErrorKind::Argument`] for `position` if `position` is greater than `outsize`.
 /// - [`ErrorKind::Buffer`] for `outsize` if there are too few bytes after `position`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 ///
@@ -164,7 +164,7 @@ pub unsafe fn pack_at_raw(
 ///
 /// - [`ErrorKind::Argument`] for `position` if `position` is greater than `insize`.
 /// - [`ErrorKind::Buffer`] for `insize` if there are too few bytes after `position`.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 ///
 /// A call that fails writes nothing and leaves `position` unchanged.
 ///
@@ -210,8 +210,8 @@ pub unsafe fn unpack_at_raw(
 /// [`checked_room`] to get the error.
 #[inline]
 fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
-    // `bytes` is less than the size of the address space, so the caller can add it to `position`
-    // without overflow.
+    // The caller adds `bytes` to `position`. The sum does not overflow, because the test below ensures
+    // that it is at most `size`.
     let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
     (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
 }
@@ -332,7 +332,8 @@ mod tests {
         fn check(result: Result<()>, position: usize, before: usize, text: &str) {
             assert_eq!((result.unwrap_err().to_string().as_str(), position), (text, before));
         }
-        let huge = "count: 4611686018427387904 elements of 4 bytes do not fit in 64 bits";
+        let huge = "count: 4611686018427387904 elements of 4 bytes each: the product exceeds \
+                    2^63 - 1 bytes";
         let cases: [(u64, usize, &str, &str); 6] = [
             (
                 3,

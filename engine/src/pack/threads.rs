@@ -3,9 +3,9 @@
 //!
 //! No two threads write the same byte. When threads pack, their segments are disjoint ranges of packed
 //! bytes. When they unpack, a byte of memory that occurs twice in the layout could belong to two
-//! segments; so a single thread unpacks such a layout, in typemap order. Short calls also use a single
-//! thread, because it takes about 12 us to wake the other threads. For 1 MiB, several threads are about
-//! as fast as one; for less, they are slower.
+//! segments; so a single thread unpacks such a layout, in typemap order. Calls of less than 4 MiB
+//! ([`Threads::LEAST`]) also use a single thread, because it takes about 12 us to wake the other threads.
+//! For 1 MiB, several threads are about as fast as one; for less, they are slower.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};

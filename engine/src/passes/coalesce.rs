@@ -81,7 +81,7 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Box<[Part]>) -> Edge {
 
 /// Returns the list with touching entries joined, or `None` if no entries touch.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
-    // The end of an entry is the position after one of the type's bytes. So it fits in 64 bits, unless
+    // The end of an entry is the position after one of the type's bytes. So it fits in an `i64`, unless
     // that byte is at the last possible address. Even then, wrapping arithmetic gives equal numbers for
     // equal positions.
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
@@ -114,7 +114,7 @@ fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedLis
         }
         end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    // The sum of all lengths fits in 63 bits, so no sum of lengths is negative and `Table::lengths`
+    // The sum of all lengths fits in an `i64`, so no sum of lengths is negative and `Table::lengths`
     // succeeds.
     Some(RaggedList::new(Table::lengths(&lengths)?, Table::new(&positions)))
 }

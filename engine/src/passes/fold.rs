@@ -1,6 +1,6 @@
 //! Removes loops that have a single iteration, and sequences that have a single part. Merges a loop
-//! with the loop inside it if the steps of the inner loop continue from one iteration of the outer loop
-//! to the next.
+//! with the loop inside it if the iterations of the inner loop continue at the same stride from one
+//! iteration of the outer loop to the next.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
 //! rules by number.
@@ -64,8 +64,9 @@ pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// Returns the count, the step and the body of the loop `inner` if `stride` equals its count times its
-/// step. A loop with stride `stride` over `inner` then continues the steps of `inner`.
+/// Returns the count, the stride and the body of `inner` if `inner` is a loop and `stride` equals the
+/// count of `inner` times the stride of `inner`. An outer loop with stride `stride` over `inner` is
+/// then one longer loop with the stride of `inner`.
 #[inline]
 fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     match inner {
@@ -188,7 +189,7 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
 }
 
 /// Turns a sequence of equal parts into a loop. If the parts have no constant step, turns the sequence
-/// into a table, unless it is a possible window.
+/// into a table, unless it is a possible window. For any other sequence, returns `None`.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };

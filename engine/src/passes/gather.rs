@@ -1,10 +1,10 @@
 //! Turns every short sequence into a window if possible. A sequence of blocks that lie too far
 //! apart for a window becomes a list of runs, or a table if the blocks have equal lengths.
 //!
-//! This pass runs once, after the rounds of the other passes. During the rounds, blocks should stay in
-//! sequences, whichever constructor they come from, because the other passes can splice and merge
-//! sequences. But a sequence that is not a window has no kernel, and executing it takes several times
-//! as long as executing a list. `README.md` lists the rules by number.
+//! This pass runs once, after the rounds of the other passes (`pipeline.rs`). During the rounds, blocks
+//! should stay in sequences, whichever constructor they come from, because the other passes can splice
+//! and merge sequences. But a sequence that is not a window has no kernel, and executing it takes
+//! several times as long as executing a list. `README.md` lists the rules by number.
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};
@@ -12,7 +12,7 @@ use crate::ir::{Edge, Op, Part, Program, RaggedList, is_window};
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Replaces sequences that are not windows by windows, lists or tables.
+/// Replaces sequences that are not windows by windows, lists or tables where possible.
 pub(crate) fn gather(program: &mut Program) {
     let nodes = program.nodes();
     let sequence = |op: &Op| matches!(op, Op::Seq { .. }) && !is_window(nodes, op);

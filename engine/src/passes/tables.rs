@@ -10,8 +10,9 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns ragged lists with equal lengths into tables, and tables with constant steps into loops.
-/// Returns true if the program changed.
+/// Turns ragged lists with equal lengths into tables, tables with constant steps into loops, and short
+/// lists of runs into sequences. Tables whose steps are nearly constant become tables of loops or a few
+/// loops, and short lists of short rows become tables. Returns true if the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
     // Test this first, because most types have no table or list, and rebuilding a program costs two
     // allocations.
@@ -102,11 +103,13 @@ const COPIES: u64 = 8192;
 /// Maximum average number of copies per entry for which a table lists every copy.
 const SHARE: u64 = 8;
 
-/// Returns a table with the position of every copy in a list of unequal rows, in units of `scale`. One
-/// kernel call executes a nest over this table. Without the table, each row would take a call of its
-/// own, even if it has one block or a few; that took 10 to 50 times as long as a hand-written loop
-/// (`typepack-bench guidelines`, seed 2). Returns `None` for long lists and for long rows, which
-/// `exec/` executes row by row.
+/// Returns a table with the position of every copy in a ragged list, in units of `scale`. One kernel
+/// call executes a nest over this table. Without the table, each row (the copies of one entry) would
+/// take a call of its own, even if it has one block or a few; that took 10 to 50 times as long as a
+/// hand-written loop (`typepack-bench guidelines`, seed 2). Returns `None` if there are more than `COPIES`
+/// copies, or on average more than `SHARE` copies per entry; `exec/` then executes the list row by row.
+/// Also returns `None` if `stride` is not a multiple of `scale`, or if a position does not fit in an
+/// `i64`.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
@@ -146,8 +149,8 @@ fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: 
 }
 
 /// Returns the length and the step of the rows, if the table consists of at least two rows with the
-/// same length and the same step. The starts of the rows become a new table, which the next round
-/// examines.
+/// same length and the same step. A row is a stretch of entries with a constant step. The starts of the
+/// rows become a new table, which the next round examines.
 fn rows(entries: &Table) -> Option<(usize, i64)> {
     if entries.len() < 4 {
         return None;
@@ -169,7 +172,8 @@ const STRETCH: usize = 8;
 
 /// Divides a table into stretches of constant step. Each stretch consists of its first entry, the
 /// number of its entries, and the step. Returns `None` if there are more than [`STRETCHES`] stretches,
-/// or if the stretches are too short.
+/// or if there are several and their average length is below [`STRETCH`]. Also returns `None` if a step
+/// does not fit in an `i64`.
 fn stretches(entries: &Table) -> Option<SmallVec<[(i64, u64, i64); STRETCHES]>> {
     let mut found: SmallVec<[(i64, u64, i64); STRETCHES]> = SmallVec::new();
     let mut next = 0;

@@ -3,7 +3,7 @@
 //! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position.
 //! If the divisor and the dividend fit in 32 bits, a multiplication by the reciprocal gives the
 //! quotient (Granlund and Montgomery, 1994). When division instructions were used instead, four
-//! dependent divisions took a tenth of the time of packing a piece of 8 KiB (`typepack-bench commit`,
+//! dependent divisions took a tenth of the time of packing a range of 8 KiB (`typepack-bench commit`,
 //! "box of wide planes").
 
 /// A divisor, stored with its reciprocal.
@@ -37,7 +37,7 @@ impl Divisor {
             number
         } else if self.reciprocal != 0 && u32::try_from(number).is_ok() {
             // The reciprocal is at most 1 greater than 2^64 / by, and `number` is below 2^32. So the
-            // product divided by 2^64 exceeds the exact quotient number / by by less than 2^-32. This
+            // product divided by 2^64 exceeds the exact quotient `number / by`, by less than 2^-32. This
             // is less than 1 / by, because `by` is also below 2^32. So rounding down gives the right
             // quotient.
             ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64

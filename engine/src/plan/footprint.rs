@@ -16,9 +16,9 @@ use crate::ir::{Edge, Op, Program};
 pub struct Footprint {
     /// Distance from one element to the next. The distance may be negative.
     pub extent: i64,
-    /// Position of the first byte of data of an element, relative to the element's origin.
+    /// Displacement of the first byte of data of an element.
     pub true_lb: i64,
-    /// Position of one past the last byte of data of an element, relative to the element's origin.
+    /// Displacement of one past the last byte of data of an element.
     pub true_ub: i64,
 }
 
@@ -28,7 +28,7 @@ pub struct Footprint {
 /// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and
 /// the bytes are `low + t` modulo 2^64 for `t` below `length`. The reach of a node contains all bytes
 /// that the node accesses, for any program. For a program that was lowered from a datatype, the reach
-/// has no unused bytes at its ends: distances between data fit in 64 bits in such a program, although
+/// has no unused bytes at its ends: distances between data fit in an `i64` in such a program, although
 /// partial sums of displacements may not.
 #[derive(Clone, Copy)]
 struct Reach {
@@ -65,21 +65,29 @@ impl Reach {
     }
 }
 
-/// Returns the error which reports that the quantity `what` does not fit in 64 bits. `bytes` is its
-/// value, or `None` if it does not even fit in 128 bits.
+/// Returns the error which reports that the quantity `what` does not fit in an `i64`. `bytes` is its
+/// value, or `None` if it does not even fit in an `i128`.
 #[cold]
 fn too_far(what: &str, bytes: Option<i128>) -> Error {
     let detail = match bytes {
-        Some(bytes) => format!("{what} would be {bytes} bytes, which does not fit in 64 bits"),
-        None => format!("{what} does not fit in 64 bits"),
+        Some(bytes) => {
+            format!("{what} would be {bytes} bytes, which does not fit in a signed 64-bit integer")
+        }
+        None => format!(
+            "{what} does not even fit in a signed 128-bit integer; it must fit in one of 64 bits"
+        ),
     };
     Error::new(ErrorKind::Overflow, "program", detail)
 }
 
-/// Returns the error which reports that the operation `what` places no data.
+/// Returns the error which reports that an operation accesses no data. `what` gives the reason.
 #[cold]
 fn no_data(what: &str) -> Error {
-    Error::new(ErrorKind::Internal, "program", format!("{what}, but must place data"))
+    Error::new(
+        ErrorKind::Internal,
+        "program",
+        format!("{what}, but every operation must access data"),
+    )
 }
 
 impl Footprint {
@@ -93,8 +101,9 @@ impl Footprint {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit in 64
-    /// bits.
+    /// Returns `ErrorKind::Overflow` if the extent, the length of a block, a distance between data or
+    /// the true upper bound does not fit in an `i64`. Returns `ErrorKind::Internal` if a sequence has no
+    /// parts or a list has no copies.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
         let extent = i64::try_from(extent).map_err(|_| too_far("the extent", Some(extent)))?;

@@ -49,7 +49,9 @@ impl Plan {
             Error::new(
                 ErrorKind::Internal,
                 "plan",
-                format!("the value kept in {room:?} has another Rust type than the one requested"),
+                format!(
+                    "the value stored in slot {room:?} has another Rust type than the one requested"
+                ),
             )
         })
     }

@@ -1,8 +1,9 @@
 //! The plan: a verified program, facts about it, and for each nest the strategy that executes it.
 //!
-//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is immutable and
-//! shared. Only its kernel slots change: a slot is filled when a compiled kernel would have saved as
-//! much time as its compilation takes.
+//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is shared, and its
+//! program never changes. Two parts are filled later. A kernel slot is filled when a compiled kernel
+//! would have saved as much time as its compilation takes. Values that other modules compute from the
+//! plan are stored when they are first requested (`kept.rs`).
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
@@ -43,7 +44,7 @@ pub struct Plan(Arc<Inner>);
 
 /// The contents of a plan. The fields that every call reads come first, here and in `nest_plan.rs`,
 /// so that they lie in few cache lines. If the user's data fills the first-level cache, each further
-/// line that a call reads costs some 10 ns (`typepack-bench peers`, d8s16 at 16 KiB).
+/// line that a call reads costs about 10 ns (`typepack-bench peers`, d8s16 at 16 KiB).
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
@@ -51,8 +52,8 @@ struct Inner {
     /// placed next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
-    /// If consecutive elements adjoin each other without a gap and form one run: the displacement of
-    /// this run.
+    /// If any number of consecutive elements forms one run of memory, the displacement of this run.
+    /// `None` if not, or if the settings force the interpreter.
     contiguous: Option<i64>,
     /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
@@ -180,15 +181,15 @@ impl Plan {
                     ErrorKind::Overflow,
                     "count",
                     format!(
-                        "{count} elements of {} do not fit in 64 bits",
+                        "{count} elements of {} each: the product exceeds 2^63 - 1 bytes",
                         counted(self.0.element_bytes, "byte", "bytes")
                     ),
                 )
             })
     }
 
-    /// Returns true if any number of consecutive elements is one run of memory. The run begins at
-    /// `true_lb`.
+    /// Returns true if any number of consecutive elements is one run of memory, which one memcpy copies.
+    /// The run begins at `true_lb`. Returns false for every type if the settings force the interpreter.
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }
@@ -209,8 +210,9 @@ impl Plan {
     }
 
     /// Returns the name of the executor that this plan currently uses in `direction`, for display.
-    /// The name is `memcpy`, `rows`, `interpreter`, or the name of a kernel. If several executors are
-    /// used, their names are joined by `, `.
+    /// The name is `memcpy`, `rows`, `interpreter`, or the name of a compiled kernel or leaf kernel. If
+    /// a nest uses a compiled kernel only for calls of at most `N` bytes, the text for this nest is
+    /// `KERNEL up to N B, LEAF KERNEL`. If nests use different executors, their texts are joined by `, `.
     pub fn kernel_name(&self, direction: Direction) -> String {
         if self.0.contiguous.is_some() {
             return "memcpy".into();
@@ -235,8 +237,8 @@ impl Plan {
         if self.0.whole { self.0.nests.first() } else { None }
     }
 
-    /// Returns the parts of the program's body if the body is a short sequence of nests and blocks,
-    /// and no parts otherwise.
+    /// Returns the parts of the program's body if the body is a sequence of at most 64 nests and
+    /// blocks, and no parts otherwise.
     #[inline]
     pub(crate) fn parts(&self) -> &[BodyPart] {
         self.0.nests.parts()
@@ -259,14 +261,14 @@ impl Plan {
         self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
     }
 
-    /// Returns the number of packed bytes of a tile, if several elements are packed together in
-    /// tiles.
+    /// Returns the number of packed bytes of a tile, if the leaf kernel packs several elements together
+    /// (a tile is the elements that it packs together). Otherwise returns `None`.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
         // The packed size of one element fits in 64 bits, but that of a whole tile may not. Then
-        // there is no tile, because no segment is that large.
+        // return `None`, because no segment is that large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }

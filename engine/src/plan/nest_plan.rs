@@ -2,7 +2,7 @@
 //!
 //! `nests.rs` finds the nests. `exec/` gets the [`Selected`] executor from a nest, and the compiled
 //! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots are the only part of a
-//! plan that changes.
+//! nest plan that changes after the commit.
 
 use super::cost::{self, Choice};
 use super::divide::Divisor;
@@ -94,7 +94,8 @@ impl NestPlan {
         self.first_requests(settings);
     }
 
-    /// Requests the kernels now if the compiler's threshold is 0.
+    /// If the compiler's threshold is 0, requests the kernel for each direction in which it can be the
+    /// fastest executor.
     #[inline]
     fn first_requests(&self, settings: &Settings) {
         let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);

@@ -28,8 +28,8 @@ struct Walked {
     /// For each node, the index of the nest that executes it; `NO_NEST` if the walk must enter the
     /// node.
     of_node: Box<[u32]>,
-    /// The parts of the program's body if the body is a short sequence of nests and blocks; otherwise
-    /// empty.
+    /// The parts of the program's body if the body is a sequence of at most `PARTS` nests and blocks;
+    /// otherwise empty.
     parts: Box<[BodyPart]>,
 }
 
@@ -88,22 +88,24 @@ impl NestPlans {
         self.get(part.nest as usize)
     }
 
-    /// Returns the parts of the program's body if the body is a short sequence of nests and blocks;
-    /// otherwise returns an empty slice.
+    /// Returns the parts of the program's body if the body is a sequence of at most `PARTS` nests and
+    /// blocks; otherwise returns an empty slice.
     #[inline]
     pub(super) fn parts(&self) -> &[BodyPart] {
         self.walk.as_ref().map_or(&[], |walk| &walk.parts)
     }
 
-    /// Finds the nests of a program, at most `most` of them, and makes their plans. If one kernel can
-    /// execute the whole program together with the loop over elements, the whole program is the only
-    /// nest, and the function returns true. Otherwise the function returns false. In that case, a
-    /// node becomes a nest if one kernel can execute the node but no kernel can execute the node that
-    /// uses it.
+    /// Finds the nests of a program and makes their plans. If one kernel can execute the whole program
+    /// together with the loop over the elements, the whole program is the only nest, and the function
+    /// returns true.
     ///
-    /// The nest plan for the body of a ragged list is recorded at the node of the list. The outermost
-    /// level of this plan's nest is a loop over the copies of an entry, and the executor sets the
-    /// count of this loop for each entry. Any other plan is recorded at the node that it executes.
+    /// Otherwise the function searches the nodes, from the body towards the blocks, and returns false.
+    /// A node that one kernel can execute becomes a nest, and the search does not enter it. The search
+    /// enters every other node, except blocks and lists of runs. It ends when it has found `most` nests.
+    ///
+    /// The plan of a nest is recorded at the node that the nest executes. For a ragged list whose
+    /// entries are not runs, the nest is the loop over the copies of one entry, and its plan is recorded
+    /// at the list. The executor sets the count of this loop for each entry.
     pub(super) fn find(
         &mut self,
         program: &Program,

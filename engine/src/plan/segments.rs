@@ -3,7 +3,7 @@
 //! `exec/` can pack any range of packed bytes. But a range that begins or ends inside a block, a row
 //! or a plane needs extra calls at that end. The functions of this file find ranges that begin and
 //! end at the boundaries of blocks, rows or planes. Chunked messages, file buffers and pipelines use
-//! them. This file moves no bytes.
+//! these ranges. This file moves no bytes.
 //!
 //! A *unit* is a part that the program repeats. From coarse to fine, the units are elements,
 //! iterations of the loop over elements, and then the bodies of loops, tables, lists and sequences.
@@ -34,7 +34,8 @@ impl Plan {
     /// Returns the best size for a caller that uses segments of equal size. The size is close to
     /// `wish` bytes and at most `wish`. There are two exceptions: a single unit of at most 64 bytes
     /// is never cut, and with tiles of columns the size may be up to twice the wish. If elements,
-    /// rows or blocks have equal lengths, every segment begins at the start of one of them.
+    /// rows or blocks have equal lengths, and some number of them fills between three quarters of
+    /// `wish` and all of `wish`, every segment begins at the start of an element, row or block.
     ///
     /// If the parts of a layout have different sizes, as in structs and in lists with different block
     /// lengths, segments of equal size cannot all begin at such boundaries. [`Plan::segments`] adapts
@@ -84,8 +85,9 @@ impl Plan {
     /// of a whole element, row or block if such an end is near. A run of memory that is much longer
     /// than `wish` is cut.
     ///
-    /// This function is for callers that keep their own position; [`Plan::segments`] makes the
-    /// list. A call costs about as much as finding a position: O(depth + log list).
+    /// This function is for callers that keep a position of their own. Other callers use
+    /// [`Plan::segments`], which returns all segments. The time of a call is proportional to the
+    /// depth of the program plus the logarithm of the length of its longest list of blocks.
     ///
     /// # Errors
     ///

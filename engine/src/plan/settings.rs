@@ -4,13 +4,14 @@ use crate::kernel::Compiler;
 use crate::leaf::Isa;
 use std::sync::Arc;
 
-/// The strategies for executing a nest.
+/// The strategies for executing a nest. A nest consists of loops, one inside another, around a block
+/// or a few short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
     /// All elements together are one run of memory, and one memcpy copies it.
     Memcpy,
-    /// Each row is so long that it is copied with a memcpy of its own.
+    /// Each row (a run of contiguous bytes) is so long that it is copied with a memcpy of its own.
     Rows,
     /// A leaf kernel: a loop for the inner levels, precompiled for each instruction set.
     Leaf,

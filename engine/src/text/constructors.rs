@@ -1,5 +1,5 @@
 //! The table of constructors, with the name, the parameters and the maker function of each constructor.
-//! Also the functions that return the constructor call of a given type.
+//! This file also contains the functions that return the constructor call of a given type.
 //!
 //! `parse.rs` and `print.rs` use this table and contain no code for any particular constructor. To add
 //! a constructor, add a row to [`ROWS`] and an arm to [`call`]; a test checks that the row and the arm

@@ -11,9 +11,9 @@
 //! count = 4                             # optional, 1
 //! ```
 //!
-//! `parse.rs` parses the expressions. The errors state the position in the file. This file builds
-//! every type after the types that it uses, without recursion. If a name depends on itself, parsing
-//! fails and the error shows the cycle.
+//! `parse.rs` parses the expressions. The errors state the position in the TOML file. Every type is
+//! built after the types that it uses, without recursion. If a name depends on itself, parsing fails
+//! and the error shows the cycle.
 
 use super::reader::Reader;
 use super::{ParseError, parse, parse_in};

@@ -32,7 +32,8 @@
 //! of the MPI call, without those counts that only state the lengths of lists. The old type is the last
 //! argument. Words for numbers are `C` and `Fortran` (subarray, darray), `block`, `cyclic`, `none` and
 //! `default` (darray), and `undefined` (f90_real). The text does not record whether a call was made
-//! with `int` or with large counts, which matters for decoding. Examples:
+//! with `int` or with large counts. (Only `MPI_Type_get_envelope` and `MPI_Type_get_contents` show this
+//! difference.) Examples:
 //!
 //! ```
 //! use typepack_engine::Datatype;

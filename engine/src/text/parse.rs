@@ -82,7 +82,8 @@ pub(crate) fn unbindable(name: &str) -> Option<String> {
         || !name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
     {
         return Some(format!(
-            "`{}` is not a name: a name has letters, digits and `_`, and begins with a letter",
+            "`{}` is not a name: a name consists of letters, digits and `_`, and must not \
+             begin with a digit",
             name.escape_debug()
         ));
     }

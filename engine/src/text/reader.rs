@@ -306,8 +306,8 @@ impl<'a> Reader<'a> {
             return Err(self.expected(what));
         }
         if rest.starts_with("0x") || rest.starts_with("0X") {
-            // The text is a hexadecimal number, which the grammar does not allow. (It could also mean
-            // 0 copies of 10, but nobody writes that without spaces.)
+            // The text is a hexadecimal number such as `0x10`, which the grammar does not allow.
+            // (`0x10` could also mean 0 copies of 10, but nobody writes that without spaces.)
             return Err(self.expected("a decimal number"));
         }
         let mut value = 0i128;

@@ -1,11 +1,13 @@
-//! Executes the common nest of a transfer with the kernel of the nest. A range of leaves is divided
-//! into boxes of iterations, and one call of the kernel copies each box.
+//! Executes the common nest of a transfer: the loops that both layouts have in common. The innermost
+//! body of these loops copies a *leaf*, which is a block or a few short runs. A range of leaves is
+//! divided into boxes (a box is a range of iterations at every level), and one call of the nest's
+//! kernel copies each box.
 //!
 //! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call executes
 //! whole iterations of the row, as many as are left in the current rows of both sides. If all levels
 //! are common to both sides, one call executes the whole copy. If a range begins or ends inside an
 //! iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. The
-//! interpreter (`interpreted.rs`) or `staged.rs` copies broken leaves.
+//! interpreter (`interpreted.rs`) or `staged.rs` copies a leaf of which the range contains only a part.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;
@@ -67,8 +69,8 @@ impl Compiled {
         self.kernel.get_or_init(|| compiler.transfer_kernel(&self.nest.shape)).as_ref()
     }
 
-    /// Copies packed bytes `range`: whole leaves with `callee`, and broken leaves with `blocks` or
-    /// `staged.rs`.
+    /// Copies packed bytes `range`: whole leaves with `callee`, and the parts of leaves at the ends of
+    /// the range with `blocks` or `staged.rs`.
     ///
     /// # Safety
     ///

@@ -3,9 +3,9 @@
 //!
 //! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. If
 //! the block length of one side is a multiple of that of the other side, the longer block is treated as
-//! a loop over shorter blocks. The walk copies as many blocks at a time as are left in the innermost
-//! rows of both sides. The inner loop is compiled separately for each of several block lengths, and for
-//! a stride or a table on each side.
+//! a loop over shorter blocks. A *row* is one pass through the innermost level of a side. Each step of
+//! the loop copies as many blocks as are left in the current rows of both sides. The inner loop is
+//! compiled separately for each of several block lengths, and for a stride or a table on each side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;

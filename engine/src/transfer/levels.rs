@@ -1,8 +1,9 @@
-//! The levels of one side of a copy, and a position in them.
+//! The levels of one side of a copy, and a position in them. The sides are the source and the
+//! destination. A level (a loop or a table) repeats the levels inside it at different displacements.
 //!
 //! `interpreted.rs` and `nest.rs` use this file to read the levels of a program. They cannot use the
-//! nests of the plan, because the plan has unrolled short loops into windows. `memo.rs` keeps levels
-//! from one call to the next.
+//! nests of the plan, because the plan has unrolled short loops into windows (sequences of a few short
+//! blocks). `memo.rs` keeps levels from one call to the next.
 //!
 //! A level refers to the entries of a table by their address. The table belongs to the plan's program,
 //! which never changes. A copy never uses levels with any plan except the one from which they were
@@ -105,8 +106,9 @@ pub(super) struct SideLevels {
 }
 
 impl SideLevels {
-    /// Returns the levels of `count` elements and the leaf below them, which is a block or a
-    /// sequence. Returns `None` if the program contains a ragged list or has too many levels.
+    /// Returns the levels of `count` elements and the leaf below them, which is a block or a sequence.
+    /// Returns `None` if the program contains a ragged list (a list of runs of different lengths) or
+    /// has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
         // Start with an array of zeros, because that is the initialisation for which the compiler

@@ -5,10 +5,11 @@
 //! counts, [`of`] calls `interpreted.rs` and `nest.rs` and remembers the result.
 //!
 //! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
-//! store how they fit together. If a plan stored its fits, it would need a lock, or could never drop
-//! old fits. With a memo per thread, a lookup is a few comparisons without atomic operations, and a new
-//! entry replaces the least recently used one. The compiler's cache belongs to the process, so two
-//! threads that execute the same transfer share its code.
+//! store how they fit together. If a plan stored how it fits together with other plans, the plan would
+//! need a lock, or could never drop what it stored. With a memo per thread, a lookup is a few
+//! comparisons without atomic operations, and a new entry replaces the least recently used one. The
+//! compiler's cache belongs to the process, so two threads that execute the same transfer share its
+//! code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
@@ -43,7 +44,7 @@ impl Fit {
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
         // If the settings force kernels, a kernel must execute every copy, so do not look for a better
-        // order of visits.
+        // order in which to visit the blocks.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {
@@ -114,7 +115,7 @@ pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> 
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();
         let index = recent.0.iter().position(|fit| {
-            // Stop at an empty place, because the memo fills from the front and all places after an
+            // Stop at an empty entry, because the memo fills from the front and all entries after an
             // empty one are empty.
             fit.as_ref().is_none_or(|fit| fit.is_of(src, dst))
         })?;

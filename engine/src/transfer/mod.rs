@@ -7,11 +7,11 @@
 //!
 //! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the
 //!    other side's plan.
-//! 2. If both sides are loops and tables over blocks or small windows, they may have a common nest
-//!    (`nest.rs`). The kernel of that nest executes the copy (`compiled.rs`), once earlier copies have
-//!    moved as many bytes as the threshold of the source plan's compiler requires. If visiting the
-//!    blocks in packed order is slow for one of the layouts, `transpose.rs` executes the copy in a
-//!    better order.
+//! 2. If both sides are loops and tables over blocks or windows (sequences of a few short blocks), they
+//!    may have loops in common, which form the common nest (`nest.rs`). The kernel of that nest
+//!    executes the copy (`compiled.rs`), once earlier copies have moved as many bytes as the threshold
+//!    of the source plan's compiler requires. If visiting the blocks in packed order is slow for one of
+//!    the layouts, `transpose.rs` executes the copy in a better order.
 //! 3. If both sides are loops and tables over blocks, and the block length of one side divides that
 //!    of the other, `interpreted.rs` copies block by block.
 //! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
@@ -205,8 +205,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     }
 }
 
-/// Returns true if the body of the program is a ragged list, which only `staged.rs` can copy. This
-/// test avoids the lookup in the memo.
+/// Returns true if the body of the program is a ragged list (a list of runs of different lengths),
+/// which only `staged.rs` can copy. This test avoids the lookup in the memo.
 fn is_ragged(plan: &Plan) -> bool {
     let program = plan.program();
     program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))

@@ -3,10 +3,11 @@
 //! `memo.rs` calls [`Nest::of`] once per transfer, and `compiled.rs` executes the nest. The search
 //! has three steps:
 //!
-//! 1. Find a common leaf. If the leaves of the two sides differ in length, unroll the innermost
-//!    loops up to the least common multiple (for 24 and 16 bytes, two iterations and three
-//!    iterations). Otherwise, if the longer leaf is a block and a multiple of the other leaf, turn
-//!    the block into a loop. A run of the common leaf ends wherever a run of either side ends.
+//! 1. Find a common leaf. The leaf of a side is the block, or the sequence of a few short blocks,
+//!    inside its innermost loop. If the leaves of the two sides differ in length, unroll the innermost
+//!    loops up to the least common multiple (for 24 and 16 bytes, two iterations and three iterations).
+//!    Otherwise, if the longer leaf is a block and a multiple of the other leaf, turn the block into a
+//!    loop. A run of the common leaf ends wherever a run of either side ends.
 //! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one
 //!    count divides the other, split the longer loop (100 iterations against 10 x 10). The first
 //!    level that is not common is the *row*. One call of the kernel executes as many iterations of
@@ -32,8 +33,8 @@ const SHORT_LOOP: u64 = 4;
 /// Minimum mean number of bytes per call of a kernel (if one call does not copy the whole transfer), or
 /// per row of the interpreter. With fewer bytes, the kernels of the two plans copy faster through a
 /// buffer: a second pass over the bytes then takes less time than walking from row to row. Measured:
-/// with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at 126 bytes; with
-/// blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
+/// with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at a mean of 126
+/// bytes; with blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
 pub(super) const CALL: f64 = 200.0;
 
 /// Maximum number of levels of a nest.
@@ -87,9 +88,9 @@ impl Nest {
         Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Executes steps 2 and 3. `runs` is `None` if the leaf is a block whose length is a parameter.
-    /// Returns `None` if one call does not copy the whole transfer and would copy at most `least` bytes
-    /// on average.
+    /// Executes steps 2 and 3 of the search (see the head of this file). `runs` is `None` if the leaf
+    /// is a block whose length is a parameter. Returns `None` if one call does not copy the whole
+    /// transfer and would copy at most `least` bytes on average.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -209,8 +210,8 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
     Some(SideLevel::Loop { count, stride })
 }
 
-/// Executes step 1. Returns the runs of one leaf of the transfer, and the number of packed bytes of
-/// the leaf.
+/// Executes step 1 of the search (see the head of this file). Returns the runs of one leaf of the
+/// transfer, and the number of packed bytes of the leaf.
 fn leaf(
     src: &Program,
     a: &Node,

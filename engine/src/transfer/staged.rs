@@ -2,7 +2,7 @@
 //! the L1 cache.
 //!
 //! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer. `interpreted.rs`
-//! uses it for the broken blocks at the ends of a range. If the range is short or neither program has
+//! uses it for the parts of blocks at the ends of a range. If the range is short or neither program has
 //! long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits the current
 //! position applies:
 //!
@@ -149,7 +149,7 @@ unsafe fn straight(
 }
 
 /// Returns the number of packed bytes that go through the buffer at a time. If possible, these bytes
-/// are whole rows of both sides, otherwise whole blocks, because a broken block takes extra calls.
+/// are whole rows of both sides, otherwise whole blocks, because a block that is cut takes extra calls.
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {

@@ -12,11 +12,11 @@
 //!    and that between two iterations of one of them, the levels inside it touch more cache lines
 //!    than the L1 cache holds. Then the two levels are transposed in registers
 //!    (`../leaf/tiles.rs`).
-//! 3. Suppose that consecutive iterations of a level share cache lines on one side, that the levels
-//!    inside it touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
-//!    that the level does not continue the block, or that such blocks cannot be transposed in
-//!    registers.) Then the innermost level is divided into parts, and each part is executed for a chunk
-//!    of iterations of the first level.
+//! 3. Suppose that consecutive iterations of a level A share cache lines on one side, that the levels
+//!    inside A touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
+//!    that A does not continue the block, or that such blocks cannot be transposed in registers.) Then
+//!    the innermost level is divided into parts, and each part is executed for a chunk of iterations of
+//!    A.
 //!
 //! The rules apply only if the blocks of the destination are known to be disjoint. If they
 //! overlapped, the order of the writes would change the result.
@@ -40,8 +40,13 @@ pub(super) struct Transposed {
 }
 
 impl Transposed {
-    /// Returns an executor for `nest` that visits the blocks in a better order. Returns `None` if
-    /// packed order is fast, or if the blocks of the destination may overlap.
+    /// Returns an executor for `nest` that visits the blocks in a better order. Returns `None` in these
+    /// cases:
+    ///
+    /// - The leaf of `nest` is not a single block at displacement 0 on both sides.
+    /// - A level of `nest` is a table in the source or in the destination, or has a count of 0.
+    /// - None of the rules at the top of this file changes the order of the blocks.
+    /// - The blocks of the destination may overlap.
     pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
         let depth = nest.depth();
         let bytes = match &nest.shape.leaf {
@@ -244,7 +249,7 @@ impl Axes {
         near.map_or(Order::Packed, |near| Order::Parts { near })
     }
 
-    /// Removes and returns the level that the innermost loop visits.
+    /// Removes and returns the level that the innermost loop visits. Returns `None` if there are no levels.
     fn take_far(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Transposed { far, .. } => Some(self.remove(far)),

@@ -97,7 +97,7 @@ fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()>
     let product = u128::from(program.factor) * u128::from(body);
     if i64::try_from(product).is_err() {
         return Err(malformed(format!(
-            "element size: {} * {body} bytes do not fit in 64 bits",
+            "element size: {} * {body} bytes is more than 2^63 - 1 bytes",
             program.factor
         )));
     }
@@ -184,8 +184,9 @@ impl<'a> Reader<'a> {
         let widths = (matches!(tag, TABLE | RAGGED), tag == RAGGED);
         if reserved != 0 || !widths.0 && width != 0 || !widths.1 && lengths != 0 {
             return Err(malformed(format!(
-                "a node with tag {tag} has widths {width} and {lengths} and the reserved field \
-                 {reserved}; fields that it does not use must be 0"
+                "a node with tag {tag} has entry width {width}, length width {lengths} and reserved \
+                 byte {reserved}; the entry width must be 0 unless the tag is {TABLE} or {RAGGED}, the \
+                 length width must be 0 unless the tag is {RAGGED}, and the reserved byte must be 0"
             )));
         }
         let mut operand = |node: u32, offset: i64| {
@@ -231,8 +232,7 @@ impl<'a> Reader<'a> {
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
                     return Err(malformed(format!(
-                        "the packed size of a list, {copies} * {bytes} bytes, does not fit in 64 \
-                         bits"
+                        "the packed size of a list, {copies} * {bytes} bytes, exceeds 2^63 - 1 bytes"
                     )));
                 }
                 let list = Arc::new(RaggedList::new(lengths, entries));
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
                 }
                 if i64::try_from(end).is_err() {
                     return Err(malformed(format!(
-                        "the packed size of a sequence, {end} bytes, does not fit in 64 bits"
+                        "the packed size of a sequence, {end} bytes, exceeds 2^63 - 1 bytes"
                     )));
                 }
                 let mut end = 0;

@@ -102,7 +102,7 @@ fn renumber(program: &Program) -> (Vec<u32>, u32) {
     if let Some(body) = program.body {
         ids[body.node.index()] = 0;
     }
-    // Users come after their operands, so one loop in reverse order can mark every used node.
+    // Every node comes after its operands, so one loop in reverse order can mark every used node.
     for (i, node) in program.nodes().iter().enumerate().rev() {
         if ids[i] != UNUSED {
             ir::edges(&node.op).for_each(|edge| ids[edge.node.index()] = 0);

@@ -32,10 +32,12 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Number of nest plans that a decoded program may have, whatever its size.
+/// Number of nests that may have executors of their own in a decoded program, however short its
+/// encoding is.
 const SITES: usize = 32;
 
-/// Number of bytes of input that allow one more nest plan. A nest plan takes up to 1.5 KiB.
+/// Number of bytes of input that allow executors for one more nest. The executors of a nest take up to
+/// 1.5 KiB.
 const BYTES_PER_SITE: usize = 4096;
 
 /// Decodes bytes that [`encode`] made. The plan has no compiler, so the engine's own executors

@@ -30,8 +30,9 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     let mut all = Vec::with_capacity(rows.len());
     for row in &rows {
         let (name, element, constructor) = (row[0], row[1], row[2]);
-        // The positions of the arrays of a WRF row come from the subarray form of the row, because only
-        // that form states where a region begins in its array.
+        // Some layouts have two rows, with the suffixes `_vec` (vectors) and `_sa` (subarrays). Only
+        // the `_sa` row states where each region begins in its array, so the `_vec` row takes the
+        // positions of the arrays from the `_sa` row.
         let arrays = match name.strip_suffix("_vec") {
             Some(stem) => nests[format!("{stem}_sa").as_str()],
             None => constructor,

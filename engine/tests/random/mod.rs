@@ -64,8 +64,8 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
             let order = if random.below(2) == 0 { Order::C } else { Order::Fortran };
             Datatype::subarray(&[3, 4], &[2, random.between(1, 3)], &[1, 1], order, &old)
         }
-        // These are a struct that contains one type twice, a struct of different types, and a struct
-        // of equal types that were built separately.
+        // All members of this struct have one type. The struct in the last arm also has a member that
+        // is built separately.
         9 => {
             let at = [0, extent + random.between(0, 16), 2 * extent + random.between(0, 40)];
             Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])

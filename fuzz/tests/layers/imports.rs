@@ -4,8 +4,9 @@
 //! in the arguments of macros and in the definitions of macros; uses of macros by name; and calls of a
 //! type's own methods, if the method is not defined in the file of the type (a type may have `impl`
 //! blocks in several folders). For a method call, the type of the receiver must be obvious: the
-//! receiver is `self`, a parameter, or a field of one of these. Calls through traits, calls on other
-//! receivers, and paths in the strings of attributes are not counted.
+//! receiver is `self`, a parameter, a variable, a field of one of these, or the result of a method.
+//! Calls through traits, calls on other receivers, and paths in the strings of attributes are not
+//! counted.
 
 use std::collections::{BTreeSet, HashMap};
 

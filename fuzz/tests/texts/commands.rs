@@ -20,7 +20,7 @@ use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What CI runs.
+/// The script that CI runs.
 const CI: &str = ".ci/run";
 
 /// Command lines that a script runs instead of this test.

@@ -14,7 +14,8 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns whether the lines of `piece` occur as consecutive lines in `whole`.
+/// Returns whether the lines of `piece` occur in `whole`, in the same order. A line `…` of `piece`
+/// stands for any lines; all other lines of `piece` must be consecutive in `whole`.
 fn contains(whole: &[&str], piece: &[&str]) -> bool {
     let gap = |line: &&str| {
         line.trim_start_matches(['/', '*', '#', ' ']).trim_end_matches([' ', '*', '/']) == "…"

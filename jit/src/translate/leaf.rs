@@ -23,8 +23,8 @@ const CHUNK: i64 = 64;
 /// One load and its store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacedMove {
-    /// Address of the leaf in the described memory (in a fused copy: in the source). `offset` is
-    /// not included.
+    /// Address of the leaf in the memory that the datatype describes (in a fused copy: in the
+    /// source). `offset` is not included.
     pub(super) mem: Value,
     /// Displacement from `mem`, in bytes.
     pub(super) offset: i32,

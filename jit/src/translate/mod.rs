@@ -87,9 +87,9 @@ pub(crate) fn function(
     Ok(function)
 }
 
-/// Returns the signature of every kernel. Its parameters are the parameter block, the described
-/// memory and the packed bytes; for a fused copy, they are the parameter block, the source and the
-/// destination.
+/// Returns the signature of every kernel. Its parameters are the parameter block, the memory that
+/// the datatype describes, and the packed bytes; for a fused copy, they are the parameter block,
+/// the source and the destination.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 3]);

@@ -1,8 +1,9 @@
-//! Computes the addresses of one level in one area of memory, called a side: the step from iteration
-//! to iteration, and the addresses of several iterations at once.
+//! Computes the addresses of one level on one side: the step from iteration to iteration, and the
+//! addresses of several iterations at once. A side is one of the areas of memory that a kernel
+//! accesses at varying displacements.
 //!
-//! `levels.rs` uses one stream for the described memory. `transfer.rs` uses one stream for the
-//! source and one for the destination.
+//! `levels.rs` uses one stream for the memory that the datatype describes. `transfer.rs` uses one
+//! stream for the source and one for the destination.
 
 use super::flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};

@@ -68,8 +68,8 @@ struct Case {
     nest: Nest,
 }
 
-/// Returns the nine layouts of the bench suite, and cases with odd lengths, tables, and other
-/// corner cases.
+/// Returns the layouts of the bench suite, and cases with odd lengths, tables, and other corner
+/// cases.
 fn cases() -> Vec<Case> {
     let double = 8;
     let (row, plane) = (130 * double, 130 * 130 * double);

@@ -1,9 +1,9 @@
 //! Compares compiled kernels with a reference copy, on random nests.
 //!
 //! Every case packs and unpacks through memory that touches a guard page at one end. So a kernel
-//! that reads or writes a byte beyond that end of the described memory or of the packed bytes
-//! crashes. Afterwards the test compares all bytes of the described memory and of the packed bytes,
-//! gaps included.
+//! that reads or writes a byte beyond that end of the nest's memory or of the packed bytes crashes.
+//! Afterwards the test compares all bytes of the nest's memory and of the packed bytes, gaps
+//! included.
 //!
 //! The message of a failing case names its seed. Run the case alone with `JIT_TEST_SEED=<seed>
 //! cargo test -p typepack-jit --test agree random`.

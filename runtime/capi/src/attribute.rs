@@ -44,9 +44,9 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed keys. A freed key lives as long as an object has a value of the key. The program can still pass
-    /// the number of the key to `MPI_Comm_delete_attr` to delete such a value, so this map still finds the
-    /// key by its number.
+    /// Freed keys. A freed key lives as long as an object has a value of the key. The program can still
+    /// read and delete such a value by the number of the key, so this map still finds the key by its
+    /// number.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
@@ -56,7 +56,8 @@ static KEYS: Mutex<Keys> =
     Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
 fn keys() -> MutexGuard<'static, Keys> {
-    // The keys may be used after a panic poisoned the lock, because every change is one insertion or removal.
+    // The keys may be used after a panic poisoned the lock. No call under the lock can panic between two
+    // changes that belong together, so the keys are consistent.
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +100,7 @@ pub fn create(
     let out = keyval.required("keyval")?;
     let mut keys = keys();
     let number = keys.last.checked_add(1).ok_or_else(|| {
-        Failure::new(abi::ERR_OTHER, "keyval", "all numbers of attribute keys are in use")
+        Failure::new(abi::ERR_OTHER, "keyval", "all numbers of attribute keys have been used")
     })?;
     keys.last = number;
     let (copy, delete) = (CopyFunction::new(copy), DeleteFunction::new(delete));
@@ -108,7 +109,8 @@ pub fn create(
     Ok(())
 }
 
-/// Writes whether an attribute is set, and its value if it is.
+/// Calls `value`, which looks an attribute up. Writes to `flag` whether the attribute is set and, if it is,
+/// its value to `target`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if a pointer is null, and the errors of `value`. Nothing is written if there is an
@@ -131,8 +133,8 @@ pub fn answer(
 /// by the number of the key.
 ///
 /// # Errors
-/// Returns `MPI_ERR_KEYVAL` if there is no such key or the key has been freed, and `MPI_ERR_ARG` if the
-/// pointer is null.
+/// Returns `MPI_ERR_KEYVAL` if this kind of object has no such key or the key has been freed, and
+/// `MPI_ERR_ARG` if the pointer is null.
 pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
     let (number, out) = keyval.read("keyval")?;
     let key = find(of, number)?;
@@ -151,8 +153,9 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were last set. `MPI_Finalize` deletes them in the
-/// reverse order (MPI-5.0 section 11.2.4).
+/// The attributes of one object, in the order in which they were last set. They are deleted in the reverse
+/// order, as the standard requires for the attributes of `MPI_COMM_SELF` in `MPI_Finalize` (MPI-5.0 section
+/// 11.2.4).
 #[derive(Debug, Default)]
 pub struct Attributes(Mutex<Vec<Value>>);
 
@@ -163,8 +166,8 @@ impl Attributes {
     }
 
     fn values(&self) -> MutexGuard<'_, Vec<Value>> {
-        // The list may be used after a panic poisoned the lock, because every change is one operation on the
-        // list.
+        // The list may be used after a panic poisoned the lock. No call under the lock can panic between
+        // two changes of the list that belong together, so the list is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,7 +178,7 @@ impl Attributes {
     /// Returns the value of a key; `None` if the object has no value of this key.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key.
+    /// Returns `MPI_ERR_KEYVAL` if this kind of object has no such key.
     pub fn get(&self, of: Of, number: c_int) -> Result<Option<*mut c_void>> {
         find_used(of, number)?;
         Ok(self.value(number).map(|value| value.value.0))
@@ -184,8 +187,8 @@ impl Attributes {
     /// Sets the value of a key. If the object already has a value of the key, the old value is deleted first.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key. If the delete function fails, returns the code of
-    /// that function, and the old value stays.
+    /// Returns `MPI_ERR_KEYVAL` if this kind of object has no such key or the key has been freed. If the
+    /// delete function fails, returns the code of that function, and the old value stays.
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
         if let Some(old) = self.value(number) {
@@ -201,8 +204,8 @@ impl Attributes {
     /// Deletes the value of a key.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of the key. If the delete
-    /// function fails, returns the code of that function, and the value stays.
+    /// Returns `MPI_ERR_KEYVAL` if this kind of object has no such key or this object has no value of the
+    /// key. If the delete function fails, returns the code of that function, and the value stays.
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
         find_used(of, number)?;
         let Some(old) = self.value(number) else {
@@ -249,7 +252,7 @@ impl Attributes {
                             let _ = duplicate.clear(handle);
                             return Err(Failure::of_callback(
                                 code,
-                                "copy function of the attribute",
+                                &format!("copy function of the attribute with key {number}"),
                             ));
                         }
                     }
@@ -265,9 +268,9 @@ impl Attributes {
 
 impl Value {
     fn delete(&self, handle: usize) -> Result {
-        self.key
-            .delete
-            .call(handle, self.number, self.value.0, self.key.extra.0)
-            .map_err(|code| Failure::of_callback(code, "delete function of the attribute"))
+        self.key.delete.call(handle, self.number, self.value.0, self.key.extra.0).map_err(|code| {
+            let callback = format!("delete function of the attribute with key {}", self.number);
+            Failure::of_callback(code, &callback)
+        })
     }
 }

@@ -122,7 +122,7 @@ pub struct DeleteFunction(Option<Callback>);
 // SAFETY: the value is the address of code, and the program promises that its delete function may run on each
 // thread that deletes an attribute.
 unsafe impl Send for DeleteFunction {}
-// SAFETY: the address is never written again, and the delete function may run on several threads at once (see
+// SAFETY: the address never changes, and the delete function may run on several threads at once (see
 // `Send`).
 unsafe impl Sync for DeleteFunction {}
 
@@ -201,7 +201,7 @@ impl Generalized {
         unsafe { function(self.extra, status) }
     }
 
-    /// Calls the free function when the request is freed. Returns the code of the function.
+    /// Calls the free function, because the request is being freed. Returns the code of the function.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program

@@ -32,7 +32,8 @@ pub enum At {
     Session(raw::Session),
 }
 
-/// Runs a function that the program may call only between init and finalize.
+/// Runs a function that the program may call only between init and finalize. At any other time, ends the
+/// job.
 #[inline]
 pub fn enter<E: Into<Failure>>(
     name: &'static str,
@@ -78,10 +79,10 @@ fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
     }
 }
 
-/// Calls the error handler that the failure names. If it names none, calls the error handler of the object
-/// `at`. If there is no such object or its handle is not valid, calls the error handler of `MPI_FILE_NULL`
-/// for a file, and that of `MPI_COMM_SELF` otherwise. Returns the code that the exported function returns
-/// to C.
+/// Calls the error handler that `failure` names. If `failure` names none, calls the error handler of the
+/// object `at`. If there is no such object or its handle is not valid, calls the error handler of
+/// `MPI_FILE_NULL` for a file, and that of `MPI_COMM_SELF` otherwise. Returns the code that the exported
+/// function returns to C.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);

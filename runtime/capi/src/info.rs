@@ -134,7 +134,8 @@ fn invalid(info: raw::Info) -> Failure {
     Failure::no_object(abi::ERR_INFO, ("info", "info object"), info.0, null)
 }
 
-/// Returns the info object of a handle for a call that changes the object. `MPI_INFO_ENV` is an error here.
+/// Returns the info object of a handle for a call that changes the object. For `MPI_INFO_ENV`, returns
+/// `MPI_ERR_INFO`.
 fn find_own(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
@@ -232,8 +233,8 @@ pub fn get(
     Ok(())
 }
 
-/// `MPI_Info_get_string`: returns the value, truncated to `*buflen` bytes including the zero byte at its end.
-/// Also returns in `*buflen` the number of bytes that the whole value needs.
+/// `MPI_Info_get_string`: returns the value, truncated to `*buflen` bytes including the zero byte at its
+/// end. Also returns in `*buflen` the number of bytes that the whole value needs, including the zero byte.
 pub fn get_string(
     info: raw::Info,
     key: Text,
@@ -293,7 +294,10 @@ pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
-        let detail = format!("{n} is out of range; the number of keys is {}", entries.len());
+        let detail = format!(
+            "{n} is out of range; it must be at least 0 and less than {}, the number of keys",
+            entries.len()
+        );
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     key.write(name);

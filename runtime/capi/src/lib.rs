@@ -14,9 +14,10 @@
 //! and from the modules above it in this list. The crate `typepack-capi-datatype` is the lowest layer, and
 //! has the constants and types of the ABI, the handles, and the datatypes.
 //!
-//! Three invariants hold. Before the library reads or writes memory through a pointer from C, it checks the
-//! pointer as far as possible. No panic crosses into C. A call that fails has written only the results that
-//! the standard names for a failed call.
+//! Three invariants hold. Before the library reads or writes memory through a pointer from C, it checks
+//! what it can check: that the pointer is not null or, for a buffer of elements, that memory can exist at
+//! the addresses of the elements. No panic crosses into C. A call that fails has written only the results
+//! that the standard names for a failed call.
 
 pub use typepack_capi_datatype::{abi, raw};
 use typepack_capi_datatype::{argument, buffer, count_width, failure, handle, status};

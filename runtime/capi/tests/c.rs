@@ -96,8 +96,8 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// These programs contain the examples from five texts (lecture notes and parts of the MPI standard), each
-// with a test. `README.md` in this folder lists the texts.
+// Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).
+// `README.md` in this folder lists the texts.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];
@@ -121,7 +121,8 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
-/// Runs the program that tests the type check, with every transport.
+/// Runs the program that tests the type check, with the default settings and with several others that
+/// change how messages move.
 #[test]
 fn types() {
     const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -151,7 +152,8 @@ fn reloaded() {
     assert!(output.status.success(), "{}", job::text(&output));
 }
 
-/// Checks messages between all ranks with every transport, on more ranks than there are processors.
+/// Checks messages between all ranks, on up to 8 ranks and with several settings that change how messages
+/// move.
 #[test]
 fn stress() {
     run("stress", &[0, 2, 4, 8]);
@@ -168,7 +170,7 @@ fn stress() {
     }
 }
 
-/// Runs the program `memory` with each transport in turn.
+/// Runs the program `memory` with each of three transports in turn.
 #[test]
 fn memory_by_one_way() {
     for way in ["heap", "ring", "pipeline"] {

@@ -72,7 +72,7 @@ fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String 
     )
 }
 
-/// Returns the functions outside the ABI (those with MPI-1 names), each with its parameters.
+/// Returns the functions that `mpi.h` has in addition to the ABI, each with its parameters.
 fn old_names() -> HashMap<String, String> {
     let parameters = |row: &Vec<String>| {
         let (_, behind) = row[2].split_once('(').expect("a declaration");
@@ -109,8 +109,8 @@ fn source() -> String {
             if form != name && own.contains(form) {
                 continue;
             }
-            // For an MPI-1 function, the header defines the name with the prefix P as a macro that names the
-            // same function, so only the name without the prefix is tested.
+            // For a function outside the ABI, the header defines the name with the prefix P as a macro that
+            // names the same function, so only the name without the prefix is tested.
             for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
                 text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
             }

@@ -24,7 +24,7 @@ Examples:
   typepack info --functions
   mpiexec -n 2 typepack info")]
 pub struct Options {
-    /// List every function of the MPI ABI, with + before each function that is built
+    /// List every function of the MPI ABI, with + before each implemented function and - before the others
     #[arg(long)]
     pub functions: bool,
 }

@@ -76,8 +76,8 @@ fn main() -> ExitCode {
     };
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
-        // The report names the kernels, so the JIT must compile them at commit. In its default mode, the JIT
-        // would compile them only after the type has moved some bytes.
+        // The report names the kernels, so the JIT must compile them at commit. In its default mode,
+        // `lazy`, the JIT would compile them only after the type has moved enough bytes.
         Ok(Command::Explain(_)) if std::env::var_os("TYPEPACK_JIT").is_none() => {
             Some("eager".into())
         }
@@ -254,17 +254,17 @@ mod tests {
             ("explain double int", "int: unknown argument (see typepack explain --help)"),
             (
                 "explain double --count -1",
-                "--count: '-1' is not a valid number of elements; it must be 0 or more",
+                "--count: '-1' is not a number of elements; it must be a whole number from 0 to 2^64 - 1",
             ),
             (
                 "explain double --clif --nest x",
-                "--nest: 'x' is not a valid nest number; it must be 0 or more",
+                "--nest: 'x' is not a nest number; it must be a whole number from 0 to 2^64 - 1",
             ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             (
                 "explain double --count few",
-                "--count: 'few' is not a valid number of elements; it must be 0 or more",
+                "--count: 'few' is not a number of elements; it must be a whole number from 0 to 2^64 - 1",
             ),
         ];
         for (arguments, wanted) in cases {

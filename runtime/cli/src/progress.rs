@@ -1,8 +1,8 @@
 //! A progress bar that works under `mpiexec`.
 //!
-//! Under `mpiexec`, the stderr of a rank is a pipe to `mpiexec`. `mpiexec` tells the rank whether its own
-//! stderr is a terminal, and immediately forwards every line that ends in a carriage return. So the bar is
-//! drawn as a line of text and a carriage return. If there is no terminal, nothing is drawn.
+//! Under `mpiexec`, the stderr of a rank is a pipe to `mpiexec`. `mpiexec` tells the rank whether the
+//! stderr of `mpiexec` is a terminal, and immediately forwards every line that ends in a carriage return.
+//! So the bar is drawn as a line of text and a carriage return. If there is no terminal, nothing is drawn.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,11 +1,13 @@
 //! Measures half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`. The
-//! messages lie in ordinary memory, or, with the argument `heap`, in the shared heap. If WORDS are
-//! given, the program measures only the rows whose name contains one of the words.
+//! program prints a table with one row for each kind of message: contiguous messages of several
+//! sizes, and then strided types. The messages lie in ordinary memory, or, with the argument `heap`,
+//! in the shared heap. If WORDS are given, the program measures only the rows whose name contains
+//! one of the words.
 //!
-//! The rows are contiguous messages of several sizes, and then strided types. On a virtual machine
-//! the distance between two CPUs changes during a run. So the program also prints the result of a
-//! probe (one cache line that bounces between the two ranks), and each row is the median of
-//! interleaved rounds.
+//! On a virtual machine the distance between two CPUs changes during a run. So the program
+//! measures all rows in each of 15 rounds, and prints the median and the best time of each row.
+//! It also prints the results of a probe: the times that one cache line took to travel from one
+//! rank to the other.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,8 +131,8 @@ fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / (2 * turns) as f64)
 }
 
-/// Maps a cache line of memory that both ranks share: rank 0 makes a memfd, and rank 1 opens it
-/// through `/proc`.
+/// Maps a page of memory that both ranks share: rank 0 makes a memfd, and rank 1 opens it through
+/// `/proc`. The probe uses one cache line of the page.
 fn shared_line(world: &Communicator) -> Result<Mapping> {
     let failed = |what: &str| -> ! {
         eprintln!("pingpong: the probe's memory: {what}");

@@ -1,8 +1,9 @@
 //! A token goes round the ranks, and every rank checks the token that it receives.
 //!
-//! Run it with `mpiexec -n 4 ring [LAPS] [BYTES]`. LAPS is the number of laps; with 0 laps the token
-//! goes round forever, as the kill tests require. BYTES is the size of the token. Every rank checks
-//! the token's lap, sender and contents, so that a lost, doubled or torn message ends the program.
+//! Run it with `mpiexec -n 4 ring [LAPS] [BYTES]`. LAPS is the number of laps; with 0 laps the
+//! token goes round forever, as the kill tests require. BYTES is the size of the token, which is
+//! rounded up to a multiple of 8. Every rank checks the token's lap, sender and contents, so that
+//! a lost, doubled or torn message ends the program.
 
 use typepack::{Datatype, Named, Result, Source, Tag};
 

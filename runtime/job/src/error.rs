@@ -37,7 +37,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes an error of the given kind; `detail` is the sentence that describes it.
+    /// Makes an error of the kind `kind`; `detail` is the sentence that describes it.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), source: None }
     }

@@ -4,8 +4,8 @@
 //! `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` in `shm/` use [`Word`]; `shm/doorbell.rs` uses
 //! [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the mapped segment. In the loom
 //! tests at the end of those files a word is an atomic of loom. The traits have only the operations that the
-//! protocols need. [`Word`], which carries the data, has no read-modify-write operation, because a process
-//! that dies at any point must not be able to block another process.
+//! protocols need. [`Word`] has no read-modify-write operation, because such a word has only one writer;
+//! `shm/work_split.rs` adds a compare-and-swap for the words that two processes change.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -46,7 +46,8 @@ pub trait Kernel {
     type Flag: Flag;
     /// Executes a full fence.
     fn fence(&self);
-    /// Sleeps while the word has the value `seen`, for at most `timeout`.
+    /// Sleeps until a call of [`Kernel::wake`] for the word, or until `timeout` has passed. Returns at once
+    /// if the value of the word is not `seen`. May also return early without a reason.
     ///
     /// # Errors
     /// Returns the kernel's error.

@@ -23,7 +23,9 @@ pub struct Reservation {
     locks: Vec<(usize, NameLock)>,
 }
 
-/// Places `ranks` ranks on cores that no other job has reserved, and reserves these cores.
+/// Tries to place `ranks` ranks on cores that no other job has reserved, and to reserve these cores. If too
+/// few cores are free, no core is reserved. The ranks are then not bound, unless `plan` lets several ranks
+/// share a part of the machine.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(lock)) => Answer::Ours(Some(lock)),
@@ -49,7 +51,8 @@ enum Answer<C> {
     Taken,
 }
 
-/// Does the work of [`place_and_reserve`]. The function `lock` reserves the core with the given number.
+/// Does the work of [`place_and_reserve`]. The function `lock` gets the number of a core ([`core_name`])
+/// and tries to reserve that core.
 fn place_with(
     table: &[CpuInfo],
     ranks: usize,
@@ -62,8 +65,8 @@ fn place_with(
 
 /// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the function
 /// removes that core from its copy of the table and places all ranks again on the remaining cores. It repeats
-/// this until it has reserved all chosen cores or too few cores remain. The loop ends, because each
-/// repetition starts with fewer cores.
+/// this until it has reserved all chosen cores or too few cores remain; in the second case it reserves no
+/// core. The loop ends, because each repetition starts with fewer cores.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,

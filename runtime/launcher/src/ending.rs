@@ -10,6 +10,9 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
+//! A program that cannot be executed, or an error that prevents mpiexec from watching the job, leads from
+//! any state to Killing.
+//!
 //! Invariants: the first event decides the outcome, and later events do not change it. Once a job has left
 //! the state Running, any ranks that are still alive are killed at the latest when the settling time and the
 //! grace time have passed.
@@ -19,10 +22,11 @@ use std::time::{Duration, Instant};
 use typepack_job::shm::failure::{Ending, Failure};
 use typepack_job::sys::process::Exit;
 
-/// The time between SIGTERM and SIGKILL after a failure.
+/// The time between SIGTERM and SIGKILL after a failure, or after mpiexec can no longer write its output.
 pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 
-/// The time between SIGTERM and SIGKILL after Ctrl-C.
+/// The time between the first signal to the ranks and SIGKILL if Ctrl-C, another signal or the job's time
+/// limit ends the job.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
 /// How long mpiexec waits for the other ranks to end after a rank has exited by itself with a nonzero code.

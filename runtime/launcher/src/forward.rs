@@ -18,8 +18,8 @@ use typepack_job::sys::stream::{self, Output, Transfer};
 
 use crate::lines::Lines;
 
-/// Maximum number of bytes that wait in a queue. While a queue holds more, mpiexec does not read from the
-/// pipes that feed the queue.
+/// Number of waiting bytes at which a queue is full. While a queue holds this many bytes or more, mpiexec
+/// does not read from the pipes that feed the queue.
 const QUEUE_LIMIT: usize = 1 << 20;
 
 /// Number of bytes that mpiexec reads from a rank at a time: the capacity of a pipe.

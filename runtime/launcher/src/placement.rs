@@ -23,7 +23,8 @@ use crate::args::{Level, Map};
 pub struct Core {
     /// The CPUs of the place that the job may use, in ascending order. There is at least one.
     pub cpus: Vec<usize>,
-    /// The first CPU's row of the topology table.
+    /// A row of the topology table: that of the first CPU of the core or thread, or, for a larger part,
+    /// that of the core that the rank got first.
     pub info: CpuInfo,
 }
 
@@ -90,7 +91,7 @@ pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
 }
 
 /// Returns the core or the hardware thread of each rank. Returns `None` if there are more ranks than cores or
-/// threads and the plan does not let ranks share them.
+/// threads and the plan does not let ranks share them. Also returns `None` if there is no rank or no core.
 pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     let units = units(table, plan.level);
     if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(steps(&large, 8, Level::Core), [L3, Package, L3, Machine, L3, Package, L3]);
         assert_eq!(steps(&large, 16, Level::Core)[..4], [L3, L3, L3, Package]);
         assert_eq!(steps(&large, 32, Level::Thread)[..3], [Core, L3, Core]);
-        // One NUMA node with two level 3 caches, in which each pair of cores shares a level 2 cache.
+        // The machine has one NUMA node with two level 3 caches. Each pair of cores shares a level 2 cache.
         let mixed = machine("package:1 numa:1 l3:2 l2:2 core:2 pu:1");
         assert_eq!(steps(&mixed, 8, Level::Core), [L2, L3, L2, Numa, L2, L3, L2]);
         // The same node, but only every second core is allowed, so no two allowed cores share a level 2

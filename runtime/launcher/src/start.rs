@@ -225,7 +225,8 @@ impl Shared<'_> {
             report: self.report,
         };
         // The cast is exact: the layout of the segment limits the number of ranks.
-        let child = process::spawn(&command, rank as u32, fds).map_err(|e| e.to_string())?;
+        let child =
+            process::spawn(&command, rank as u32, fds).map_err(failed("cannot make a process"))?;
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
@@ -246,7 +247,7 @@ impl Shared<'_> {
             Ok(streams) => Ok(Rank { child, control, lifeline, streams }),
             Err(error) => {
                 let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
-                Err(error.to_string())
+                Err(failed("cannot watch its output")(error))
             }
         }
     }

@@ -23,8 +23,9 @@ pub trait Source {
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 
-/// Returns the table of this machine. `allowed` is the set of CPUs that this process may use, if the set is
-/// known; in the result, only the rows of these CPUs are marked as allowed.
+/// Returns the table of this machine. `allowed` is the set of CPUs that this process may use; in the
+/// result, only the rows of these CPUs are marked as allowed. If `allowed` is `None`, the source of the
+/// table decides which CPUs are marked.
 pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     let sources: [&dyn Source; 2] = [&Hwloc::of_this_machine(), &Sysfs::default()];
     let mut table = sources.iter().find_map(|source| source.table()).unwrap_or_default();

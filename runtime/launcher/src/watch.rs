@@ -30,7 +30,8 @@ use crate::input::Input;
 use crate::start::{self, Started};
 
 /// How long mpiexec waits for the exit code of a wrapper after the rank inside the wrapper has died, or for
-/// the end of the rank after its wrapper has failed.
+/// the end of the rank after its wrapper has failed. A wrapper is a process, such as a shell, that mpiexec
+/// has started and that itself starts the rank.
 const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 
 /// How long mpiexec goes on forwarding output after all ranks have ended without a failure. Processes that a

@@ -1,5 +1,5 @@
-//! Allgather around a ring. In every round, each rank forwards the part that it received in the previous
-//! round.
+//! Allgather around a ring. In the first round, each rank sends its own part to the next rank. In every
+//! later round, it forwards the part that it received in the previous round.
 
 use super::Collective;
 use super::collective::check_parts;

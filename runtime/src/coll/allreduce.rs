@@ -26,12 +26,12 @@ pub enum Op {
     /// The sum. A sum of integers wraps around if it overflows.
     #[doc(alias = "MPI_SUM")]
     Sum,
-    /// The smaller value. If one of the two values is a NaN, the result is the value that came from the
-    /// lower ranks.
+    /// The smallest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
+    /// value that came from the lower ranks.
     #[doc(alias = "MPI_MIN")]
     Min,
-    /// The larger value. If one of the two values is a NaN, the result is the value that came from the
-    /// lower ranks.
+    /// The largest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
+    /// value that came from the lower ranks.
     #[doc(alias = "MPI_MAX")]
     Max,
 }
@@ -262,10 +262,10 @@ struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Lists the steps of one round. The round combines this rank's value with `partner`'s value. `lower`
-    /// is true if the partner's group has the lower ranks. `both` is true if the partner also needs this
-    /// rank's value. The result replaces the upper operand, which is this rank's value if `lower` is true
-    /// and the received value otherwise.
+    /// Adds the steps of one round to the schedule. The round combines this rank's value with `partner`'s
+    /// value. `lower` is true if the partner's group has the lower ranks. `both` is true if the partner
+    /// also needs this rank's value. The result replaces the upper operand, which is this rank's value if
+    /// `lower` is true and the received value otherwise.
     fn combine(
         &mut self,
         comm: &Communicator,

@@ -63,9 +63,9 @@ impl Communicator {
         Ok(())
     }
 
-    /// Lists the steps of an exchange in place. For every part, one step packs the old contents into a copy,
-    /// and the rank then sends the copy. The rank receives the new contents into the part only after the
-    /// copy is complete.
+    /// Adds the steps of an exchange in place to the schedule. For the part of every other rank, one step
+    /// packs the old contents into a copy, and this rank then sends the copy. This rank receives the new
+    /// contents into the part only after the copy is complete. Its own part stays as it is.
     fn alltoall_in_place_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

@@ -45,8 +45,8 @@ impl Communicator {
     #[doc(alias = "MPI_Bcast")]
     pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: usize) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable
-        // at the root and writable at the other ranks, and that nobody else accesses them (condition of `#
-        // Safety`). `Collective::Broadcast` names no other memory and no operation.
+        // at the root and writable at the other ranks, and that nobody else accesses them (condition of
+        // `# Safety`). `Collective::Broadcast` names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Broadcast { part, root }) }
     }
 
@@ -64,8 +64,8 @@ impl Communicator {
         self.broadcast(values, bytes()?, count, root)
     }
 
-    /// Lists the steps of a broadcast. The root starts to send only after the steps in `before` are
-    /// complete.
+    /// Adds the steps of a broadcast to the schedule. The root starts to send only after the steps in
+    /// `before` are complete.
     #[inline]
     pub(super) fn broadcast_steps<'a>(
         &self,

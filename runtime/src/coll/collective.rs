@@ -152,7 +152,8 @@ impl Communicator {
     /// - Until the call returns, the memory that [`Collective`] documents as written is writable, and nobody
     ///   else accesses it.
     /// - The written memory overlaps no other memory of the call.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    /// - If the call has a field `combine`, it keeps the promises of [`Combine`] for the elements of the
+    ///   call.
     ///
     /// # Errors
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.

@@ -40,7 +40,7 @@ struct Number {
 }
 
 /// Publishes the number of a duplicate. This is the last step of the duplicate's schedule. After this step
-/// any thread may read the number without the lock.
+/// any thread may read the number without the endpoint's lock.
 ///
 /// # Safety
 ///

@@ -121,8 +121,8 @@ impl PartialOrd for Extended {
 mod tests {
     use super::*;
 
-    /// Returns `mantissa` * 2^`exponent`. The highest bit of the mantissa must be set, unless the mantissa
-    /// is 0.
+    /// Returns `mantissa` * 2^`exponent`, with a minus sign if `negative` is true. The highest bit of the
+    /// mantissa must be set, unless the mantissa is 0.
     fn number(negative: bool, mantissa: u64, exponent: i32) -> Extended {
         let biased = if mantissa == 0 { 0 } else { (exponent + 63 + 16383) as u128 };
         let sign = u128::from(negative) << 79;

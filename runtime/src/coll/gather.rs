@@ -69,7 +69,8 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::Scatter { parts, mine, root }) }
     }
 
-    /// Lists the steps of a gather. Returns the steps that fill the parts; only the root has such steps.
+    /// Adds the steps of a gather to the schedule. Returns the steps that fill the parts; only the root has
+    /// such steps.
     pub(super) fn gather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -118,6 +119,7 @@ impl Communicator {
 
 #[cold]
 fn missing(rank: usize, root: usize) -> Error {
-    let detail = format!("in place at rank {rank}; only the root, rank {root}, may be in place");
+    let detail =
+        format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
     Error::new(ErrorKind::Buffer, "mine", detail)
 }

@@ -93,7 +93,8 @@ pub enum NoCombiner {
     /// The standard does not define the operation on this type.
     Undefined,
     /// The standard defines the operation, but this library has no arithmetic for the type. These types are
-    /// the reals of 16 and of 128 bits.
+    /// the reals of 16 and of 128 bits and the complex numbers made of such reals. On machines other than
+    /// x86-64, they also include all types that contain C's `long double`.
     Missing,
 }
 
@@ -116,8 +117,8 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
             signed(size)
         }
-        // The standard does not list CHAR among the integer types of reductions, but every implementation
-        // accepts it as one.
+        // The standard does not list CHAR among the integer types of reductions, but other implementations
+        // accept it as one.
         Named::CHAR => Kind::I8,
         Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
         Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
@@ -404,7 +405,8 @@ struct Located<V, I> {
     index: I,
 }
 
-/// Applies `MPI_MAXLOC` or `MPI_MINLOC` to two vectors of `count` pairs.
+/// Applies `MPI_MAXLOC` (if `LARGEST` is true) or `MPI_MINLOC` to two vectors of `count` pairs, and writes
+/// the results to `upper`.
 ///
 /// # Safety
 ///
@@ -419,7 +421,7 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
     for i in 0..count {
         // SAFETY: `i < count`, so both pairs lie in the vectors. The caller guarantees that the vectors are
         // valid (both conditions of `# Safety`). The members are accessed one by one and unaligned, so the
-        // pairs need no alignment and the gap is not touched.
+        // pairs need no alignment and their padding bytes are not accessed.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let (a, b) = (

@@ -58,8 +58,9 @@ impl Communicator {
             Some(send) => at(send.cast_mut()),
             None if rank == root => *recv,
             None => {
-                let detail =
-                    format!("in place at rank {rank}; only the root, rank {root}, may be in place");
+                let detail = format!(
+                    "rank {rank} passed None (in place); only the root, rank {root}, may pass None"
+                );
                 return Err(Error::new(ErrorKind::Buffer, "send", detail));
             }
         };

@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(a.exclude([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
         let zero = a.include_ranges(&[range(0, 1, 0)]).expect_err("stride 0");
         assert_eq!((zero.kind(), zero.argument()), (ErrorKind::Argument, "ranges"));
-        // The call must refuse a range that leaves the group at once, and must not spend time or memory on
-        // the billions of ranks in the range.
+        // This range has billions of ranks that are not in the group. The call must return an error at the
+        // first of them, so that it spends no time or memory on the others.
         let long = a.include_ranges(&[range(0, i64::MAX, 1)]).expect_err("outside");
         assert_eq!(long.kind(), ErrorKind::Rank);
     }

@@ -99,8 +99,8 @@ impl Communicator {
     /// Returns the communicator with this number and group, or `None` if this process is not in the group.
     pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64, group: Group) -> Option<Self> {
         let peers = Peers::within(group, endpoint.rank())?;
-        // A communicator's number has 60 bits: 12 bits for the world rank of the rank that took the number,
-        // and 48 bits for the counter of that rank.
+        // The product fits in a `u64`, because a communicator's number has 60 bits: 12 bits for the world
+        // rank of the rank that took the number, and 48 bits for the counter of that rank.
         let context = number * Space::COUNT;
         Some(Self { shared: Shared::new(endpoint, context, peers) })
     }
@@ -193,7 +193,7 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// Translates a source from a rank of this communicator into a rank of the world.
+    /// Returns the slot (the place in the job) of `rank`, a rank of this communicator.
     #[inline]
     pub(crate) fn slot(
         &self,
@@ -237,7 +237,7 @@ impl Communicator {
         self.shared.peers.check(rank, argument, kind)
     }
 
-    // ---- the two functions through which every operation starts ----
+    // ---- starting a send or a receive in one of the message spaces ----
 
     /// Starts a send of `layout` to rank `dest` in one of the message spaces.
     ///
@@ -307,8 +307,8 @@ impl Communicator {
     /// # Errors
     /// - [`ErrorKind::Rank`] if `dest` is not a rank of the communicator.
     /// - [`ErrorKind::Tag`] if `tag` is negative.
-    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size does not fit in 64
-    ///   bits.
+    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 2^63 - 1
+    ///   bytes.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
     /// If the call returns one of the first three errors, it has sent nothing.
@@ -469,8 +469,8 @@ impl Communicator {
         found.map(|status| self.local(status)).transpose()
     }
 
-    /// Runs one turn of the progress engine. A program should call this function now and then during long
-    /// computations, because messages move only while a call runs.
+    /// Moves messages that can move now, up to a limit, and does not wait. A program should call this
+    /// function now and then during long computations, because messages move only while a call runs.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.

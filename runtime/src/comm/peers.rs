@@ -1,10 +1,10 @@
 //! Translates between ranks of the world and the ranks that the calls of a communicator use.
 //!
-//! `mod.rs` uses this file for every destination, source, root and status. The modules below `comm/` know
-//! only ranks of the world. The calls of an intracommunicator use the ranks of the communicator's only
-//! group. An intercommunicator has two groups: this process is in the local group, and all its
-//! destinations and sources are in the remote group. So the calls of an intercommunicator use ranks of the
-//! remote group.
+//! `mod.rs` uses this file for every destination, source, root and status. `endpoint/`, to which `comm/`
+//! passes the calls, knows only ranks of the world. The calls of an intracommunicator use the ranks of the
+//! communicator's only group. An intercommunicator has two groups: this process is in the local group, and
+//! all its destinations and sources are in the remote group. So the calls of an intercommunicator use ranks
+//! of the remote group.
 //!
 //! Invariant: this process has rank `rank` in the local group.
 
@@ -174,8 +174,8 @@ fn stranger(world: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// Returns the peers of an intercommunicator: the local group has the world ranks 4, 1 and 2, and the
-    /// remote group has the world ranks 7 and 0.
+    /// Returns the local group and the remote group of an intercommunicator. The local group has the world
+    /// ranks 4, 1 and 2, and the remote group has the world ranks 7 and 0.
     fn groups() -> (Group, Group) {
         let world = Group::world(8);
         let include =

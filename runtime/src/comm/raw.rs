@@ -15,7 +15,8 @@ use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
 
-/// Starts and completes the messages of this process in one context. The calls do not check their arguments.
+/// Starts and completes the messages of this process in one context, that is, in one message space of one
+/// communicator. The calls do not check their arguments.
 ///
 /// Ranks are ranks of the world. The caller keeps the memory of an operation valid until the operation has
 /// ended. A `Messages` value keeps its communicator alive, and an operation keeps its plan alive. If the
@@ -86,7 +87,7 @@ impl Messages {
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Engine` if the packed size does not fit in 64 bits, `ErrorKind::NoMemory` if
+    /// Returns `ErrorKind::Engine` if the packed size exceeds 2^63 - 1 bytes, `ErrorKind::NoMemory` if
     /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If the call returns an error, no
     /// send has started.
     pub unsafe fn send(
@@ -277,7 +278,7 @@ impl Messages {
         }
     }
 
-    /// Runs one turn of the progress engine.
+    /// Moves messages that can move now, up to a limit, and does not wait.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -310,8 +311,9 @@ impl Ongoing<'_> {
         self.0.requests().is_complete(id)
     }
 
-    /// Cancels a receive that no message has matched, and frees the number of the operation. Returns false if
-    /// a message has already matched.
+    /// Cancels a receive that no message has matched, and frees the number of the operation. Does nothing
+    /// and returns false if a message has already matched, if `id` is not the number of a receive, or if
+    /// the receive belongs to a collective call.
     #[doc(alias = "MPI_Cancel")]
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
@@ -325,6 +327,7 @@ impl Ongoing<'_> {
     }
 
     /// Discards the result that an operation will have. The operation continues, and its memory stays in use.
+    /// Does nothing if the operation belongs to a collective call.
     #[doc(alias = "MPI_Request_free")]
     pub fn forget(&mut self, id: u64) {
         if !self.0.requests().is_owned(id) {

@@ -116,7 +116,7 @@ impl Communicator {
             scope: PhantomData,
             env: PhantomData,
         };
-        // Rust drops `end` last, even if `f` panics.
+        // Rust drops `end` when this function ends, even if `f` panics.
         let end = End { comm: &scope.comm, pending: &scope.pending };
         let result = f(&scope);
         end.wait()?;

@@ -151,8 +151,9 @@ impl MessageEngine {
         &self.requests
     }
 
-    /// Returns the number of completed requests and of messages of this rank to itself so far. A thread may
-    /// wait for these events, but no other rank rings the doorbell for them.
+    /// Returns the number of requests completed so far, plus the number of messages that this rank has sent
+    /// to itself and that found no posted receive. A thread may wait for these events, but no other rank
+    /// rings the doorbell for them.
     pub fn news(&self) -> u64 {
         self.requests.completions() + self.kept
     }

@@ -150,8 +150,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, it
-    /// sees that a thread waits and releases the lock.
+    /// Waits for the lock, which another thread holds, and takes it. If the other thread is the poller, the
+    /// poller notices this wait and releases the lock.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
@@ -391,8 +391,8 @@ impl Endpoint {
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`, and no
         // glance above has completed the receive.
         let started = unsafe { state.core.engine.receive(posting)? };
-        // Another thread may be probing for a message of this rank to itself, and this receive may have
-        // taken that message. So wake the other thread, which then looks again.
+        // If this receive has taken a message of this rank to itself, the send of that message is now
+        // complete, and another thread may be waiting for the send. So wake that thread.
         self.notify(&mut state, news);
         match started {
             Operation::Done(status) => {

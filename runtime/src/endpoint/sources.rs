@@ -328,8 +328,8 @@ impl Core {
     /// source; see [`Source::detach`].
     pub fn detach(&mut self, id: u64) -> bool {
         if self.engine.requests().is_owned(id) {
-            // A source owns this request. No caller has started the operation, so there is nothing to
-            // detach.
+            // A source has started this operation and owns the request. The caller has lent no memory to
+            // the operation, so there is nothing to detach.
             return true;
         }
         let Some(Owner { source, token }) = self.engine.requests().source(id) else {

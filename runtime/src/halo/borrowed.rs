@@ -12,7 +12,7 @@ use super::interior::Interior;
 use super::plan::Halo;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Completes an exchange when it goes out of scope.
+/// A guard that completes an exchange when the guard goes out of scope.
 struct Completing<'a>(&'a Pending);
 
 impl Drop for Completing<'_> {

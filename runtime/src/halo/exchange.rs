@@ -93,7 +93,8 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
         // SAFETY:
         // - Each storage is a separate allocation of `block.len()` values, because all fields of an exchange
         //   have the same block. `self` keeps the storages alive, and the result borrows `self`.
-        // - `self` mutably borrows the fields, and the result mutably borrows `self`.
+        // - `self` mutably borrows the fields, and the result mutably borrows `self`. So only the result
+        //   and the messages access the storages.
         // - The messages come from `Halo::post` with this block's faces: `geometry.rs` places send boxes
         //   within `width` cells of the surface and receive boxes in the halo.
         unsafe { Interior::new(block, starts, &self.pending) }

@@ -97,8 +97,8 @@ fn no_memory(len: usize, why: &str) -> Error {
 pub struct Field<T: Element, const N: usize> {
     block: Block<N>,
     storage: Arc<Storage<T>>,
-    /// The last exchange of this field. `None` after its guard has completed the exchange and reported its
-    /// result.
+    /// The last exchange of this field, as long as a later call may still have to complete the exchange or
+    /// to report its error.
     pending: Option<Arc<Pending>>,
 }
 

@@ -113,8 +113,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
             );
             index[dimension] += self.block.width;
         }
-        // SAFETY: the loop has checked that `index` is an owned cell, so its position is inside the array
-        // that starts at `starts[field]`.
+        // SAFETY: the loop has checked that `index` is an owned cell or, if `len` is 0, at most the halo
+        // cell after the last owned cell of a row. The array that starts at `starts[field]` contains both.
         unsafe { self.starts[field].add(self.block.position(index)) }
     }
 }

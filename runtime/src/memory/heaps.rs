@@ -4,8 +4,8 @@
 //! (`transport/`) and regions that ranks share (`region/`) use this table. The process maps a heap when it
 //! first uses the heap. The heap then stays mapped as long as the table, or a clone of the mapping, lives.
 //!
-//! Invariant: a mapping covers a whole heap. So if a place has been checked against the length of its heap,
-//! the place is mapped.
+//! Invariant: a mapping covers a whole heap. So every byte whose offset is below the length of the heap is
+//! mapped.
 
 use crate::shm::Segment;
 use crate::shm::heap::Heap;
@@ -41,8 +41,8 @@ impl Heaps {
         self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
     }
 
-    /// Returns this rank's heap if this process has already mapped it, which it does before it first
-    /// allocates from the heap.
+    /// Returns this rank's heap if this process has already mapped the heap. The process does so before it
+    /// first allocates from the heap.
     #[inline]
     pub(crate) fn used(&self) -> Option<&Heap> {
         self.own.get()?.as_ref()

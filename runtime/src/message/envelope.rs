@@ -10,10 +10,10 @@
 //! | Synchronous | sender | a message with its payload in the payload area; the sender waits for the match |
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
-//! | CTS | receiver | a receive has matched the RTS; the sender has to send the data through the chunks |
+//! | CTS | receiver | a receive has matched the RTS; the sender packs the data (`transport/pipeline.rs`) |
 //! | FIN | receiver | the receiver has copied the data of an RTS from its place |
 //! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
-//! | Help | receiver | the receiver copies the data; the sender may copy a part |
+//! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
 //! | Define | sender | the meaning of a type number from here on |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
@@ -219,7 +219,8 @@ pub enum Envelope {
     Help {
         /// The sender's request id.
         id: u64,
-        /// Number of the split, below [`NUMBERS`].
+        /// The number of the split, which distinguishes this shared copy from earlier ones. It is below
+        /// [`NUMBERS`].
         number: u32,
         /// Number of packed bytes of the message.
         bytes: u64,

@@ -110,7 +110,7 @@ impl LayoutRef<'_> {
 }
 
 impl Layout {
-    /// Returns the address of the first byte if the layout is contiguous, and otherwise `None`.
+    /// Returns the address of the first byte of the data. The layout must be one run of bytes.
     pub fn first(&self) -> u64 {
         (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
     }

@@ -94,7 +94,8 @@ fn compared(
     let Status { source, tag, bytes } = status;
     if types == VOID {
         let detail = format!(
-            "rank {source} failed before it had the data of its message with tag {tag}; see its error"
+            "rank {source} failed before it had the data of its message with tag {tag}; the error of rank \
+             {source} has the reason"
         );
         let received = Status { bytes: 0, ..status };
         return Some(Error::new(ErrorKind::Other, "message", detail).of_message(received));
@@ -250,7 +251,8 @@ mod tests {
         let types = [pairs.clone(), named(Named::INT)];
         let more = Datatype::structured(&[1, 1], &[0, 24], &types).expect("a type");
         assert_eq!(verdict(of_message(&plan(&more), 1), 24, &pairs, 2), None);
-        // This message is longer than the receive, so the check leaves it to the error `Truncated`.
+        // This message is longer than the receive. The check accepts it, because the receive then fails
+        // with `Truncated`.
         assert_eq!(verdict(sent, 60, &named(Named::CHAR), 59), None);
         assert_eq!(
             verdict(sent, 60, &named(Named::CHAR), 60).expect("a refusal"),
@@ -327,8 +329,8 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // This part is longer than the place to which it is copied, so the check leaves it to another
-        // error.
+        // The source has 9 elements and the destination has room for 2. `own` accepts this copy, because
+        // the check of the sizes refuses it.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

@@ -201,7 +201,8 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
         })?;
         Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
             let detail = format!(
-                "rank {rank} has named {bytes} bytes at offset {offset}, which are not in its heap"
+                "rank {rank} named {bytes} bytes at offset {offset} as its part of the region, but its \
+                 shared heap does not contain these bytes"
             );
             Error::new(ErrorKind::Other, "bytes", detail)
         })
@@ -225,8 +226,9 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
 }
 
 /// Sends three words to all ranks. Returns the words of all ranks, indexed by rank. In each round, a rank
-/// sends all the words that it knows to one other rank, which is twice as far away as in the previous
-/// round. So there are log2 P rounds for P ranks.
+/// sends the words that it knows to one other rank, which is twice as far away as in the previous round.
+/// In the last round, the rank leaves out the words that the other rank already knows. So P ranks need
+/// log2 P rounds, rounded up.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;

@@ -160,7 +160,7 @@ impl OwnPart {
     }
 }
 
-/// Frees the parts in the list that no rank can use any more.
+/// Frees the parts in `WAITING` that no rank can use any more.
 pub(super) fn sweep() {
     if fork::is_child() {
         return;

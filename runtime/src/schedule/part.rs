@@ -40,6 +40,8 @@ pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
 /// but `ours` bytes at this rank.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
-    let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank has {ours}");
+    let detail = format!(
+        "part sizes differ: rank {rank} has {theirs} bytes, but this rank has {ours} bytes"
+    );
     Error::new(ErrorKind::Count, "count", detail)
 }

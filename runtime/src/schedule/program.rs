@@ -333,7 +333,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
-    /// Adds a step that packs a part into a part of bytes. Both must have the same packed size.
+    /// Adds a step that packs `from` into `to`, a part whose elements are bytes. Both parts must have the
+    /// same packed size.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).

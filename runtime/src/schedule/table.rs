@@ -24,8 +24,8 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Length in bytes. A copy or combination of at least this length runs as an errand, by a thread that does
-/// not hold the lock.
+/// Minimum length in bytes of a copy or combination that runs as an errand: a thread that does not hold the
+/// endpoint's lock does it.
 const LONG: u64 = 32 << 10;
 
 /// Number of places in the table that keep scratch memory between schedules. Small programs have at most
@@ -57,7 +57,7 @@ enum Waiter {
 
 #[derive(Debug)]
 enum Life {
-    /// The place is free.
+    /// This entry of the table is free.
     Free,
     /// The schedule has not started: its steps are being listed, or it is a kept schedule between two
     /// rounds.
@@ -95,7 +95,8 @@ pub struct Schedules {
     entries: Vec<Entry>,
     free: Vec<u32>,
     errands: VecDeque<(u32, u32)>,
-    /// User functions that still have to be dropped, by a thread that does not hold the lock.
+    /// User functions that are no longer needed. A thread drops them when it does not hold the endpoint's
+    /// lock, because the drop may call this library.
     dropped: Vec<Combine>,
     /// Panic payloads of user functions, each with the index of its schedule. Only schedules whose callers
     /// wait have an entry.

@@ -61,8 +61,9 @@ pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
 }
 
 /// Appends the lexicographically smallest non-increasing list of factors whose product is `n`. The list has
-/// at most `slots` factors. Each factor is above 1 and at most `cap`. The recursion is at most 32 calls deep,
-/// because every call at least halves `n`.
+/// at most `slots` factors. Each factor is in `divisors` (in ascending order), above 1 and at most `cap`.
+/// Returns false if there is no such list. The recursion is at most 32 calls deep, because every call at
+/// least halves `n`.
 fn factorise(
     n: usize,
     slots: usize,

@@ -85,8 +85,8 @@ impl Fabric {
         self.heaps.as_ref()?.own()
     }
 
-    /// Returns this rank's part of the shared heap if this process has already mapped it, which it does
-    /// before it first allocates from the heap.
+    /// Returns this rank's part of the shared heap if this process has already mapped the part. The process
+    /// does so before it first allocates from the heap.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.used()

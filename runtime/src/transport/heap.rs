@@ -95,9 +95,10 @@ impl Copier for HeapCopier {
         let origin = heap.base().as_ptr().wrapping_add(from.origin as usize);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
-        // - the elements at `from` lie within the sender's heap (`Known::locate`), which is mapped at
-        //   `origin` as a whole and stays mapped. Other processes may write there at the same time; that
-        //   changes values only, because the engine computes no address from data;
+        // - the elements at `from` lie within the sender's heap (`Known::locate`), which is mapped as a
+        //   whole and stays mapped; `origin` is the address of their displacement 0. Other processes may
+        //   write there at the same time; that changes values only, because the engine computes no address
+        //   from data;
         // - the two sides do not overlap: the receive's memory belongs to this process, and no rank's heap
         //   overlaps another's.
         unsafe { fetch(origin, &from.ty.plan, from.count, to, range) };

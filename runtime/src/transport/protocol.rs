@@ -1,7 +1,7 @@
 //! The trait of a protocol. A protocol moves the bytes of a message from its sender to its receiver.
 //!
 //! `choice.rs` chooses a protocol for each message. `peer.rs` has one instance of each protocol for every
-//! other rank, and calls the four methods of [`Protocol`]. No protocol calls another one: if a protocol
+//! other rank, and calls the methods of [`Protocol`]. No protocol calls another one: if a protocol
 //! cannot complete a message, it returns the message to `peer.rs`, which passes the message to the
 //! pipeline.
 

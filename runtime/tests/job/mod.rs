@@ -2,8 +2,8 @@
 //!
 //! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with the
 //! test binary and this name. All processes of the job have a special environment variable, the mark. In a
-//! process with the mark, the same call runs the body of the test. If a job hangs, it is killed after a time
-//! limit, and the test fails.
+//! process with the mark, the same call runs the body of the test. If a job runs for longer than two
+//! minutes (`LIMIT`), it is killed, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -23,7 +23,7 @@ pub fn mpiexec() -> PathBuf {
         let profile = exe.ancestors().nth(2).expect("a profile directory");
         let path = profile.join("mpiexec");
         if std::env::var_os("TEST_BUILT").is_some() {
-            // This variable means that `scripts/test` has already built the launcher.
+            // This variable means that the script which runs this test has already built the launcher.
             assert!(path.exists(), "{} is missing", path.display());
             return path;
         }

@@ -10,7 +10,7 @@
 //!   no harm results. Comparison by name ([`Sameness::Name`]) distinguishes the two.
 //! - `MPI_CHAR`, `MPI_CHARACTER` and `MPI_WCHAR` are characters; `MPI_SIGNED_CHAR` and
 //!   `MPI_UNSIGNED_CHAR` are integers, as the standard says.
-//! - `long double` is a separate class. On x86-64 it has 80 significant bits in 16 bytes, while
+//! - `long double` is a separate class. On x86-64 it is an 80-bit number in 16 bytes of memory, while
 //!   `REAL*16` is IEEE binary128; a value of one type, read as the other type, is garbage.
 //! - `MPI_BYTE` and `MPI_PACKED` are separate classes: bytes match only bytes (section 3.3.1).
 //!   `matching.rs` decides what packed data matches.

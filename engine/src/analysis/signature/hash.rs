@@ -46,8 +46,8 @@ impl SignatureHash {
     /// 128 bits modulo the prime. The base is the first result that is a primitive root.
     pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
 
-    /// Returns the hash of the elements of `self` followed by those of `next`. Takes O(log
-    /// `next.elements`) steps.
+    /// Returns the hash of the elements of `self` followed by those of `next`. The number of steps is
+    /// logarithmic in the numbers of elements.
     ///
     /// The number of elements wraps around if it exceeds 2^64 - 1.
     #[must_use]
@@ -131,8 +131,8 @@ const fn reduce(a: u128) -> u128 {
 const fn mul(a: u128, b: u128) -> u128 {
     const LOW: u128 = (1 << 64) - 1;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
-    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0. Here a1 and b1 have at most 63 bits, 2^127 is
-    // 1 modulo the prime, and each summand below is less than 2^127 + 2^65.
+    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0. Here a1 and b1 have at most 63 bits, and 2^127
+    // is 1 modulo the prime. None of the products and sums below exceeds 128 bits.
     let high = (a1 * b1) << 1;
     let middle = a1 * b0 + a0 * b1;
     let middle = ((middle & (LOW >> 1)) << 64) + (middle >> 63);

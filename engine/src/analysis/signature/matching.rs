@@ -24,8 +24,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Number of basic elements before this position; if only sizes are compared, because the message
-    /// or the buffer is `MPI_PACKED`, the size of the buffer in bytes.
+    /// Number of basic elements before this position. If the message or the buffer is `MPI_PACKED`,
+    /// only the sizes are compared, and this number is the size of the buffer in bytes.
     pub element: u64,
     /// The basic type in the message.
     pub sent: Basic,
@@ -138,9 +138,10 @@ impl Signature {
     }
 
     /// Decides whether a message may be received as `count` elements of this datatype, given only the
-    /// hash of the message. A receiver uses this function because it does not know the sender's
-    /// datatype; to compare two datatypes, use [`Signature::matches`]. This function also returns
-    /// false if the message has more basic elements than `count` elements of this datatype.
+    /// hash of the message. This function is for receivers, which do not know the sender's datatype; to
+    /// compare two datatypes, use [`Signature::matches`]. This function also returns false if the message
+    /// has more basic elements than `count` elements of this datatype, unless one side is entirely
+    /// `MPI_PACKED`.
     ///
     /// A hash does not contain the number of bytes. If the message or the datatype is entirely
     /// `MPI_PACKED`, the caller must check that the bytes of the message fit in the buffer.

@@ -1,8 +1,8 @@
 //! The type signature: the sequence of basic types of a datatype, without their displacements
 //! (MPI-5.0 section 5.1), in compressed form.
 //!
-//! The input is the datatype tree (`datatype/`). Type checks at run time, file views and `explain`
-//! use signatures.
+//! The input is the datatype tree (`datatype/`). The runtime uses signatures to check the types of
+//! messages. An implementation of MPI-IO can use them to check file views (`copies_of`).
 //!
 //! - `basic.rs`: the rules by which two basic types are equal (by class and width, or by name)
 //! - `hash.rs`: the hash of a signature
@@ -174,7 +174,7 @@ impl Signature {
                 ErrorKind::Overflow,
                 "count",
                 format!(
-                    "{count} elements of {} do not fit in 64 bits",
+                    "{count} elements of {} each: the total size exceeds 2^63 - 1 bytes",
                     counted(self.bytes(), "byte", "bytes")
                 ),
             ));

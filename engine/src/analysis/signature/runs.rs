@@ -1,8 +1,9 @@
 //! Prints a signature, and iterates over its runs of equal basic types without storing the list.
 //!
-//! `build.rs` makes the signature. The iterator keeps one frame per nested struct on the heap. The
-//! iterator yields each run in amortised constant time, because every repetition of a sequence
-//! contains at least one boundary between runs.
+//! `build.rs` makes the signature, in which each struct is a sequence of parts (`Kind::Sequence`). The
+//! iterator keeps one frame on the heap for each nested sequence that it is in. It yields each run in
+//! amortised constant time, because every repetition of a sequence contains at least one boundary
+//! between runs.
 
 use super::{Basic, Kind, NodeId, Signature};
 use crate::error::Result;
@@ -82,14 +83,14 @@ pub struct SignatureRuns<'a> {
 #[derive(Clone)]
 struct Frame {
     node: NodeId,
-    /// Index of the next part.
+    /// Index of the part of the sequence that the iterator visits next.
     part: usize,
     /// Number of remaining repetitions of the sequence, including the current one.
     left: u64,
 }
 
 impl SignatureRuns<'_> {
-    /// Returns the next part that is a basic type. Two parts in a row may have the same basic type.
+    /// Returns the next part that is a basic type. Two consecutive parts may have the same basic type.
     fn part(&mut self) -> Option<SignatureRun> {
         loop {
             let frame = self.frames.last_mut()?;
@@ -141,8 +142,9 @@ const SHOWN_PARTS: usize = 48;
 const SHOWN_LEVELS: usize = 6;
 
 impl fmt::Display for Signature {
-    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`. An ellipsis `…` replaces parts that
-    /// are too long or nested too deeply.
+    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`, or `empty` for a type without data. An
+    /// ellipsis `…` replaces structs that are nested deeper than `SHOWN_LEVELS`, and all parts after the
+    /// first `SHOWN_PARTS`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
         // Holds, for each open sequence, its node and the index of the next part.

@@ -12,8 +12,8 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty`, in which block lengths are in units, and the named type of each node
-/// that is a block.
+/// Returns the program of `ty`, in which the lengths of blocks are counted in `unit`, and the named type
+/// of each node that is a block.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
@@ -121,8 +121,8 @@ impl Merging {
     }
 
     /// Repeats `body`. If the copies of a leaf follow each other without a gap, the result is one
-    /// longer leaf. If `body` is a loop, and each copy begins one step of the loop after the last
-    /// iteration of the copy before it, the result is one longer loop.
+    /// longer leaf. If `body` is a loop whose iterations continue at the same stride from one copy to
+    /// the next, the result is one longer loop.
     fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
         let units = self.units(body) * count;
         if count == 1 {
@@ -163,7 +163,8 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges` with each short sequence replaced by its parts.
+    /// Returns `edges`. Each sequence among them is replaced by its parts if it is short enough
+    /// (`SPLICED`).
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {
@@ -222,8 +223,8 @@ impl Merging {
     }
 }
 
-/// Merges the outermost loop with the loop over the elements if each element begins one step of the
-/// loop after the last iteration of the element before it. Repeats this while the new outermost loop
+/// Merges the outermost loop with the loop over the elements if the iterations of the outermost loop
+/// continue at the same stride from one element to the next. Repeats this while the new outermost loop
 /// meets the same condition.
 fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {

@@ -139,7 +139,7 @@ impl TypedProgram {
         each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
             let elements = counted(count, "element", "elements");
             let detail =
-                format!("{elements} of {each} units each: the product does not fit in 64 bits");
+                format!("{elements} of {each} units each: the product exceeds 2^63 - 1 units");
             Error::new(ErrorKind::Overflow, "count", detail)
         })
     }
@@ -207,10 +207,14 @@ impl TypedProgram {
                 }
                 Ok(())
             }
-            Stretch::Part { named, skip, .. } => Err(Error::new(
+            Stretch::Part { named, skip, length, .. } => Err(Error::new(
                 ErrorKind::Argument,
                 "range",
-                format!("the range divides an element of {named} at unit {skip}"),
+                format!(
+                    "the range contains only units {skip}..{} of an element of {named}; it must \
+                     contain whole elements",
+                    skip + length
+                ),
             )),
         })
     }

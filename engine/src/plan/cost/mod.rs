@@ -48,8 +48,8 @@ struct Leaves {
     strided: Blocks,
     /// Costs of blocks at displacements from a table.
     listed: Blocks,
-    /// Costs of windows that are moved line by line. The first cost is for a period of one line, the
-    /// second for longer periods.
+    /// Costs of windows that are moved line by line. The first cost is for strides that divide a cache
+    /// line (64 bytes), so that all lines look alike; the second is for all other strides.
     window: [Cost; 2],
     /// Cost of windows that are moved run by run. `run` is the time per move of up to 16 bytes.
     runs: Cost,
@@ -89,10 +89,10 @@ const BYTE: u64 = 350;
 
 /// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
 /// the first-level cache, these windows do better, relative to compiled kernels, than the table says,
-/// because they announce their stores and fill whole registers. Compiled kernels lose a quarter to a
-/// half of their speed there. At 16 KiB and 256 KiB, moving line by line reaches 60 and 29 GB/s, and
-/// compiled kernels reach 41 and 17 GB/s (`typepack-bench peers`, d1s2 and f1s3). In the table, the
-/// two differ by less than a tenth.
+/// because the code that moves them announces its stores to the CPU (`prefetchw`) and fills whole
+/// registers. Compiled kernels lose a quarter to a half of their speed there. At 16 KiB and 256 KiB,
+/// moving line by line reaches 60 and 29 GB/s, and compiled kernels reach 41 and 17 GB/s
+/// (`typepack-bench peers`, d1s2 and f1s3). In the table, the two differ by less than a tenth.
 const FAR: f64 = 0.7;
 
 impl Choice {
@@ -103,8 +103,9 @@ impl Choice {
     /// the kernel is slower.
     #[inline]
     pub(crate) fn saving(&self, bytes: u64) -> u64 {
-        /// Limit that keeps the product below within 64 bits. The limit changes no decision, because
-        /// a single call of 4 GiB already saves more time than any compilation takes.
+        /// Limit of `bytes` in the product below, so that the product fits in an `i64`. The limit
+        /// changes no decision, because a single call of 4 GiB already saves more time than any
+        /// compilation takes.
         const MOST: u64 = 1 << 32;
         let of_bytes = (bytes.min(MOST) as i64).wrapping_mul(self.kib) >> 10;
         u64::try_from(self.call.wrapping_add(of_bytes)).unwrap_or(0)

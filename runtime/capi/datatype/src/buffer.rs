@@ -8,7 +8,7 @@ use typepack_engine::Plan;
 /// Size, in bytes, of the first page of the address space. No object lies in this page.
 const PAGE: i64 = 4096;
 
-/// Number of bits in the largest address that a process can use.
+/// No object of a process lies at or above the address `1 << ADDRESS_BITS`.
 pub const ADDRESS_BITS: u32 = 57;
 
 /// The smallest number of elements for which [`memory`] computes where a non-null buffer ends. Computing the
@@ -18,10 +18,12 @@ const MANY: u64 = 1 << 31;
 
 /// Checks that memory can exist at the addresses of the `elements` elements at `buf`.
 ///
-/// A null pointer is `MPI_BOTTOM`. It is valid if the displacements of the datatype are absolute addresses.
+/// If `buf` is null (`MPI_BOTTOM`), the displacements of the datatype must be absolute addresses, so this
+/// function checks that the data begin beyond the first page. If `buf` is not null, this function checks
+/// only the last element, and only if there are at least `MANY` elements.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if an element lies at an address where no memory can exist.
+/// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
     if elements == 0 || (!buf.is_null() && elements < MANY) {
@@ -39,7 +41,7 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
         return Ok(());
     }
     let detail = format!(
-        "the last of {elements} elements would end at address {high:#x}, where no memory can be"
+        "the last of {elements} elements would lie at the addresses {low:#x}..{high:#x}, where no memory can be"
     );
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }

@@ -1,8 +1,8 @@
 //! The width of the counts of a call. Most calls take C integers; the calls whose names end in `_c` take
 //! `MPI_Count`.
 //!
-//! A function that has both forms is written once, generic over a [`CountWidth`]. Its two instances
-//! implement the two exported functions.
+//! A call that exists in both widths has one implementation, generic over a [`CountWidth`]. The two
+//! instances of the implementation belong to the two exported functions.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -60,16 +60,18 @@ pub trait CountWidth {
     /// The type of the displacements of collective calls that divide a buffer into one part for each rank,
     /// such as `MPI_Gatherv`.
     type Displacement: Number;
-    /// The form in which decoding returns the arguments of a datatype that was made by a call of this
-    /// width.
+    /// Says which calls can decode a datatype that was made by a call of this width: only the calls whose
+    /// names end in `_c`, or also the calls with C integers.
     const DECODING: Decoding;
 }
 
-/// The calls that take C integers for counts, and `MPI_Aint` for displacements in bytes.
+/// The calls that take C integers for counts and for the displacements of collective calls, and `MPI_Aint`
+/// for displacements in bytes.
 #[derive(Debug)]
 pub enum Int {}
 
-/// The calls whose names end in `_c`. They take `MPI_Count` for counts and for displacements in bytes.
+/// The calls whose names end in `_c`. They take `MPI_Count` for counts and for displacements in bytes, but
+/// `MPI_Aint` for the displacements of collective calls.
 #[derive(Debug)]
 pub enum Large {}
 

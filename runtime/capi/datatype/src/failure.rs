@@ -1,14 +1,14 @@
 //! The failure of a call: an error class or error code, and a sentence that begins with the name of the wrong
 //! argument.
 //!
-//! The C face has another failure type, which also says which error handler to call (`error/` of
-//! `typepack-capi`).
+//! The crate `typepack-capi` has another failure type, which also says which error handler to call
+//! (`error/` of that crate).
 
 use crate::abi;
 use std::ffi::c_int;
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
-/// matters because calls take only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] without a value is one word and stays in a
+/// register. This matters because calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 

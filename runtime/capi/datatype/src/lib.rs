@@ -16,8 +16,9 @@
 //!    ([`types::Type::attached`]).
 //! 6. `pack.rs`: packing and unpacking. `status.rs`: statuses, in bytes and in elements.
 //!
-//! Two invariants hold. Before the library reads or writes memory through a pointer from C, it checks the
-//! pointer as far as possible. A call that fails has written only the results that the standard names for a
+//! Two invariants hold. Before the library reads or writes memory through a pointer from C, it checks what
+//! it can check: that the pointer is not null or, for a buffer of elements, that memory can exist at the
+//! addresses of the elements. A call that fails has written only the results that the standard names for a
 //! failed call.
 
 pub mod abi;

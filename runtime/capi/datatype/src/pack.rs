@@ -16,7 +16,8 @@ use std::ffi::c_void;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
-/// Converts an argument that is the size of a buffer, or a position in a buffer, to a `usize`.
+/// Converts an argument that is the size of a buffer, or a position in a buffer, to a `usize`. Returns
+/// `MPI_ERR_ARG` if the argument is negative.
 #[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();
@@ -180,8 +181,8 @@ struct Names {
 }
 
 /// Checks the arguments of a call that packs or unpacks in external32, calls `copy`, and writes the new
-/// position. `copy` gets the plan, the number of elements, the number of packed bytes, and the position of
-/// the first packed byte.
+/// position. `copy` gets the datatype's plan for external32, the number of elements, the number of packed
+/// bytes, and the position of the first packed byte.
 fn external<W: CountWidth>(
     datarep: Text,
     names: Names,

@@ -14,8 +14,9 @@ pub type Count = i64;
 /// `MPI_Offset`.
 pub type Offset = i64;
 
-/// A callback as C passes it. The address may be null or a sentinel. The C face (`callback.rs`) therefore
-/// compares the address with null and with the sentinels before it converts the address to a function.
+/// A callback as C passes it. The address may be null or a sentinel, a number such as `MPI_COMM_DUP_FN`
+/// that stands for a predefined behaviour. `runtime/capi/src/callback.rs` therefore compares the address
+/// with null and with the sentinels before it converts the address to a function.
 pub type Callback = *const c_void;
 
 /// A handle of the tool interface.

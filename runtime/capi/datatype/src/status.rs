@@ -40,8 +40,8 @@ impl Status {
     }
 }
 
-/// The address for a status. The address is null (`MPI_STATUS_IGNORE`), or the library may write a status
-/// there.
+/// The address where the call writes a status. The address is null (`MPI_STATUS_IGNORE`), or the library
+/// may write a status there.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct StatusOutput(*mut Status);
@@ -161,8 +161,9 @@ pub fn set_elements<W: CountWidth>(
 ) -> Result {
     let (elements, found) = (count(elements, "count")?, types::find(datatype)?);
     let bytes = found.tree().elements_bytes(elements).ok_or_else(|| {
-        let detail =
-            format!("{elements} basic elements of this datatype have no size that fits in 63 bits");
+        let detail = format!(
+            "the datatype has no basic elements, or {elements} of them exceed 2^63 - 1 bytes"
+        );
         Failure::new(abi::ERR_COUNT, "count", detail)
     })?;
     change(status, |status| status.set_bytes(bytes))

@@ -1,5 +1,5 @@
 //! The collective calls. The table in `three_ways!` gives, for each call, its arguments and the code that
-//! makes one value (a [`Collective`]) from them. Every call exists in three forms: blocking, nonblocking and
+//! makes a [`Collective`] from them. Every call exists in three forms: blocking, nonblocking and
 //! persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
@@ -15,12 +15,12 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form
-/// takes the arguments that its entry lists in parentheses, and then the communicator. The nonblocking
-/// form also takes the request, and the persistent form the info object and the request. The three
-/// forms share one function in `list`, named after the blocking form. `$value` is the body of that
-/// function: it makes one value from the arguments in parentheses and passes the value to `$make`.
-/// `$make` then runs, starts or keeps the operation.
+/// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes
+/// the arguments that its entry lists in parentheses, and then the communicator. The nonblocking form also
+/// takes the request, and the persistent form the info object and the request. The three forms share one
+/// function of the module `list`, named after the blocking form. `$value` is the body of that function: it
+/// makes a `Collective` from the arguments in parentheses and passes the `Collective` to `$make`. `$make`
+/// then runs the operation, starts it, or stores it in a persistent request.
 macro_rules! three_ways {
     ($(
         $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
@@ -80,8 +80,8 @@ macro_rules! three_ways {
             }
         )*
 
-        /// One function per call, which makes one value from the arguments of the call and passes the value
-        /// to `make`.
+        /// One function per call, which makes a `Collective` from the arguments of the call and passes the
+        /// `Collective` to `make`.
         mod list {
             use super::*;
 
@@ -113,7 +113,7 @@ pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Reque
     meet(comm, Way::Prepare(info, request))
 }
 
-/// Makes a barrier call in the given way.
+/// Makes a barrier call. `way` says whether the call is blocking, nonblocking or persistent.
 fn meet(comm: raw::Comm, way: Way) -> Result {
     // SAFETY: a barrier reads and writes no memory of the program.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
@@ -241,8 +241,8 @@ pub unsafe fn reduce_local<W: CountWidth>(
     Ok(())
 }
 
-/// Makes a call of `MPI_Gather` or `MPI_Gatherv` in one of the three forms. `spread` says where in `recvbuf`
-/// the root receives each part.
+/// Makes a call of `MPI_Gather` or `MPI_Gatherv` in one of the three forms. `spread` says where in
+/// `recvbuf` the root receives the data of each rank.
 fn gather_to<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -271,7 +271,7 @@ fn gather_to<W: CountWidth>(
 }
 
 /// Makes a call of `MPI_Scatter` or `MPI_Scatterv` in one of the three forms. `spread` says where in
-/// `sendbuf` the part for each rank lies.
+/// `sendbuf` the data for each rank lie.
 fn scatter_from<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,
@@ -300,7 +300,7 @@ fn scatter_from<W: CountWidth>(
 }
 
 /// Makes a call of `MPI_Allgather` or `MPI_Allgatherv` in one of the three forms. `spread` says where in
-/// `recvbuf` each part is received.
+/// `recvbuf` the data of each rank are received.
 fn gather_everywhere<W: CountWidth>(
     comm: &Communicator,
     make: Make<'_>,

@@ -28,9 +28,9 @@ fn begin(
 ) -> Result {
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
-    // An argument is wrong, so this rank does not take part in the call, but the other ranks do. This rank
-    // therefore tells the runtime to count the call as made. Otherwise this rank's next collective call would
-    // be matched with the wrong call of the other ranks.
+    // If an argument is wrong, this rank does not take part in the call, but the other ranks do. In that
+    // case this rank tells the runtime to count the call as made. Otherwise this rank's next collective
+    // call would be matched with the wrong call of the other ranks.
     let skip = |_: &_| on.comm.communicator().skip_collective();
     let (out, request, hints) = arguments.inspect_err(skip)?;
     // If a copy function fails, `newcomm` gets the null handle, so that a caller that ignores the error

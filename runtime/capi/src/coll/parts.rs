@@ -26,7 +26,7 @@ pub fn in_place(buffer: *const c_void) -> bool {
     buffer as usize == abi::IN_PLACE
 }
 
-/// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
+/// Returns a part of memory: the `elements` elements that begin `offset` bytes after `buffer`.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist, and `MPI_ERR_COUNT` if the
@@ -52,7 +52,8 @@ pub fn part<'a>(
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
                 _ => {
                     format!(
-                        "a count of {elements} would lie at {low:#x}..{high:#x}, where no memory can be"
+                        "with a count of {elements}, the data would lie at {low:#x}..{high:#x}, where no memory \
+                         can be"
                     )
                 }
             };

@@ -1,5 +1,5 @@
-//! The three ways to make a collective call: run the operation, start it, or keep it so that the program can
-//! start it repeatedly.
+//! The three ways to make a collective call: run the operation, start it, or store it in a persistent
+//! request, so that the program can start it repeatedly.
 //!
 //! The C program promises that the operation may access the buffers of the call. The promise holds until the
 //! call returns, until the request is complete, or from each start to the completion, depending on the way.
@@ -18,16 +18,16 @@ use typepack::{Collective, Communicator, Prepared};
 pub enum Way {
     /// The call runs the operation. The operation has ended when the call returns.
     Run,
-    /// The call starts the operation and writes this request. The operation has ended when the request is
-    /// complete.
+    /// The call starts the operation and writes the handle of its request here. The operation has ended
+    /// when the request is complete.
     Start(Output<raw::Request>),
-    /// The call keeps the operation and writes this request. The operation runs each time the program starts
-    /// the request. The hints of the info object are ignored.
+    /// The call stores the operation in a persistent request and writes the handle of the request here. The
+    /// operation runs each time the program starts the request. The hints of the info object are ignored.
     Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// The function that takes the value made from the arguments of a call, and runs, starts or keeps the
-/// operation.
+/// A function that gets a `Collective`, and runs the operation that the `Collective` describes, starts it,
+/// or stores it in a persistent request.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
 /// A collective operation that can be started repeatedly.
@@ -43,15 +43,15 @@ impl Start for Persistent {
     }
 }
 
-/// Makes a collective call in the given way. `call` reads the arguments, makes one value from them, and
-/// passes the value to the [`Make`] function that it gets.
+/// Makes a collective call in the way `way`. `call` reads the arguments, makes a `Collective` from them,
+/// and passes the `Collective` to the [`Make`] function that `call` gets.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, the errors of `call`, and those of the runtime.
 ///
 /// # Safety
 ///
-/// - The value that `call` passes on says which memory the operation uses. The operation may read the parts
+/// - The `Collective` says which memory the operation uses. The operation may read the parts
 ///   that it sends from and write the parts that it receives into until this function returns ([`Way::Run`]),
 ///   until the request is complete ([`Way::Start`]), or from each start of the request to its completion
 ///   ([`Way::Prepare`]).
@@ -113,7 +113,7 @@ unsafe fn begin(
     })
 }
 
-/// Keeps the operation and makes a persistent request, with which the program starts it.
+/// Stores the operation in a new persistent request, through which the program can start the operation.
 ///
 /// # Safety
 ///

@@ -47,8 +47,8 @@ struct Buffer {
     size: u64,
     /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
-    /// The end of the place that the model assigned most recently. The message in that place may have left
-    /// the buffer since.
+    /// The end of the place that the standard's model assigned most recently, as an offset from the start
+    /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
 }
 
@@ -82,9 +82,9 @@ impl Buffer {
         queued.or_else(|| self.between(bytes))
     }
 
-    /// Returns the place that the model assigns to a message: after the most recently placed message, or at
-    /// the beginning of the buffer. Returns `None` if neither is free. The place includes the overhead, which
-    /// is large enough for the bytes that alignment skips.
+    /// Returns the place that the standard's model assigns to a message: after the most recently placed
+    /// message, or at the beginning of the buffer. Returns `None` if neither is free. The place includes
+    /// the overhead, which is large enough for the bytes that alignment skips.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
         let whole = bytes.checked_add(OVERHEAD)?;
@@ -159,8 +159,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // The buffer may be used after a panic poisoned the lock: every change is a single insertion or
-        // removal, so a panic cannot leave a change half done.
+        // The buffer may be used after a panic poisoned the lock. The list of messages changes only by
+        // single insertions and removals, and every value of `tail` is valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,7 +244,7 @@ impl Pool {
         Ok(sent)
     }
 
-    /// Returns the numbers that the runtime gave the sends whose messages are in the buffer.
+    /// Returns the runtime's number of each send whose message is in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }
@@ -301,8 +301,9 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     Ok(())
 }
 
-/// Waits until the given sends are complete. If they can no longer complete, this function abandons them, so
-/// that the runtime no longer uses their memory.
+/// Waits until the sends with the numbers `sends` are complete. If the runtime fails, for example because a
+/// rank has died, this function abandons the sends that are not complete, so that the runtime no longer
+/// uses their memory, and returns the runtime's error.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();
@@ -362,8 +363,8 @@ pub fn release(comm: raw::Comm) -> Result {
     }
 }
 
-/// Waits until all messages have left the buffer of a communicator, and detaches the buffer. Returns its
-/// address and size.
+/// Waits until all messages have left the buffer of a communicator, and detaches the buffer. Returns the
+/// address and the size of the buffer.
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.

@@ -1,8 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). The C face adds
-//! only what is local to the process: the error handler of the parent communicator, and for duplicates the
-//! attributes and hints that the standard prescribes.
+//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). This file
+//! adds only what is local to the process: the error handler of the parent communicator, and for duplicates
+//! the attributes and hints that the standard prescribes.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -59,7 +59,7 @@ pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
-    /// The attributes and hints of the duplicate, kept here until the duplicate exists.
+    /// The attributes and hints of the duplicate; `None` once the duplicate exists and has taken them.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
@@ -77,8 +77,8 @@ pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>>
 }
 
 impl Making {
-    /// Starts the duplication. The duplicate gets the error handler and the attributes that the parent has
-    /// now (MPI-5.0 section 7.4.2).
+    /// Starts the duplication. The duplicate gets the hints `hints`, and the error handler and the
+    /// attributes that the parent has now (MPI-5.0 section 7.4.2).
     ///
     /// # Errors
     /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function

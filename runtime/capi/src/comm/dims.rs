@@ -1,6 +1,6 @@
 //! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime chooses the dimensions. The C face does not implement the calls that make grids yet.
+//! The runtime chooses the dimensions. The calls that make grids are not implemented yet.
 
 use crate::abi;
 use crate::argument::InOutArray;
@@ -22,8 +22,8 @@ pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
     if count == 0 {
         return Ok(());
     }
-    // SAFETY: the caller of `MPI_Dims_create` passes an array of `ndims` entries, and `count` equals `ndims`.
-    // This function exhausts the iterator before it returns.
+    // SAFETY: the caller of `MPI_Dims_create` passes an array of `ndims` entries, and `count` equals
+    // `ndims`. This function drops the iterator before it returns.
     let (given, places) =
         unsafe { (dims.input().entries(count, "dims")?, dims.output().places(count, "dims")?) };
     let mut chosen = given

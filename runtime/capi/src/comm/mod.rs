@@ -1,5 +1,5 @@
-//! Communicators behind handles: the data that the C face keeps for each communicator, and the calls that
-//! query it.
+//! Communicators behind handles: the data that this crate keeps for each communicator, and the calls that
+//! query communicators.
 //!
 //! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
@@ -29,7 +29,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Communicator, Messages};
 
-/// A communicator behind a handle: the runtime's communicator, and the data that only the C face needs.
+/// A communicator behind a handle: the runtime's communicator, and the data that only the C calls need.
 #[derive(Debug)]
 pub struct Comm {
     communicator: Communicator,

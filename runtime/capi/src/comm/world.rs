@@ -1,8 +1,8 @@
 //! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which they belong.
 //!
 //! The functions of `env/` join and leave the universe. Error handling may need the error handler of
-//! `MPI_COMM_SELF` at any time, even before init, when that communicator does not exist yet. In that case
-//! the default error handler is used.
+//! `MPI_COMM_SELF` at any time, even before init, when that communicator does not exist yet. Before init,
+//! errors are therefore fatal, as with the error handler `MPI_ERRORS_ARE_FATAL`.
 
 use super::Comm;
 use crate::abi;
@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack::Universe;
 
-/// The universe between init and finalize.
+/// The universe; `None` before init and after finalize.
 static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
 
 static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();

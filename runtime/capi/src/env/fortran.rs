@@ -48,7 +48,11 @@ static COMPILER: OnceLock<Vec<Entry>> = OnceLock::new();
 
 #[cold]
 fn told_already(what: &str) -> Failure {
-    Failure::new(abi::ERR_ABI, what, "already set in this process; it can be set only once")
+    Failure::new(
+        abi::ERR_ABI,
+        what,
+        "already set in this process by an earlier call; only one call can succeed",
+    )
 }
 
 /// Checks the entries of an info object, and returns those whose keys are known properties of a Fortran

@@ -188,7 +188,8 @@ pub fn free_mem(base: *mut c_void) -> Result {
     match memory().as_mut().and_then(|memory| memory.remove(&(base as usize))) {
         Some(_freed) => Ok(()),
         None => {
-            let detail = format!("{base:?} was not allocated by MPI_Alloc_mem, or is already free");
+            let detail =
+                format!("{base:?} was not allocated by MPI_Alloc_mem, or has already been freed");
             Err(Failure::new(abi::ERR_BASE, "base", detail))
         }
     }

@@ -1,7 +1,8 @@
 //! Error classes and error codes of the standard and of the user (MPI-5.0 sections 9.4 and 9.5).
 //!
-//! The library itself returns only error classes as error codes. The user can add classes, codes and strings,
-//! and can remove them again. `handler.rs` and `MPI_Error_string` read the texts.
+//! For the errors that the library itself finds, it returns only error classes as error codes. The user can
+//! add classes, codes and strings, and can remove them again. `handler.rs` and `MPI_Error_string` read the
+//! texts.
 
 use super::{Failure, Result};
 use crate::abi;
@@ -34,8 +35,8 @@ static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // The codes may be used after a panic poisoned the lock: every change is a single insertion or removal,
-    // so no change can be half done.
+    // The codes may be used after a panic poisoned the lock. No call under the lock can panic between two
+    // changes that belong together, so the codes are consistent.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -143,7 +144,8 @@ fn predefined(class: c_int) -> Option<String> {
     Some(format!("{name}: {}", meaning(class)?))
 }
 
-/// Returns the text of an error class or code; `None` if there is no such class or code.
+/// Returns the text of an error class or code; `None` if there is no such class or code. If the user added
+/// the class or code without a string, the text is empty.
 pub fn string(code: c_int) -> Option<Vec<u8>> {
     if let Some(text) = predefined(code) {
         return Some(text.into_bytes());
@@ -197,7 +199,7 @@ impl Codes {
             Failure::new(
                 abi::ERR_OTHER,
                 "errorcode",
-                "all numbers of error classes and codes are in use",
+                "all numbers of error classes and codes have been used",
             )
         })?;
         self.last = number;
@@ -230,7 +232,8 @@ pub fn add_class(errorclass: Output<c_int>) -> Result {
 pub fn add_code(errorclass: c_int, errorcode: Output<c_int>) -> Result {
     let out = errorcode.required("errorcode")?;
     if class(errorclass) != Some(errorclass) {
-        return Err(unknown("errorclass", errorclass));
+        let detail = format!("{errorclass} is not an error class");
+        return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
     out.set(codes().add(Some(errorclass))?);
     Ok(())
@@ -284,7 +287,7 @@ pub fn remove_string(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.text.take().is_none() {
-        let detail = format!("the error code {errorcode} has no error string");
+        let detail = format!("{errorcode} has no error string");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
     }
     Ok(())

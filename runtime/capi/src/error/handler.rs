@@ -169,7 +169,8 @@ impl HandlerCell {
     }
 }
 
-/// Calls an error handler. Returns the error code that the failed call returns to the program.
+/// Calls an error handler. `handle` is the handle of the object that has the error handler, and `name` is
+/// the name of the failed MPI call. Returns the error code that the failed call returns to the program.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
     match handler {
         Handler::Fatal | Handler::Abort => fatal(name, failure),

@@ -1,10 +1,10 @@
 //! The failure of a call: an error class or error code, a sentence that says what is wrong, and sometimes the
 //! error handler to call.
 //!
-//! A function of the C face returns a [`Failure`] if it fails. `entry.rs` then calls the error handler of the
-//! call's object (`handler.rs`). `objects.rs` has files, windows and sessions; so far the C face implements
-//! only their error handlers. `codes.rs` has the error classes and codes of the standard and of the user.
-//! `panics.rs` turns a panic into a failure.
+//! A function that implements an MPI call returns a [`Failure`] if it fails. `entry.rs` then calls the
+//! error handler of the call's object (`handler.rs`). `objects.rs` has files, windows and sessions, of
+//! which only the error handlers are implemented so far. `codes.rs` has the error classes and codes of the
+//! standard and of the user. `panics.rs` turns a panic into a failure.
 
 pub mod codes;
 pub mod handler;
@@ -18,8 +18,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register. This
-/// matters because some calls take only a few nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] without a value is one word and stays in a
+/// register. This matters because some calls take only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 

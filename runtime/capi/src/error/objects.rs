@@ -1,5 +1,5 @@
-//! Windows, files and sessions. The calls that make such objects are not implemented, and the C face keeps
-//! only an error handler per object.
+//! Windows, files and sessions. The calls that make such objects are not implemented yet, so the tables
+//! here keep only an error handler per object.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
@@ -93,7 +93,8 @@ impl Objects {
     /// Writes the handle of the object's error handler to `errhandler`.
     ///
     /// # Errors
-    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    /// Returns the errors of [`find`](Self::find), `MPI_ERR_ARG` if the pointer is null, and
+    /// `MPI_ERR_OTHER` if no handle is left.
     pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
         get_handler(&object, errhandler)

@@ -140,8 +140,8 @@ fn both(
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // If the send fails, this call returns, and the C caller may then use its memory again. So the receive
-    // must be abandoned.
+    // If the send could not be started, this call returns, and the C caller may then use its memory again.
+    // So the receive must be abandoned.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -278,7 +278,8 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     ended(both(&on, sent, received)?, status)
 }
 
-/// Starts the send of a call that afterwards receives into the same memory.
+/// Starts the send of a call that afterwards receives into the same memory. If `dest` is `None`, sends
+/// nothing and returns `None`.
 ///
 /// # Errors
 /// Returns the runtime's errors.

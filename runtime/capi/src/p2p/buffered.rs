@@ -80,7 +80,8 @@ impl<N: Number> Detached<N> {
         if i64::try_from(size).ok().and_then(N::exactly).is_some() {
             return Ok(());
         }
-        let detail = format!("{size} bytes do not fit in an int; use the call that ends in _c");
+        let detail =
+            format!("{size} bytes do not fit in an int; use the call whose name ends in _c");
         Err(Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail))
     }
 

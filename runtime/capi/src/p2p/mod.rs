@@ -127,7 +127,7 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
 /// The elements that an operation reads or writes. The operation may continue after the call returns.
 #[derive(Clone, Debug)]
 pub struct Elements {
-    /// The address of displacement 0.
+    /// The address of the buffer: displacement 0 of the first element lies here.
     pub origin: *mut u8,
     /// The plan of the committed datatype.
     pub plan: Plan,
@@ -157,16 +157,17 @@ impl Elements {
         Ok(Self { origin: buf.cast::<u8>().cast_mut(), plan, count })
     }
 
-    /// Checks that memory can exist at the addresses of the elements.
+    /// Checks that memory can exist at the addresses of the elements. `buffer.rs` of
+    /// `typepack-capi-datatype` says which elements are checked.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_BUFFER` if an element would lie at an address where no memory can exist.
+    /// Returns `MPI_ERR_BUFFER` if a checked element would lie at an address where no memory can exist.
     pub fn memory(&self, argument: &'static str) -> Result {
         Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
     }
 }
 
-/// Starts a send in the given mode. The caller has checked the arguments.
+/// Starts a send in the mode `mode`. The caller has checked the arguments.
 ///
 /// # Errors
 /// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.

@@ -89,15 +89,16 @@ impl Slots {
     /// Reads the array of handles of a call that does not change the array.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null, and
-    /// `MPI_ERR_REQUEST` if a handle is invalid.
+    /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null and the count
+    /// is not 0, `MPI_ERR_NO_MEM` if there is not enough memory, and `MPI_ERR_REQUEST` if a handle is
+    /// invalid.
     ///
     /// # Safety
     ///
     /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
         let count = length(count)?;
-        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). This function exhausts
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). This function drops
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut slots = room(count, REQUESTS_ARRAY)?;
@@ -250,8 +251,8 @@ impl Statuses {
         self.failure = self.failure.take().or(failure);
     }
 
-    /// Returns the result of the call. If an operation failed, the function first writes the error fields of
-    /// all statuses.
+    /// Returns the result of the call. If an operation failed, this is `MPI_ERR_IN_STATUS` with the text of
+    /// the first failure, and the function first writes the error fields of all statuses.
     fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
         if let Some(places) = self.places {
@@ -322,8 +323,8 @@ pub fn waitall(
     write_all(&slots, statuses, Slots::conclude)
 }
 
-/// Checks once whether all requests are complete. If they are, writes their statuses. `outcome` returns the
-/// outcome of the request with a given index.
+/// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, writes
+/// their statuses. `outcome` returns the outcome of the request with a given index.
 ///
 /// # Safety
 ///
@@ -377,8 +378,10 @@ pub fn waitany(
     single(slots.conclude(at), status)
 }
 
-/// Checks once whether one of several requests is complete, and writes its index and status. `outcome`
-/// returns the outcome of the request with a given index.
+/// Checks once whether one of several requests is complete. If so, sets `flag` to true, and writes the
+/// index and the status of that request. If no request is active, sets `flag` to true, and writes
+/// `MPI_UNDEFINED` and the empty status. Otherwise sets `flag` to false. `outcome` returns the outcome of
+/// the request with a given index.
 fn any(
     slots: Slots,
     index: Output<c_int>,
@@ -423,8 +426,8 @@ struct SomeOf {
 }
 
 /// Writes to `out` the results of those requests whose operations are complete. If `waits` is true, first
-/// waits until at least one operation is complete. `outcome` returns the outcome of the request with a given
-/// index.
+/// waits until at least one operation is complete. If no request is active, writes only the count
+/// `MPI_UNDEFINED`. `outcome` returns the outcome of the request with a given index.
 ///
 /// # Errors
 /// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.

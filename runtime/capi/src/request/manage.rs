@@ -9,7 +9,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Cancelled;
 
-/// Reads the handle of a request. Returns the place of the handle, the handle, and the request.
+/// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
+/// the request.
 fn handle(
     request: InOut<raw::Request>,
 ) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
@@ -66,7 +67,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function exhausts the
+    // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function drops the
     // iterator before it returns.
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
     let mut found = room(count, "array_of_requests")?;
@@ -97,9 +98,10 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: cancels a receive if no message has matched it, and a send if no receive has matched its
-/// message. If a receive may have matched the message, the send completes from a copy. So the request of a send
-/// is complete afterwards, whatever the other rank does (MPI-5.0 section 3.8.4).
+/// `MPI_Cancel`: cancels a receive if no message has matched it, cancels a send if no receive has matched its
+/// message, and calls the user's cancel function for a generalized request. If a receive may have matched the
+/// message of a send, the send completes from a copy. So the request of a send is complete afterwards, whatever
+/// the other rank does (MPI-5.0 section 3.8.4).
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {

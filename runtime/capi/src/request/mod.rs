@@ -112,8 +112,8 @@ pub struct Request {
     persistent: Option<Box<dyn Start>>,
     /// True if the operation is collective.
     collective: bool,
-    /// The communicator that the operation makes. A thread that holds the runtime's lock never drops this
-    /// value.
+    /// The communicator that the operation makes; `None` if it makes none. A thread that holds the
+    /// runtime's lock never drops this value, because dropping the value may take that lock.
     making: Option<Box<Making>>,
     /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.
@@ -125,17 +125,19 @@ static REQUESTS: Table<Request> = Table::new(Kind::Request);
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // The state may be used after a panic poisoned the lock: every change is a single assignment, which a
-        // panic cannot interrupt.
+        // The state may be used after a panic poisoned the lock. No call under the lock can panic between
+        // two assignments that belong together, so the state is consistent.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the request is persistent and its operation has not been started.
+    /// Returns whether the request is inactive: no operation is pending, and no result is waiting to be
+    /// taken.
     fn is_inactive(&self) -> bool {
         matches!(*self.lock(), Running::Inactive)
     }
 
-    /// Returns whether the operation is complete. If it is, its result is now stored in this request.
+    /// Returns whether the operation is complete or the request is inactive. The result of a complete
+    /// operation is now stored in this request, unless the request is a generalized one.
     fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
         let mut running = self.lock();
         let finished = match (&mut *running, &self.on) {
@@ -191,6 +193,7 @@ impl Request {
     }
 
     /// Abandons an operation that can no longer complete, so that the runtime no longer uses its memory.
+    /// The operation then counts as complete, with the failure `failure`.
     #[cold]
     fn abandon(&self, messages: &Messages, failure: &Failure) {
         let mut running = self.lock();
@@ -382,8 +385,9 @@ pub fn find(request: raw::Request) -> Result<Arc<Request>> {
 /// Completes a generalized request (`MPI_Grequest_complete`).
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the request is not a generalized request or is already complete. If the
-/// program has freed the request, returns the code of its free function if that code is not 0.
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the request is not a generalized request or
+/// is already complete. If the program has freed the request, returns the code of its free function if that
+/// code is not 0.
 pub fn complete(handle: raw::Request) -> Result {
     let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
     let mut running = request.lock();

@@ -15,8 +15,8 @@ pub fn constants(constants: &[Constant]) -> String {
             _ if name == "MPI_DISPLACEMENT_CURRENT" => "i64",
             _ => "i32",
         };
-        // Without the prefix `MPI_`, two names begin with a digit, which Rust does not allow. These
-        // names get a leading underscore.
+        // Without the prefix `MPI_`, some names begin with a digit (`2INT`), which Rust does not allow.
+        // These names get a leading underscore.
         let short = &name["MPI_".len()..];
         let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
         let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");

@@ -30,8 +30,8 @@ fn name(parameter: &Parameter) -> String {
 }
 
 /// Returns the Rust expression for the object whose error handler is called if the function fails. This is
-/// the first communicator, file, window or session among the arguments. For the functions that open or delete
-/// a file it is `MPI_FILE_NULL` (MPI-5.0 section 14.7).
+/// the first communicator, file, window or session among the arguments, or `At::Nothing` if there is none.
+/// For the functions that open or delete a file it is `MPI_FILE_NULL` (MPI-5.0 section 14.7).
 fn object(function: &Function) -> String {
     if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
         return "At::File(raw::File::NULL)".to_owned();

@@ -112,8 +112,9 @@ fn heading(out: &mut String, text: &str) {
     let _ = write!(out, "\n/* {text} */\n\n");
 }
 
-/// Appends the functions that have MPI-1 names. Each is an inline function that calls its replacement,
-/// except `MPI_Type_struct`.
+/// Appends the functions outside the ABI, such as `MPI_Address` and `MPI_Comm_c2f`. All of them are inline
+/// functions, except `MPI_Type_struct`. An inline function whose name has a replacement in the ABI calls
+/// the replacement.
 fn inline_names(compat: &[Compat], out: &mut String) {
     let body = |name: &str| -> Option<&'static str> {
         Some(match name {

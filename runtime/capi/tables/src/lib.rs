@@ -1,8 +1,8 @@
 //! Reads the tables of the MPI 5 standard ABI (`../../abi/*.csv`), and generates source from them.
 //!
 //! Only build scripts and tests use this crate, so it is not part of the library. `rows.rs` reads the tables.
-//! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C face
-//! (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`.
+//! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C
+//! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`.
 
 mod constants;
 mod ctype;

@@ -76,19 +76,20 @@ pub struct Callback {
     pub note: String,
 }
 
-/// One name outside the ABI.
+/// One name of MPI's older versions or of MPI's Fortran interface: a row of `compat.csv`. Most of these
+/// names are not part of the ABI.
 #[derive(Clone, Debug)]
 pub struct Compat {
-    /// The name outside the ABI.
+    /// The name.
     pub name: String,
-    /// What the name stands for: `type`, `function` or `constant`; or `in-abi-…` for a name that is also in
-    /// the ABI.
+    /// What the name stands for: `type`, `function` or `constant` if the name is outside the ABI, and
+    /// `in-abi-type`, `in-abi-function` or `in-abi-constant` if the ABI has the name too.
     pub kind: String,
     /// The C declaration, or the C type of a constant.
     pub declaration: String,
-    /// The value of a constant.
+    /// The value of a constant; empty for a type or a function.
     pub value: String,
-    /// The name in the ABI that replaces this name.
+    /// The name in the ABI that replaces this name; empty if there is none.
     pub replacement: String,
 }
 
@@ -96,7 +97,7 @@ pub struct Compat {
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The name of the function, for example `MPI_Type_vector`. The row also covers the large-count form of
-    /// the function.
+    /// the function, unless that form has a row of its own.
     pub name: String,
     /// The path of the Rust function in `typepack-capi`, for example `datatype::construct::vector`.
     pub path: String,
@@ -154,6 +155,9 @@ pub fn functions(abi: &Path) -> Vec<Function> {
 }
 
 /// Parses a decimal or hexadecimal number of a table.
+///
+/// # Panics
+/// Panics if `text` is not such a number.
 pub fn number(text: &str) -> i64 {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),
@@ -188,7 +192,7 @@ pub fn callbacks(abi: &Path) -> Vec<Callback> {
         .collect()
 }
 
-/// Returns the names outside the ABI.
+/// Returns the rows of `compat.csv`.
 pub fn compat(abi: &Path) -> Vec<Compat> {
     rows(&abi.join("compat.csv"))
         .iter()
@@ -213,7 +217,7 @@ pub fn built(abi: &Path) -> Vec<Built> {
                 "always" => true,
                 "between" => false,
                 other => panic!(
-                    "built.csv: {}: when is \"{other}\"; it must be \"always\" or \"between\"",
+                    "built.csv: {}: the column `when` has \"{other}\"; it must have \"always\" or \"between\"",
                     &row[0]
                 ),
             },

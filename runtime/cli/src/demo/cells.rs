@@ -1,7 +1,8 @@
-//! The cells that the demo exchanges. Some cells have gaps; for these, the implementations of
-//! `Packing` here say which parts of a cell the hand-written loops move.
+//! The two types of cells that `typepack demo` exchanges: a double, and a struct with a gap between two of
+//! its members. For the struct, the implementations of `Packing` here say which parts of a cell the
+//! hand-written loops move.
 //!
-//! `exchange.rs` fills fields with these cells, and `verify.rs` knows their contents.
+//! `verify.rs` fills fields with these cells, and checks the cells after an exchange.
 
 use bytemuck::{Pod, Zeroable};
 use typepack::halo::Element;
@@ -88,7 +89,8 @@ impl Packing for MembersOfWhole {
 
 /// Cells with known contents, for the verification.
 pub trait Made: Element {
-    /// Returns the cell with this number. All bits of its gap are 1, unlike those of a blank cell.
+    /// Returns a cell whose contents depend on `number`. If the cell has a gap, all bits of the gap are 1,
+    /// unlike those of a blank cell.
     fn made(number: u64) -> Self;
     /// Returns a blank cell, the content of every halo cell before the exchange.
     fn blank() -> Self;

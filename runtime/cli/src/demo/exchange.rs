@@ -1,5 +1,6 @@
-//! Measures halo exchanges without a solver, in one of the three ways and with two kinds of cells, and
-//! verifies the exchanges bit for bit.
+//! Measures halo exchanges without a solver, with two types of cells, and verifies the exchanges bit for
+//! bit. A `Way` says how the cells are exchanged: by kernels, by interpreted datatypes, or by
+//! hand-written loops.
 //!
 //! `mod.rs` calls [`measure`] before it runs the solver, and gets one [`Record`] per [`Case`] and [`Bar`].
 //! `cells.rs` has the cells, and `verify.rs` the verification.
@@ -15,7 +16,8 @@ use super::verify::{Case, fill, verify};
 use crate::agree::{FAILURE, Stop, agree};
 use crate::halo::{Hand, Packing, Way, Whole, exchange_alone, percentiles};
 
-/// Exchanges faces that have one cell per row, so that every exchanged cell is in a cache line of its own.
+/// This case and `STRUCTS` exchange faces that have one cell per row. So every exchanged cell is in a cache
+/// line of its own.
 const DOUBLES: Case =
     Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
@@ -43,12 +45,12 @@ pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) ->
             continue;
         }
         // There are two usual ways to leave gaps unchanged, and which of them is faster depends on the
-        // machine.
+        // machine. The record has the time of the faster one.
         let other = one::<MembersOfWhole>(world, bar, case)?;
         let us = kept.us().min(other.us());
         let parts = vec![Part { name: "exchange".to_owned(), us }];
-        // The record counts only the bytes of members, not those of gaps, as the records of the ways with
-        // datatypes do.
+        // The record has the number of bytes in members, without the gaps. The records of the ways with
+        // datatypes have the same number.
         said(Record { parts, ..kept });
         said(one::<Whole<Gapped>>(world, Bar::HandWhole, case)?);
     }
@@ -96,7 +98,7 @@ fn one<P: Packing<Cell: Made>>(
         exchanger.exchange(&mut fields)?;
         Ok(begin.elapsed())
     })?;
-    // One more exchange, into blank halos, is verified.
+    // The times are measured. Now make one more exchange, into blank halos, and verify it.
     fill(case, rank, fields[0].as_mut_slice());
     comm.barrier()?;
     exchanger.exchange(&mut fields)?;

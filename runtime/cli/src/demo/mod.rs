@@ -1,6 +1,7 @@
-//! `typepack demo`: runs the same halo exchanges and the same solver in three ways, and compares the times.
+//! `typepack demo`: runs the same halo exchanges and the same solver in three ways (kernels, interpreted
+//! datatypes, hand-written loops), and compares the times.
 //!
-//! `scripts/demo` starts one job per way and round with `--csv`, and then draws all tables with `--draw`.
+//! `scripts/demo` starts several jobs per way, each with `--csv`, and then draws all tables with `--draw`.
 //! `exchange.rs` measures exchanges without a solver (`cells.rs` has the cells, `verify.rs` the
 //! verification), `../halo/` measures the solver, `record.rs` writes and reads the tables, and `picture.rs`
 //! draws them.
@@ -32,21 +33,23 @@ pub struct Options {
     /// Measure this way of exchanging halos
     #[arg(long, value_enum, requires = "csv")]
     pub way: Option<Way>,
-    /// Write what was measured to FILE
+    /// Write the measured times to FILE
     #[arg(long, value_name = "FILE", requires = "way")]
     pub csv: Option<PathBuf>,
-    /// Time steps of the solver
+    /// Number of time steps of the solver
     #[arg(long, value_name = "S", default_value = "300", allow_hyphen_values = true)]
     pub steps: Count,
-    /// Print and draw the tables of these runs; several runs of one way become their median
+    /// Print and draw the times in FILE, which an earlier run wrote with --csv. Give --draw once per run;
+    /// of several runs of one way, the median is shown
     #[arg(long, value_name = "FILE", requires = "svg")]
     pub draw: Vec<PathBuf>,
-    /// Draw to FILE
+    /// Draw the picture to FILE
     #[arg(long, value_name = "FILE", requires = "draw")]
     pub svg: Option<PathBuf>,
 }
 
-/// The cells of the solver's grid (z, y, x). The x faces go to the other rank.
+/// Number of cells of the solver's grid along each dimension (z, y, x). The grid is cut along x, so the
+/// ranks exchange x faces.
 const GRID: Triple = Triple([64, 64, 128]);
 
 /// Prints and draws the tables of all runs side by side.

@@ -1,7 +1,9 @@
 //! Shows the results of all ways of exchanging halos side by side: as a table, and as a picture that can be
 //! understood without any other text.
 //!
-//! `mod.rs` passes the [`Record`]s of all runs. [`cases`] takes the median of the runs of each case and bar.
+//! `mod.rs` passes the [`Record`]s of all runs. A case is one of the measured exchanges, or the solver. A
+//! `Bar` stands for one way of exchanging halos. For each case and bar, [`cases`] chooses the run with
+//! the median time.
 
 use std::fmt::Write;
 
@@ -58,7 +60,7 @@ const NOTES: [&str; 2] = [
 ];
 const INK: RGBColor = RGBColor(45, 45, 45);
 const SIZE: (u32, u32) = (1000, 900);
-/// The height of the texts above the panels.
+/// The height, in pixels, of the title, the legend and the notes above the charts.
 const HEAD: i32 = 214;
 
 /// The results of one case in all ways.
@@ -70,7 +72,7 @@ pub struct Case {
     bytes: [Option<u64>; 2],
     /// The times of the median run, one entry per bar of [`BARS`].
     times: [Option<Times>; 4],
-    /// How many times each way was run.
+    /// The number of runs of each bar. If the bars have different numbers, this is the largest.
     runs: usize,
 }
 
@@ -130,7 +132,8 @@ fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Formats a time, followed in brackets by its ratio to typepack's time if typepack was measured.
+/// Formats the time of the bar with index `place`, followed in brackets by its ratio to typepack's time if
+/// typepack was measured. Returns `None` if the bar was not measured.
 fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
     let time = us(sum(case.times[place]?)) + unit;
     let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };

@@ -1,6 +1,7 @@
-//! The table of a run: one line for each part of the time of each case.
+//! The table that a run of `typepack demo` writes. A case is one of the measured exchanges, or the solver.
+//! The time of the solver has three parts. The table has one line for each part of the time of each case.
 //!
-//! `mod.rs` writes the table after a run. It reads the tables of several runs for `picture.rs`.
+//! `mod.rs` writes the table after a run, and reads the tables of several runs for `picture.rs`.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -18,8 +19,8 @@ pub struct Part {
     pub us: f64,
 }
 
-/// A bar of the picture. Each way has one bar per case, except that the hand-written loops have two if the
-/// cells have gaps.
+/// A bar of the picture: one way of exchanging halos. The hand-written loops have a second bar in the cases
+/// whose cells have gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bar {
     /// Datatypes, interpreted.
@@ -33,7 +34,8 @@ pub enum Bar {
 }
 
 impl Bar {
-    /// Returns the bar of a way for cells without gaps.
+    /// Returns the bar of a way. For hand-written loops, this is the bar of the loops that leave gaps
+    /// unchanged.
     pub fn of(way: Way) -> Self {
         match way {
             Way::Interpreter => Self::Interpreter,
@@ -49,7 +51,7 @@ impl Bar {
     }
 }
 
-/// The result of one case in one way.
+/// The result of one case for one bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// How halos were exchanged.
@@ -124,14 +126,21 @@ pub fn read(path: &Path) -> Result<Vec<Record>, String> {
 fn parse(text: &[u8]) -> Result<Vec<Record>, String> {
     let mut reader = csv::Reader::from_reader(text);
     let header = reader.headers().map_err(|error| error.to_string())?;
-    if header.iter().collect::<Vec<_>>().join(",") != HEADER {
-        return Err(format!("the first line of a table of typepack demo must be {HEADER}"));
+    let found = header.iter().collect::<Vec<_>>().join(",");
+    if found != HEADER {
+        let found: String = found.chars().take(80).collect();
+        return Err(format!(
+            "the first line is {found:?}; the first line of a table of typepack demo is {HEADER}"
+        ));
     }
     let mut records: Vec<Record> = Vec::new();
     for (number, row) in reader.records().enumerate() {
-        let bad = || format!("line {} is damaged", number + 2);
         let row = row.map_err(|error| error.to_string())?;
         let cells: Vec<&str> = row.iter().collect();
+        let bad = || {
+            let found = cells.join(",");
+            format!("line {} is {found:?}, which does not fit the columns {HEADER}", number + 2)
+        };
         let [bar, case, what, bytes, part, us] = cells[..] else { return Err(bad()) };
         let bar = Bar::from_str(bar, false).map_err(|_| bad())?;
         let bytes = bytes.parse().map_err(|_| bad())?;

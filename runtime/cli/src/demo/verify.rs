@@ -16,14 +16,14 @@ pub struct Case {
     pub name: &'static str,
     /// The case in words.
     pub what: &'static str,
-    /// Owned cells of each rank: z, y, x.
+    /// Number of owned cells of each rank along each dimension: z, y, x.
     pub shape: [usize; 3],
     /// The dimension along which the two ranks are neighbours. The grid is periodic in this dimension, so the
     /// ranks are neighbours at both ends.
     pub axis: usize,
 }
 
-/// Returns the number of an owned cell of `rank` in the whole grid.
+/// Returns a number that identifies an owned cell of `rank` among the owned cells of both ranks.
 fn number(case: &Case, rank: usize, cell: [usize; 3]) -> u64 {
     let [_, y, x] = case.shape;
     (((rank * case.shape[0] + cell[0]) * y + cell[1]) * x + cell[2]) as u64
@@ -184,7 +184,7 @@ mod tests {
         for cell in [HALO, OWNED, EDGE] {
             one_cell_is_wrong(planted::<Whole<f64>>(2, cell, next));
         }
-        // This cell belongs to the neighbour, but lies next to the expected cell.
+        // `wrong` is the neighbour's cell next to the cell that the exchange should have copied.
         let wrong = Gapped::made(number(&case(2), 1, [1, 1, 3]));
         one_cell_is_wrong(planted::<Whole<Gapped>>(2, HALO, |cell| *cell = wrong));
         one_cell_is_wrong(planted::<Members>(2, HALO, |cell| {

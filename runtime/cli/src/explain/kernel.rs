@@ -25,8 +25,8 @@ pub fn check(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Returns the report on the kernel of one nest of `ty`. If there is no kernel, returns a line that says what
-/// runs instead.
+/// Returns the report on the kernel of one nest of `ty` (a nest is a part of the type's program that one
+/// kernel can execute). If there is no kernel, returns a line that says what runs instead.
 pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let plan = typepack::commit(ty).map_err(|error| error.to_string())?;
     if plan.element_bytes() == 0 {

@@ -71,10 +71,15 @@ pub enum Colour {
 }
 
 fn nest(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a valid nest number; it must be 0 or more"))
+    text.parse().map_err(|_| {
+        format!("'{text}' is not a nest number; it must be a whole number from 0 to 2^64 - 1")
+    })
 }
 
 fn elements(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not a valid number of elements; it must be 0 or more"))
+    text.parse().map_err(|_| {
+        format!(
+            "'{text}' is not a number of elements; it must be a whole number from 0 to 2^64 - 1"
+        )
+    })
 }

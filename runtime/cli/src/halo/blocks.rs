@@ -1,4 +1,5 @@
-//! Distributes cubes of the whole grid from rank 0 to the blocks of all ranks, and collects the blocks again.
+//! Distributes cubes from rank 0 to the blocks of all ranks, and collects the blocks again. A cube is an
+//! array on rank 0 with the values of one field in the whole grid.
 //!
 //! `job.rs` uses these functions to distribute an initial field that comes from a file, and to collect the
 //! result for `--verify`. A block is described by two subarray datatypes: one selects the block in the cube

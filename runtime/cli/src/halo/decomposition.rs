@@ -1,4 +1,5 @@
-//! The decomposition of the grid: the rank grid, and the cells of each rank.
+//! The decomposition of the grid: the number of ranks along each dimension (the rank grid), and the cells
+//! of each rank.
 //!
 //! The decomposition is the first step of a run. The later steps work on one [`Part`] per rank. All triples
 //! are in memory order: z, y, x.

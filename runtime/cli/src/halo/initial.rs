@@ -57,8 +57,8 @@ pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Reads a raw file or a .npy file, and returns one cube per field. The caller puts `--init: ` before the
-/// text of an error.
+/// Reads a raw file or a .npy file, and returns one cube per field: the values of the field in the whole
+/// grid. The caller puts `--init: ` before the text of an error.
 pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));
@@ -141,7 +141,8 @@ fn derived(value: f64, field: usize) -> f64 {
     value / (1.0 + field) + field
 }
 
-/// Returns the text of an I/O error without the system's error number.
+/// Returns the text of an I/O error. If the text ends with the system's error number, returns it without
+/// the number and in lower case.
 pub fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

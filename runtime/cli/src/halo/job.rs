@@ -24,8 +24,8 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// The largest number of fields. The number of a field is used as a message tag, and nobody needs more
-/// fields.
+/// The largest number of fields that the command accepts. It keeps the number of a field, which is used as
+/// a message tag, far below the largest tag.
 const FIELDS_MAX: usize = 1024;
 
 /// The outcome of a run.
@@ -128,9 +128,9 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
             }
             ranks.0
         }
-        // If no rank grid fits the given halo, a rank grid for a halo of 1 is used here, so that the check of
-        // `--halo` below reports the error. If no rank grid fits even a halo of 1, the grid has too few
-        // cells.
+        // If no rank grid fits the halo of `--halo`, a rank grid for a halo of 1 is used here, so that the
+        // check of `--halo` below reports the error. If no rank grid fits even a halo of 1, the grid has
+        // too few cells.
         None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
             format!(
                 "--grid: {} cannot be cut into {size} blocks of at least 1 cell each",
@@ -171,7 +171,8 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
 
 const AXES: [&str; 3] = ["z", "y", "x"];
 
-/// Returns the number of bytes that the fields of all ranks and the cubes of rank 0 need.
+/// Returns the number of bytes that the fields of all ranks and the cubes of rank 0 need. A cube is an
+/// array with the values of one field in the whole grid.
 fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
     let grid = options.grid.0.map(|extent| extent as u128);
     let cells: u128 = grid.iter().fold(1, |product, &n| product.saturating_mul(n));

@@ -188,7 +188,8 @@ impl Loops {
         levels.into_iter().flatten().map(Self)
     }
 
-    /// Packs the cells of a region. `padded` is the shape of `cells` with the halo.
+    /// Packs the cells of a region. `cells` has all cells of a field, and `padded` is the shape of the
+    /// field including its halo.
     pub fn pack<P: Packing>(
         self,
         cells: &[P::Cell],

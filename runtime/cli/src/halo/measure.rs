@@ -16,7 +16,7 @@ pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
 /// Times of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// The mode of the JIT.
+    /// The mode of the JIT, for example `lazy`.
     pub jit: String,
     /// The other options in words, for the caption of a picture.
     pub setup: String,
@@ -74,12 +74,18 @@ impl Measurement {
     /// Parses a text that [`to_csv`](Measurement::to_csv) has written.
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
-        if lines.next() != Some(HEADER) {
-            return Err("not a .csv file of typepack halo".into());
+        let first = lines.next().unwrap_or_default();
+        if first != HEADER {
+            let found: String = first.chars().take(80).collect();
+            return Err(format!(
+                "the first line is {found:?}; the first line of a .csv file of typepack halo is {HEADER}"
+            ));
         }
         let mut result: Option<Self> = None;
         for (number, line) in lines.enumerate() {
-            let bad = || format!("line {} is malformed", number + 2);
+            let bad = || {
+                format!("line {} is {line:?}, which does not fit the columns {HEADER}", number + 2)
+            };
             let cells: Vec<&str> = line.split(',').collect();
             let [jit, setup, steps, exchanges, bytes, rank, phase, calls, seconds, _] = cells[..]
             else {
@@ -128,7 +134,8 @@ const HEADER: &str =
     "jit,setup,steps,exchanges,bytes_per_exchange,rank,phase,calls,seconds,us_per_call";
 const EXCHANGE: [&str; 3] = ["exchange_p10", "exchange_median", "exchange_p90"];
 
-/// Returns the times of all ranks. Every rank calls this function and gets the same result.
+/// Returns the time of each phase in seconds, with one entry per rank. Every rank calls this function and
+/// gets the same result.
 pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Vec<[f64; 5]>> {
     let own = [phases.start, phases.interior, phases.wait, phases.rim, phases.plain];
     let mut all = vec![0.0; comm.size() * own.len()];
@@ -204,12 +211,13 @@ mod tests {
     fn foreign_and_damaged_csv_is_refused() {
         let good = measurement().to_csv();
         let refused = |text: &str| Measurement::from_csv(text).expect_err("must be refused");
-        assert!(refused("a,b\n1,2\n").contains("not a .csv file of typepack halo"));
+        let error = refused("a,b\n1,2\n");
+        assert!(error.contains("\"a,b\"") && error.ends_with(HEADER), "{error}");
         assert!(refused(HEADER).contains("no measurement"));
-        assert!(refused(&good.replace("interior", "exterior")).contains("line 3 is malformed"));
-        assert!(refused(&good.replace("0.500000000", "NaN")).contains("line 2 is malformed"));
-        assert!(refused(&format!("{good}1,2\n")).contains("line 15 is malformed"));
-        assert!(refused(&good.replace(",1,start", ",7,start")).contains("line 7 is malformed"));
+        assert!(refused(&good.replace("interior", "exterior")).contains("line 3 is \""));
+        assert!(refused(&good.replace("0.500000000", "NaN")).contains("line 2 is \""));
+        assert!(refused(&format!("{good}1,2\n")).contains("line 15 is \""));
+        assert!(refused(&good.replace(",1,start", ",7,start")).contains("line 7 is \""));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `typepack halo`: solves the 3-D heat equation on all ranks and measures the time of each phase.
 //!
-//! `job.rs` runs the steps of a run. The other files have the steps, in this order: `options.rs` has the
+//! `job.rs` controls a run. It uses the other files in the order of this list. `options.rs` has the
 //! arguments. `decomposition.rs` cuts the grid into blocks. `initial.rs` (with `npy.rs`) has the fields at
 //! time 0, and `blocks.rs` distributes them. `solver.rs` (with `cell.rs`, `hand.rs` and `loops.rs`) has the
-//! computation. `serial.rs` and `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs` measure
-//! and show the times.
+//! computation. `serial.rs` and `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs`
+//! measure and show the times.
 
 mod blocks;
 mod cell;

@@ -22,7 +22,7 @@ pub struct Report<'a> {
     pub bytes_to_others: u64,
     /// The counters of the JIT on rank 0.
     pub jit: Counters,
-    /// The numbers of bytes that each executor has moved on rank 0.
+    /// The numbers of bytes that each executor (kernels, rows, memcpy, interpreter) has moved on rank 0.
     pub moved: Bytes,
     /// The checksum of the result. It does not depend on the decomposition.
     pub checksum: u64,

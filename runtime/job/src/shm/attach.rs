@@ -20,7 +20,8 @@ use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::{channel, memory, process};
 
-/// Environment variable: numbers of the two inherited descriptors, as `"segment,control"`.
+/// Environment variable: numbers of the two inherited descriptors, first that of the segment and then that
+/// of the control socket, with a comma between them.
 pub const JOB_FD: &str = "TYPEPACK_JOB_FD";
 /// Environment variable: number of this rank.
 pub const RANK: &str = "TYPEPACK_RANK";
@@ -77,9 +78,10 @@ impl Attached {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] if the environment does not match the descriptors, [`ErrorKind::Mismatch`]
-/// if the launcher comes from another build, [`ErrorKind::LauncherGone`] if the launcher has ended, and
-/// [`ErrorKind::System`] if the system refuses a call.
+/// Returns [`ErrorKind::NotARank`] in the three cases above and if the environment does not match the
+/// descriptors or the job, [`ErrorKind::Mismatch`] if the launcher comes from another build,
+/// [`ErrorKind::LauncherGone`] if the launcher has ended, [`ErrorKind::NoMemory`] if memory or address
+/// space has run out, and [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     // The function holds the lock `TAKEN` until it returns, so that two threads never take ownership of the
     // same descriptors.
@@ -207,7 +209,7 @@ fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     match numbers {
         Some(pair) => Ok(Some(pair)),
         None => Err(not_a_rank(format!(
-            "{JOB_FD}={value:?} is not two different descriptor numbers with a comma between them"
+            "{JOB_FD}={value:?}: it must be two different numbers above 2 with a comma between them"
         ))),
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
 //! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not say
-//! which message it belongs to. The sender fills chunks for the messages in the order in which their CTS
-//! envelopes arrive, and the receiver drains chunks in the order in which it sent the CTS envelopes. So both
+//! which message it belongs to. The sender fills chunks for the messages in the order in which it receives
+//! the CTS of each message, and the receiver drains chunks in the order in which it sent the CTS. So both
 //! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
 //! memory is its stamp and its length.
 //!
@@ -12,8 +12,9 @@
 //!    number that the receiver has freed, and `window` the number of chunk buffers of the pair. When
 //!    `n - freed < window`, the sender takes chunk `n % window`, packs data into it, writes the length, and
 //!    then writes the stamp `n + 1` with release order.
-//! 2. The receiver reads the stamp with acquire order, checks the length against the size of a chunk and
-//!    against the rest of the message, unpacks the data, and publishes `freed = n + 1`.
+//! 2. The receiver reads the stamp with acquire order, checks that the length is at most the size of a
+//!    chunk and at most the number of bytes of the message that are still missing, unpacks the data, and
+//!    publishes `freed = n + 1`.
 //!
 //! So the sender can pack chunk `k + 1` while the receiver unpacks chunk `k`.
 
@@ -45,7 +46,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the sender's side; it has filled no chunk yet. The pair uses `window` chunks, a power of two.
+    /// Creates the sender's side; it has filled no chunk yet. `window` is the number of chunks of the pair.
+    /// It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
@@ -97,8 +99,8 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the receiver's side; it has drained no chunk yet. The pair uses `window` chunks, a power of
-    /// two.
+    /// Creates the receiver's side; it has drained no chunk yet. `window` is the number of chunks of the
+    /// pair. It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }

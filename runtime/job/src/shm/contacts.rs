@@ -179,7 +179,7 @@ fn map_mailbox(segment: &Segment, slot: usize, len: usize) -> Result<Mapping, Er
     Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
 }
 
-/// Returns the word for `slot` in the given mailbox.
+/// Returns the word for `slot` in `mailbox`.
 fn word(mailbox: &Mapping, slot: usize) -> &AtomicU32 {
     let at = slot * size_of::<AtomicU32>();
     assert!(at < mailbox.len(), "slot {slot} is outside a mailbox of {} bytes", mailbox.len());

@@ -4,9 +4,9 @@
 //! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on the
 //! doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and explains
 //! why no wake-up is lost; the step numbers below are those of the README. The code is generic over
-//! [`Kernel`], so that the loom models at the end of this file check the real code, not a copy of it,
-//! together with the ring. Three of the models limit the number of preemptions, and one model is ignored by
-//! default.
+//! [`Kernel`], so that the loom models at the end of this file check the real code of the doorbell and of
+//! the ring (`ring.rs`), not copies. Three of the models limit the number of preemptions, and one model is
+//! ignored by default.
 //!
 //! Invariants: a rank publishes its data before it calls [`Doorbell::ring`]. Between [`Doorbell::prepare`]
 //! and [`Doorbell::wait`], a sleeper checks once more for every event that could wake it.
@@ -76,10 +76,10 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// Returns the value to pass to [`Doorbell::wait`].
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // A waker clears `sleeping` with a swap. This is also a swap and not a store, so that it is ordered
-        // after the swap of any waker that has cleared an earlier announcement of this rank. The proof in the
-        // README is simpler with this order, and the loom models need it: on a real machine no write can come
-        // between a swap and the write whose value the swap read, but loom does not know this rule.
+        // Set `sleeping` with a swap and not with a store. A waker clears `sleeping` with a swap too, so
+        // this swap is ordered after the swap of any waker that has cleared an earlier announcement of this
+        // rank. This order makes the proof in the README simpler, and the loom models need it: loom can
+        // place a plain store between the read and the write of a waker's swap, which no real machine does.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen
@@ -90,8 +90,9 @@ impl<K: Kernel> Doorbell<'_, K> {
         self.sleeping.store_relaxed(0);
     }
 
-    /// Sleeps until another rank wakes this rank, the futex word differs from `seen`, or `timeout` has passed
-    /// (step 8 of the protocol in `README.md`).
+    /// Sleeps until another process wakes this rank or `timeout` has passed (step 8 of the protocol in
+    /// `README.md`). Returns at once if the futex word differs from `seen`. May also return early without a
+    /// reason.
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -268,8 +269,8 @@ mod tests {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// Checks that no message is lost if a sleeper cancels its announcement while another rank wakes it. The
-    /// model explores interleavings with at most 4 preemptions.
+    /// Checks that no message is lost if a sleeper cancels its announcement while another rank wakes the
+    /// sleeper. The model explores interleavings with at most 4 preemptions.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));

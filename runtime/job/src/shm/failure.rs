@@ -2,7 +2,8 @@
 //! from a word of the segment's header.
 //!
 //! The launcher decides how the rank ended (`launcher/src/ending.rs`). `segment.rs` stores the ending in the
-//! header. Ranks read it when they find that the failure epoch has increased.
+//! header. Ranks read the ending when they find that the failure epoch, the number of failures so far, has
+//! increased.
 //!
 //! Invariant: a job records only its first failure; later failures do not replace it.
 
@@ -33,7 +34,8 @@ impl Ending {
         }
     }
 
-    /// Returns the ending that a word of the header encodes.
+    /// Returns the ending that a word of the header encodes. A word that encodes no ending counts as
+    /// [`Ending::LeftEarly`].
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {

@@ -1,10 +1,10 @@
 //! This rank's heap in the segment: memory that other ranks can read and write in place.
 //!
 //! `mpiexec` creates one heap for each rank at the end of the segment (`layout.rs`). Each heap is as large as
-//! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. A
-//! heap is a hole in the file until it is used. The runtime's `memory/` folder allocates pieces of this
-//! rank's heap. `transport/` tells another rank at which offset of the heap a message lies, and the other
-//! rank maps the heap when it first needs it.
+//! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. The
+//! segment is a file in memory, and a heap is a hole in this file until the heap is used. The runtime's
+//! `memory/` folder allocates pieces of this rank's heap. `transport/` tells another rank at which offset
+//! of the heap a message lies, and the other rank maps the heap when it first needs it.
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
@@ -29,11 +29,12 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Maximum total size in bytes of the free pieces whose memory the heap keeps.
+/// Maximum number of bytes of freed memory that the heap keeps instead of returning it to the system.
 const KEEP: u64 = 32 << 20;
 
-/// The heap reserves memory in steps of at least this many bytes. Before each step it checks the memory
-/// limits, so steps of one page would cost too much.
+/// Minimum number of bytes, counted from the start of a new piece, for which the heap ensures that its
+/// pages have memory. The heap checks the memory limits each time it reserves memory, so it would cost too
+/// much to reserve every page on its own.
 const FILL: u64 = 64 << 10;
 
 /// Number of bytes below each memory limit that the heaps leave free for page tables, the kernel and other
@@ -56,7 +57,7 @@ struct State {
     filled: Ranges,
     /// The allocated pieces. Maps the offset at which a piece starts to its length in bytes.
     pieces: HashMap<u64, u64>,
-    /// Number of pieces allocated since the start.
+    /// Number of pieces allocated so far, including the pieces that have been freed since.
     count: u64,
 }
 
@@ -97,10 +98,10 @@ impl Heap {
     /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
     /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
     ///
-    /// The offset within a page at which a large piece begins differs from one piece to the next and from
-    /// rank to rank. If two pieces began at the same offset within a page, they would use the same sets of a
-    /// cache. In a copy from one piece to the other, the processor would also mistake a load from the source
-    /// for a load of data that it has just stored to the destination.
+    /// The offset within a page at which a piece of a page or more begins differs from one piece to the
+    /// next and from rank to rank. If two pieces began at the same offset within a page, they would use the
+    /// same sets of a cache. In a copy from one piece to the other, the processor would also mistake a load
+    /// from the source for a load of data that it has just stored to the destination.
     ///
     /// # Errors
     ///
@@ -115,7 +116,8 @@ impl Heap {
             Error::new(
                 ErrorKind::NoMemory,
                 format!(
-                    "cannot allocate {len} bytes: a rank's shared heap has {} bytes",
+                    "cannot allocate {len} bytes: this rank's shared heap of {} bytes has no free range \
+                     that is large enough",
                     self.len()
                 ),
             )
@@ -339,8 +341,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Checks that a piece smaller than a page can be freed when the free pieces already keep as much memory
-    /// as they may.
+    /// Checks that a piece smaller than a page can be freed when the heap already keeps the maximum amount
+    /// of freed memory.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

@@ -5,7 +5,7 @@
 //! process computes the offsets itself and never reads an offset from shared memory.
 //!
 //! ```text
-//!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure | areas taken
+//!        0  Header            magic, hash, version | sizes, flags, launcher | failure | areas taken
 //!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
 //!        .  RankSlot[slots]   128 B each: doorbell line, record line
 //!        .  (to the next page)
@@ -16,9 +16,9 @@
 //! ```
 //!
 //! Invariants: a segment of zeros is valid, and is the initial state. All words are atomics. Words that
-//! different processes write often are in different cache lines. Every change of the layout changes [`HASH`].
-//! A rank compares the launcher's hash with its own, and so detects that the launcher comes from another
-//! build.
+//! different processes write often are in different cache lines. Every change of the layout must change
+//! [`HASH`], if necessary through [`VERSION`]. A rank compares the launcher's hash with its own, and so
+//! detects that the launcher comes from another build.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -58,8 +58,8 @@ pub const VERSION_TEXT: usize = 24;
 
 /// The header of the segment, at offset 0. The segment reserves a whole page for it.
 ///
-/// The first four fields have the same offsets in every version of the layout, so that a program from another
-/// build can read them and report the mismatch.
+/// The fields up to `version_text` have the same offsets in every version of the layout, so that a program
+/// from another build can read them and report the mismatch.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
@@ -292,7 +292,7 @@ impl Layout {
 
     /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes of
     /// memory. `file` is the maximum size of a file in bytes. Returns `None` if `ranks` is 0 or above
-    /// [`MAX_RANKS`].
+    /// [`MAX_RANKS`], or if `cpus` is above [`MAX_CPUS`].
     ///
     /// Holes in the file cost nothing. So the layout has slots for as many processes as a job can ever have,
     /// areas for all pairs of these processes, and heaps as large as the machine's memory. The heaps of the

@@ -10,8 +10,8 @@
 //! 0x00040  chunk line:   chunks freed               to
 //! 0x00080  reading line: 1 while `to` reads memory of `from`       to
 //! 0x000c0  withdrawn line: count of messages whose memory is gone  from
-//! 0x00100  claims line: claimed pieces of a shared heap copy       both
-//! 0x00140  pushed line: pieces that the sender has copied          from
+//! 0x00100  claims line of copies between heaps: claimed pieces     both
+//! 0x00140  pushed line of copies between heaps: copied pieces      from
 //! 0x00180  claims line of copies between private memories          both
 //! 0x001c0  pushed line of copies between private memories          from
 //! 0x00200  full line: 1 while `to` wants no more payloads          to
@@ -44,11 +44,13 @@ pub const PAYLOAD_BYTES: usize = 64 << 10;
 /// limit, the delayed return of credits cannot cause a deadlock (`ring.rs` has the proof).
 pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 
-/// Maximum number of chunk buffers of a pair; a power of two.
+/// Maximum number of chunks of a pair; a power of two. A chunk is a buffer through which a part of a long
+/// message passes (`bulk.rs`).
 pub const CHUNKS: usize = 64;
 
-/// Normal upper limit on the total size in bytes of the chunks that one rank uses for its messages to all
-/// other ranks. It is exceeded only in large jobs, because a pair always has at least eight chunks.
+/// Upper limit on the total size in bytes of the chunks that one rank uses for its messages to all other
+/// ranks. In jobs of more than 33 ranks the total can exceed the limit, because a pair always has at least
+/// eight chunks.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair

@@ -105,7 +105,9 @@ impl Ranges {
     }
 
     /// Finds room for `len` bytes within one range of the set. The bytes begin at `shift` plus a multiple of
-    /// `align` (a power of two). Returns the offset at which they begin. The search prefers small ranges.
+    /// `align` (a power of two). Returns the offset at which they begin, or `None` if the search finds no
+    /// room. The search prefers small ranges. It does not try every range, so it can miss room in a range
+    /// of fewer than `len + align + shift` bytes.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =

@@ -1,5 +1,5 @@
-//! The ring of one ordered pair, with a single producer and a single consumer. It carries envelopes and the
-//! payloads of eager messages.
+//! The ring of one ordered pair of ranks, with a single producer and a single consumer. It carries
+//! envelopes and the payloads of eager messages.
 //!
 //! `transport/link.rs` owns a [`Producer`] for every rank to which this rank writes, and a [`Consumer`] for
 //! every rank that writes to this rank. `pair.rs` defines the offsets of the words. Producer and consumer

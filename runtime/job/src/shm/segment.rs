@@ -103,7 +103,8 @@ impl Segment {
     /// # Errors
     ///
     /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
-    /// typepack made the segment, and [`ErrorKind::NoMemory`] if address space has run out.
+    /// typepack made the segment or if the segment does not have the size that its header describes, and
+    /// [`ErrorKind::NoMemory`] if address space has run out.
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
         let foreign = || {
@@ -141,8 +142,8 @@ impl Segment {
             Error::new(
                 ErrorKind::Mismatch,
                 format!(
-                    "shared memory of {sealed} bytes does not fit {ranks} ranks, {slots} slots, {} areas, \
-                     {cpus} CPUs and heaps of {} bytes",
+                    "the job's shared memory has {sealed} bytes, which is not the size that its header \
+                     describes: {ranks} ranks, {slots} slots, {} areas, {cpus} CPUs and heaps of {} bytes",
                     room.areas, room.heap
                 ),
             )
@@ -180,7 +181,7 @@ impl Segment {
         }
         header.hash.store(HASH, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
-        // Both casts are exact, because the layout limits the number of ranks and the number of CPUs.
+        // The casts to u32 are exact, because the layout limits the numbers of ranks, CPUs and slots.
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
@@ -290,8 +291,8 @@ impl Segment {
         (connects != seen).then_some(connects)
     }
 
-    /// Returns an exclusive upper bound on the slots of the processes that have begun to write to `rank` (the
-    /// caller's rank). The bound is at most the number of slots.
+    /// Returns an exclusive upper bound on the slot numbers of the processes that have begun to write to
+    /// `rank` (the caller's rank). The bound is at most the number of slots.
     pub fn writers(&self, rank: usize) -> usize {
         let writers = self.slot(rank).writers.load(Ordering::Acquire) as usize;
         writers.min(self.layout.room().slots)
@@ -328,8 +329,11 @@ impl Segment {
     /// space has run out.
     pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
         let at = self.area(number)? as u64;
-        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No)
-            .map_err(|error| Error::system(format!("cannot map area {number}"), error))
+        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No).map_err(
+            |error| {
+                Error::system(format!("cannot map area {number} of the job's shared memory"), error)
+            },
+        )
     }
 
     /// Allocates memory for `len` bytes at `offset` of area `number`, in whole pages. This must happen before
@@ -340,8 +344,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if the range is not within the area, and [`ErrorKind::NoMemory`] if
-    /// memory has run out.
+    /// Returns [`ErrorKind::Argument`] if there is no area `number`, or if the range is empty or not within
+    /// the area, and [`ErrorKind::NoMemory`] if memory has run out.
     pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
         let area = self.layout.area_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
@@ -349,14 +353,17 @@ impl Segment {
             return Err(Error::new(
                 ErrorKind::Argument,
                 format!(
-                    "range: {len} bytes at offset {offset} do not lie within the area of {area} \
-                     bytes"
+                    "range: {len} bytes at offset {offset}; the range must have at least 1 byte and \
+                     must lie within the area of {area} bytes"
                 ),
             ));
         }
         let at = self.area(number)? + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
-            Error::system(format!("cannot reserve {len} bytes of shared memory for a pair"), error)
+            Error::system(
+                format!("cannot reserve {len} bytes of shared memory for a pair of ranks"),
+                error,
+            )
         })
     }
 
@@ -399,9 +406,9 @@ impl Segment {
         self.doorbell(rank).cancel();
     }
 
-    /// Sleeps until a process wakes `rank`, the doorbell's word differs from `seen`, or `timeout` has passed.
-    /// The function may also return earlier, for no reason. So the caller must check for its events again,
-    /// and prepare another wait if necessary.
+    /// Sleeps until a process wakes `rank` or `timeout` has passed. Returns at once if the doorbell's word
+    /// differs from `seen`. The function may also return early without a reason. So the caller must check
+    /// for its events again, and prepare another wait if necessary.
     ///
     /// # Errors
     ///
@@ -418,7 +425,8 @@ impl Segment {
         self.header().fail_epoch.load(Ordering::Acquire)
     }
 
-    /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0.
+    /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0 or if the header
+    /// names no rank of the job.
     pub fn failure(&self) -> Option<Failure> {
         if self.fail_epoch() == 0 {
             return None;

@@ -1,8 +1,8 @@
 //! The topology of the machine: the core, caches, NUMA node and package of each CPU.
 //!
 //! The launcher reads the topology once (`launcher/src/topology.rs`) and stores it as a plain table in the
-//! segment (`segment.rs`). Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose
-//! protocols.
+//! segment (`segment.rs`). Ranks never load hwloc. `transport/fabric.rs` uses [`distance`] to find out how
+//! far apart the cores of two ranks are, and `transport/choice.rs` chooses protocols by this distance.
 //!
 //! Invariant: an index has no meaning except as a label. CPUs that share an object (a core, a cache, a node
 //! or a package) have the same index for it. An unknown index is `None` here and 0 in the shared table, so
@@ -10,8 +10,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is known about one CPU (hardware thread). Its position in the table is the number that the operating
-/// system gives the CPU.
+/// What is known about one CPU (hardware thread). A table of CPUs is indexed by the numbers that the
+/// operating system gives the CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Index of the physical core. Cores are numbered over the whole machine.

@@ -62,7 +62,10 @@ pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation
 
 #[cold]
 fn uncounted(known: u64, withdrawn: u64) -> Violation {
-    Violation::new(format!("{known} withdrawals have arrived, but only {withdrawn} were counted"))
+    Violation::new(format!(
+        "{known} Withdraw envelopes have arrived, but the sender has counted only {withdrawn} withdrawn \
+         messages"
+    ))
 }
 
 /// Ends the read for which [`begin`] gave permission.

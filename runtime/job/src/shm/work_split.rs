@@ -215,9 +215,9 @@ mod tests {
         Mended,
     }
 
-    /// Checks in every interleaving that two ranks can share the copying of three pieces. No rank touches a
-    /// piece that the other rank has claimed (loom reports such an access), every piece is copied once, and
-    /// at the end only the receiver uses the memory.
+    /// Checks in every interleaving that two ranks can share the copying of three pieces. Loom reports an
+    /// error if both ranks access a piece at the same time. Unless `end` is [`End::Closed`], every piece
+    /// must be copied exactly once. At the end only the receiver may use the memory.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;
@@ -325,8 +325,8 @@ mod tests {
                     loom::thread::yield_now();
                 }
                 for cell in &*cells {
-                    // SAFETY: the split is closed, and the sender has finished all the pieces that it
-                    // claimed.
+                    // SAFETY: split `number` is closed, so the sender claims no more pieces of it. The
+                    // sender has finished all pieces that it claimed, so no one writes to the cell.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, round));
                 }
                 number = split.open_next(number);

@@ -172,8 +172,8 @@ pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
 ///
 /// Returns the kernel's error; the call does not fail for an open descriptor.
 pub unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the caller guarantees that `raw` is open and that nothing else owns it (the condition of `#
-    // Safety`).
+    // SAFETY: the caller guarantees that `raw` is open and that nothing else owns it (the condition of
+    // `# Safety`).
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     rustix::io::fcntl_setfd(fd.as_fd(), FdFlags::CLOEXEC)?;
     Ok(fd)

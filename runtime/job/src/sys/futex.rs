@@ -24,7 +24,9 @@ pub enum Woken {
     Interrupted,
 }
 
-/// Sleeps while `*word == expected`, for at most `timeout`.
+/// Sleeps until a process calls [`wake`] for `word`, a signal handler of the program runs, or `timeout` has
+/// passed. Returns at once if `*word` differs from `expected`. If `timeout` is `None`, there is no time
+/// limit.
 ///
 /// # Errors
 ///

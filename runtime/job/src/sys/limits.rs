@@ -22,8 +22,8 @@ pub fn machine_memory() -> u64 {
     u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit))
 }
 
-/// Returns the maximum size in bytes of a file that this process may make (`ulimit -f`). If the process makes
-/// a larger file, the kernel sends it a signal.
+/// Returns the maximum size in bytes of a file that this process may make (`ulimit -f`), or `u64::MAX` if
+/// there is no limit. If the process makes a larger file, the kernel sends it a signal.
 pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
@@ -119,7 +119,7 @@ impl Group {
     }
 
     /// Returns the number of bytes that the group can still get if the machine has `swap` bytes of free swap.
-    /// Returns `None` if the group has no limit on memory.
+    /// Returns `None` if the group has no limit on memory or its memory usage cannot be read.
     fn left(&self, swap: u64) -> Option<u64> {
         let names = self.names;
         let limit = self.limit()?;

@@ -1,10 +1,10 @@
 //! Memory that processes share: creates a sealed memfd (an anonymous file in memory), maps parts of it, and
 //! allocates memory for its pages.
 //!
-//! `shm/segment.rs` uses this file. A memfd has no name in a file system. So it cannot collide with another
+//! `shm/` uses this file. A memfd has no name in a file system. So it cannot collide with another
 //! program's file, it does not remain after a SIGKILL, and the size of `/dev/shm` does not limit it. This
-//! file guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as long as it
-//! lives, and that its file cannot become shorter than the mapping.
+//! file (`memory.rs`) guarantees to safe callers that a [`Mapping`] stays mapped, readable and writable as
+//! long as it lives, and that its memfd cannot become shorter than the mapping.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

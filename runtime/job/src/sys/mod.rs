@@ -10,7 +10,7 @@
 //! # Safety
 //!
 //! All `unsafe` code of this folder makes a system call, or accesses memory that a system call has returned
-//! or filled. The header of each file says what the file guarantees to safe callers.
+//! or filled. If safe callers rely on a guarantee of a file, the header of the file states the guarantee.
 
 pub mod channel;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! Locks on names. A lock stands for the use of some resource of the machine; the kernel releases it when its
-//! holder ends.
+//! Locks on names. A lock stands for the use of some resource of the machine. The kernel releases the lock
+//! when the process that holds it ends.
 //!
 //! `launcher/src/core_reservation.rs` uses this file. The lock is a socket that is bound to a name in Linux's
 //! abstract namespace. Such a lock needs no file and no port, and the kernel frees the name when the
@@ -22,7 +22,8 @@ pub struct NameLock {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error if no socket can be made, and an error if `name` has more than about 100 bytes.
+/// Returns the kernel's error if no socket can be made, and `ENAMETOOLONG` if `name` has more than 107
+/// bytes.
 pub fn lock(name: &str) -> io::Result<Option<NameLock>> {
     let socket =
         net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -147,6 +147,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 }
 
 /// Forks a child that waits for a byte from its gate (`Descriptors::gate`) and then executes the command.
+/// `number` identifies the child in the [`ExecFailure`] that it may write.
 ///
 /// The child is the leader of its own process group. The kernel kills the child when the calling *thread*
 /// ends, so the calling thread must live at least as long as the child should. No other thread may change the

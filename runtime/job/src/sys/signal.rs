@@ -1,4 +1,4 @@
-//! Signals as data: the launcher reads the signals that it receives from a descriptor. No function here
+//! Signals as data: the launcher blocks its signals and reads them from a descriptor. No function here
 //! installs a handler.
 //!
 //! `launcher/src/watch.rs` uses this file, and all messages about killed ranks use [`name`].

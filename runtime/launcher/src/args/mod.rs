@@ -83,8 +83,8 @@ impl Bind {
 pub enum Map {
     /// Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores.
     Blocks,
-    /// The cores get one rank each, in order. If there are more ranks than cores, the next rank goes to the
-    /// first core again.
+    /// The cores (or hardware threads) get one rank each, in order. If ranks may share parts of the machine
+    /// and there are more ranks than cores, the next rank goes to the first core again.
     Fill,
     /// Round-robin over the parts at this level: each part gets one rank in turn.
     InTurn(Level),
@@ -169,8 +169,8 @@ pub struct Job {
     pub universe: Option<u32>,
     /// Name of the error handler that communicators have initially, if the command line gives one.
     pub errhandler: Option<&'static str>,
-    /// Patterns for the names of the files for standard output and standard error. In a pattern, `%r` stands
-    /// for the rank's number.
+    /// Patterns for the names of the files for standard output and standard error. In a pattern, marks such
+    /// as `%r` (the rank's number) are replaced (see `start.rs`).
     pub files: [Option<OsString>; 2],
     /// True if mpiexec prints the exit codes of all ranks.
     pub exit_codes: bool,
@@ -340,7 +340,7 @@ impl Reading<'_> {
                 Id::Version => return Ok(Next::Answer(Request::Version)),
                 Id::Info => return Ok(Next::Answer(Request::Info)),
                 Id::ConfigFile if from_file => {
-                    return Err(format!("{flag}: not allowed in the file of a -configfile"));
+                    return Err(format!("{flag}: not allowed in a file that -configfile names"));
                 }
                 Id::ConfigFile => {
                     let file = shown(&values[0]);
@@ -350,7 +350,7 @@ impl Reading<'_> {
                     {
                         return Err(format!(
                             "{flag}: all programs must be in the file; only options for the job may \
-                             stand before {flag}"
+                             stand before {flag}, and nothing may follow the file's name"
                         ));
                     }
                     let words = words::of_file(&text);

@@ -36,9 +36,11 @@ pub enum Id {
     ReportBindings,
     /// An option whose value is a number. It has no effect, because the job runs on one machine.
     IgnoredNumber,
-    /// An option whose value is a word. It has no effect, because the job runs on one machine.
+    /// An option of the MPI standard whose value is a word. mpiexec accepts the option, but it has no
+    /// effect.
     IgnoredWord,
-    /// An option without a value. It has no effect, because the job runs on one machine.
+    /// An option without a value. It has no effect, because mpiexec always allows what the option would
+    /// allow.
     Ignored,
     Help,
     Version,
@@ -214,7 +216,8 @@ pub const GROUPS: [Group; 5] = [
 ];
 
 /// Finds the option that `text` names. Returns the option and the value after a `=` in `text`, if there is
-/// one. Returns `None` if there is no such option.
+/// one. Returns `None` if there is no such option, or if `text` has a `=` and the option does not take
+/// exactly one value.
 pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
     let entries = || GROUPS.iter().flat_map(|group| group.entries);

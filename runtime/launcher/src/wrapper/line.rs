@@ -43,8 +43,8 @@ pub enum Query {
 pub struct Request {
     /// The query, or `None` if the command line asks for a compilation.
     pub query: Option<Query>,
-    /// The compiler as one or more words, which are at the start of every compiler command line (as in
-    /// `ccache gcc`).
+    /// The words with which every compiler command line begins: the name of the compiler, or several words
+    /// such as `ccache gcc`.
     pub compiler: Vec<OsString>,
     /// The arguments that the wrapper passes to the compiler, in order.
     pub arguments: Vec<OsString>,

@@ -84,7 +84,7 @@ fn print(text: &str) -> Result<ExitCode, (String, u8)> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| (format!("standard output: {error}"), 1))?;
+        .map_err(|error| (format!("cannot write to standard output: {error}"), 1))?;
     Ok(ExitCode::SUCCESS)
 }
 

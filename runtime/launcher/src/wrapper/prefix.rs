@@ -30,7 +30,8 @@ pub struct Places {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if a file is missing. The message names the file.
+/// Returns a one-line message if a file is missing, or if a necessary link cannot be made. The message
+/// names the file or the link.
 pub fn find(exe: &Path) -> Result<Places, String> {
     let folder = exe.parent().unwrap_or(Path::new("/"));
     if let Some(prefix) = folder.parent() {

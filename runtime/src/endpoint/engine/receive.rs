@@ -58,9 +58,9 @@ impl MessageEngine {
         unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
     }
 
-    /// Returns whether a receive may look directly into the ring of `from`. This is the case if no earlier
-    /// message that the receive could match is waiting in a queue, and if no other operation is in flight
-    /// that a wait for the ring would delay.
+    /// Returns whether a receive may look directly into the ring of `from`. This is the case if this rank
+    /// has mapped the ring, no earlier message that the receive could match is waiting in a queue, and no
+    /// other operation is in flight that a wait for the ring would delay.
     #[inline]
     pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
         self.is_idle()

@@ -15,7 +15,7 @@ use crate::message::label::{Sender, Slot};
 /// it has a certain tag or any tag.
 pub const FORMS: usize = 4;
 
-/// The bits of a form: set if the key has any tag, or any source.
+/// The bits of a form. A bit is set if the key stands for any tag, or for any source.
 const ANY_TAG: usize = 1;
 const ANY_SOURCE: usize = 2;
 

@@ -3,7 +3,8 @@
 //! Each receive is in exactly one list: the list of its context, of its source (or any source), and of its
 //! tag (or any tag). A message can match receives in up to four lists: with its own source or any source,
 //! combined with its own tag or any tag. The message goes to the receive that was posted first among the
-//! first receives of these lists. A form that no waiting receive has is not searched.
+//! first receives of these lists. Each of the four combinations is called a form. The search skips a
+//! form that no waiting receive has.
 
 use super::lists::{FORMS, Key, Lists};
 use crate::message::label::Slot;

@@ -16,7 +16,8 @@ const BURST: usize = 32;
 ///
 /// Two measurements, in ns. First: the time of a message of one cache line between two threads that only
 /// load and store, on cores that are 60 ns apart. Second: half a round trip of 8 bytes in `typepack-bench
-/// pingpong` on AMD's Zen 5. There, more than one rest does not help.
+/// pingpong` on AMD's Zen 5, between near cores (which share a level 3 cache) and between far cores (which
+/// do not). On Zen 5, more than one rest does not help.
 ///
 /// | rests | two threads | Zen 5 near | Zen 5 far |
 /// |---|---|---|---|
@@ -170,8 +171,8 @@ impl Endpoint {
                 }
                 continue;
             }
-            // Prepare to sleep. After this announcement, every rank that publishes news for this rank also
-            // rings its doorbell.
+            // Prepare to sleep. After this announcement, every rank that writes anything for this rank also
+            // rings this rank's doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
                 Ok((false, None)) if !state.core.has_errand() => {}

@@ -1,7 +1,7 @@
 //! Array arguments.
 //!
 //! C passes an array as a bare pointer. Its length is another argument of the call, or can be computed from
-//! the other arguments. Each function of the C face passes this length when it accesses the array. The
+//! the other arguments. Each function of the C interface passes this length when it accesses the array. The
 //! library cannot detect a wrong length. A function that copies an array first allocates the memory for the
 //! copy. If there is not enough memory, the function returns an error; the process does not abort.
 
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 /// Returns an empty vector with capacity for `length` entries.
 ///
 /// # Errors
-/// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
+/// Returns `MPI_ERR_NO_MEM` if there is not enough memory. The error text names `argument`.
 pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
     let mut entries = Vec::new();
     entries.try_reserve_exact(length).map_err(|_| {
@@ -128,7 +128,8 @@ impl<T> InOutArray<T> {
 /// The entries of an array of the C caller. The library may write them until the C call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<T> {
-    /// Writable for `length` entries; null only if `length` is 0.
+    /// Address of entry 0. The array is writable for `length` entries. The address is null only if `length`
+    /// is 0.
     array: *mut T,
     length: usize,
 }
@@ -148,7 +149,8 @@ impl<T> Places<T> {
     /// Writes `values`, beginning with entry 0.
     ///
     /// # Panics
-    /// Panics if the array has fewer entries than `values`.
+    /// Panics if the array has fewer entries than `values`. By then, all entries of the array have been
+    /// written.
     pub fn fill(&self, values: impl IntoIterator<Item = T>) {
         for (i, value) in values.into_iter().enumerate() {
             self.at(i).set(value);

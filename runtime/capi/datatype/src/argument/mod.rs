@@ -1,12 +1,13 @@
 //! Pointer arguments of C calls, and what the C caller promises about each of them.
 //!
 //! An exported function turns every pointer that it gets into one of the types below ([`FromC`]). Only this
-//! step trusts the C caller. The parameter types of a function of the C face state what the C caller must
-//! promise about each pointer: [`Output`] for a result, [`InOut`] for a value that the call reads and
-//! replaces, [`Input`] for a value, [`Array`], [`OutArray`] and [`InOutArray`] for arrays, [`Text`],
-//! [`TextOutput`] and [`TextBuffer`] for strings, and `StatusOutput` (`status.rs`) for a status that the
-//! caller may ignore. After this step, reading and writing are safe Rust, except for arrays: the function
-//! must know how many entries the standard prescribes for an array.
+//! step trusts the C caller. The functions of the C face (`runtime/capi`) implement the MPI calls. The
+//! types of their parameters state what the C caller must promise about each pointer: [`Output`] for a
+//! result, [`InOut`] for a value that the call reads and replaces, [`Input`] for a value, [`Array`],
+//! [`OutArray`] and [`InOutArray`] for arrays, [`Text`], [`TextOutput`] and [`TextBuffer`] for strings, and
+//! `StatusOutput` (`status.rs`) for a status that the caller may ignore. After this step, reading and
+//! writing are safe Rust, except for arrays: the function must know how many entries the standard
+//! prescribes for an array.
 //!
 //! If a pointer is null where the standard requires an address, the call returns `MPI_ERR_ARG`, and the error
 //! text names the argument. A function checks its pointers before it changes anything. All reads and writes
@@ -27,8 +28,8 @@ pub use text::{Text, TextBuffer, TextOutput, TextPlace};
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
-/// A parameter type of the functions of the C face. An exported function converts a pointer of type `P`,
-/// which the C caller passed, to a value of this type.
+/// A parameter type of the functions that implement the MPI calls. An exported function converts a pointer
+/// of type `P`, which the C caller passed, to a value of this type.
 pub trait FromC<P> {
     /// Returns the parameter for `pointer`. This function trusts what the C caller promises about `pointer`.
     ///
@@ -86,7 +87,7 @@ impl FromC<*mut c_void> for Output<*mut c_void> {
 pub struct Output<T>(*mut T);
 
 impl<T> Output<T> {
-    /// Checks that the caller passed an address, and returns the place for the result.
+    /// Checks that the caller passed an address, and returns the `Place` to which the result is written.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
@@ -113,7 +114,7 @@ impl<T> Output<T> {
 pub struct InOut<T>(*mut T);
 
 impl<T: Copy> InOut<T> {
-    /// Returns the current value, and the place for the new value.
+    /// Returns the current value, and the `Place` to which the new value is written.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
@@ -151,14 +152,14 @@ impl<T: Copy> Input<T> {
 pub struct Place<T>(*mut T);
 
 impl<T> Place<T> {
-    /// Writes `value` to the place.
+    /// Writes `value` at this address.
     #[inline]
     pub fn set(self, value: T) {
         // SAFETY: a `T` may be written at `self.0` (promise of `Place`).
         unsafe { self.0.write_unaligned(value) };
     }
 
-    /// Returns the address of the place. The caller of this function may write a `T` there.
+    /// Returns the address. The caller of this function may write a `T` there until the C call returns.
     #[inline]
     pub(crate) fn address(self) -> *mut T {
         self.0

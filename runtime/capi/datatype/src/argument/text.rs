@@ -39,8 +39,8 @@ impl Text {
         Ok(bytes)
     }
 
-    /// Returns the bytes of the string without the zero byte at its end. A longer string is truncated to its
-    /// first `limit - 1` bytes.
+    /// Returns the bytes of the string without the zero byte at its end. If these are more than `limit - 1`
+    /// bytes, returns only the first `limit - 1` of them.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null.
@@ -50,7 +50,7 @@ impl Text {
         Ok(bytes)
     }
 
-    /// Returns the bytes of the string before its zero byte, but at most `limit` bytes.
+    /// Returns the bytes of the string before its zero byte, but at most the first `limit` bytes.
     fn start(self, limit: c_int, argument: &'static str) -> Result<Vec<u8>> {
         if self.0.is_null() {
             return Err(Failure::null(argument));
@@ -127,9 +127,9 @@ impl TextBuffer {
 /// A buffer of the C caller for a string. The library may write the buffer until the C call returns.
 #[derive(Clone, Copy, Debug)]
 pub struct TextPlace {
-    /// Not null, and writable for `room` bytes.
+    /// Address of the buffer. It is not null, and `room` bytes are writable there.
     buffer: *mut c_char,
-    /// At least 1.
+    /// Size of the buffer in bytes, at least 1.
     room: usize,
 }
 

@@ -89,7 +89,8 @@ impl<T> Table<T> {
         Ok(Parts { kind: self.kind as u32, place, generation }.handle())
     }
 
-    /// Adds the object for a handle that [`reserve`](Self::reserve) returned.
+    /// Adds the object for a handle that [`reserve`](Self::reserve) returned. If the handle has been
+    /// released since, the object is dropped.
     pub fn fill(&self, handle: usize, object: Arc<T>) {
         let parts = Parts::of(handle);
         let mut slots = self.write();
@@ -120,8 +121,8 @@ impl<T> Table<T> {
         (ours && slot.object.is_some()).then_some(slot)
     }
 
-    /// Returns the object of a handle; `None` if the handle is predefined, is stale, or belongs to an object
-    /// of another kind.
+    /// Returns the object of a handle; `None` if the handle has no object in this table, for example
+    /// because the handle is predefined or stale.
     pub fn find(&self, handle: usize) -> Option<Arc<T>> {
         self.slot(&self.read(), handle)?.object.clone()
     }

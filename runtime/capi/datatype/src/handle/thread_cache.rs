@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
 use typepack_engine::thread::{SLOTS, key, slot};
 
-/// Number of handles of a kind that a thread caches.
+/// Maximum number of handles of one kind that a thread caches.
 const PLACES: usize = 4;
 
 /// The cached handles of one kind for all threads.
@@ -76,7 +76,8 @@ impl<T> Place<T> {
         Self { handle: Cell::new(0), removals: Cell::new(NEVER), object: Cell::new(null()) }
     }
 
-    /// Puts `object` into this place, or empties the place if `object` is `None`. Returns the object that the
+    /// Puts `object`, the object of `handle`, into this place, or empties the place if `object` is `None`.
+    /// `removals` is the table's count of removals when the object was found. Returns the object that the
     /// place had before.
     ///
     /// The order of the stores matters. If another thread forks the process between two of the stores, the
@@ -118,8 +119,8 @@ impl<T> PerThread<T> {
         same.then(|| place.object.get())
     }
 
-    /// Drops the cached objects and makes the entry free for another thread. Only the owner of the entry
-    /// calls this function.
+    /// Drops the cached objects and makes the entry free for another thread, unless a [`Held`] still points
+    /// to the entry. Only the owner of the entry calls this function.
     fn give_up(&self) {
         // A leaked `Held` counts as a use forever, and may still read its object. In that case the entry
         // keeps its objects and its owner.

@@ -197,7 +197,7 @@ unsafe fn members<C: Number, A: Number>(
     types: Array<raw::Datatype>,
 ) -> Result<Members> {
     let count = length(count, "count")?;
-    // SAFETY: `types` has at least `count` entries (condition of `# Safety`). This function exhausts the
+    // SAFETY: `types` has at least `count` entries (condition of `# Safety`). This function drops the
     // iterator before it returns.
     let types = unsafe { types.entries(count, "array_of_types")? };
     // SAFETY: `blocklengths` and `displacements` also have at least `count` entries each (condition of

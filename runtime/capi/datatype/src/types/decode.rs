@@ -17,7 +17,9 @@ use typepack_engine::{Contents, Form as Decoding, TypeClass, UNDEFINED};
 
 fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
     T::try_from(value).map_err(|_| {
-        let detail = format!("{value} does not fit in the type of the result");
+        let detail = format!(
+            "a result is {value}, which does not fit in an int; use MPI_Type_get_envelope_c"
+        );
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "envelope", detail)
     })
 }
@@ -25,7 +27,7 @@ fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
 #[cold]
 fn large() -> Failure {
     let detail =
-        "a call with large counts made this datatype; decode it with the calls that end in _c";
+        "a call with large counts made this datatype; use the decoding call whose name ends in _c";
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
@@ -92,15 +94,16 @@ impl<T: Copy> Array<T> {
     /// Returns the first `needed` entries of the array, for writing.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` if `self.room` is negative or the array is null, and `MPI_ERR_OTHER` if
-    /// `self.room` is less than `needed`.
+    /// Returns `MPI_ERR_ARG` if `self.room` is negative, or if the array is null and `needed` is not 0.
+    /// Returns `MPI_ERR_OTHER` if `self.room` is less than `needed`.
     fn places(&self, needed: usize) -> Result<Places<T>> {
         if self.room < 0 {
-            let detail = format!("{} is negative", self.room);
+            let detail = format!("the number of entries is {}, which is negative", self.room);
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("{} is too small; the datatype needs {needed} entries", self.room);
+            let detail =
+                format!("the number of entries is {}; it must be at least {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
         // SAFETY: the standard requires that the array has at least as many entries as the `max_…` argument

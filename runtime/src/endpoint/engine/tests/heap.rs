@@ -423,7 +423,7 @@ fn lies_about_help_are_violations() {
     assert!(error.to_string().contains("pieces that the sender has counted is 1000"), "{error}");
 }
 
-/// Checks that the sender wakes the receiver in the turn in which it copies the last piece. Otherwise the
+/// Checks that a sender that copies the last piece wakes the receiver in the same turn. Otherwise the
 /// receiver could go on sleeping, because the sender's next turn may come much later.
 #[test]
 fn who_copies_the_last_piece_calls() {

@@ -336,7 +336,7 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// Checks a transfer that has the same number as a transfer 65536 transfers earlier. The sender helped with
+/// Checks a transfer that has the same number as a transfer 2^24 transfers earlier. The sender helped with
 /// the old transfer and has helped with none since, so its old count of copied pieces is still in shared
 /// memory. The receiver must not mistake the old count for a count of the new transfer.
 #[test]

@@ -1,5 +1,5 @@
-//! Tests a process that joins a job of two ranks later. Its slot comes after the slots of the two
-//! ranks.
+//! Tests a process that joins a job after the job has started. The job starts with two ranks, and the slot
+//! of the process comes after the slots of these ranks.
 
 use super::super::*;
 use crate::shm::segment::{JobFlags, Segment};

@@ -173,7 +173,7 @@ fn messages_to_oneself_are_compared() {
 }
 
 /// Checks messages with arbitrary check bits: the receiver must receive, refuse or truncate each of them.
-/// Void types must be refused, whether the receiver compares types or not.
+/// It must refuse a message with the check bits [`VOID`], whether it compares types or not.
 #[test]
 fn types_that_are_lies_are_harmless() {
     let ints = plan(Named::INT);
