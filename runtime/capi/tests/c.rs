@@ -185,6 +185,12 @@ fn modes_out_of_shared_memory() {
     }
 }
 
+/// Floods a rank whose bound for unexpected messages is small.
+#[test]
+fn flow() {
+    run_with("flow", &[2], &[("TYPEPACK_UNEXPECTED_MAX", "1048576")]);
+}
+
 /// Cancels sends with every transport.
 #[test]
 fn cancels_by_one_way() {
