@@ -122,6 +122,18 @@ impl Account {
         }
     }
 
+    /// Returns the number of bytes that all messages occupy.
+    #[cfg(test)]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns whether no message occupies memory.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.senders.iter().all(|sender| sender.bytes == 0)
+    }
+
     /// Returns the number of senders.
     pub fn senders(&self) -> usize {
         self.senders.len()
