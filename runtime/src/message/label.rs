@@ -120,6 +120,6 @@ impl Label {
     /// a message never waits for room at its receiver.
     #[inline]
     pub(crate) fn is_internal(&self) -> bool {
-        self.context % SPACES != 0
+        !self.context.is_multiple_of(SPACES)
     }
 }
