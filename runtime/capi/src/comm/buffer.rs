@@ -50,14 +50,14 @@ struct Buffer {
     /// The end of the place that the standard's model assigned most recently, as an offset from the start
     /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
-    /// The number of messages in `held` at which the next send looks which of them have been sent. A send that
-    /// finds no room also looks. So the time for this is in proportion to the number of sends, even if very
-    /// many messages wait in the buffer.
+    /// With more than `SWEEP_MIN` messages in `held`: the number of messages at which the next send looks which
+    /// of them have been sent. A send that finds no room also looks. So the time for this is in proportion to
+    /// the number of sends, even if very many messages wait in the buffer.
     sweep_at: usize,
 }
 
-/// The smallest value of `sweep_at`.
-const SWEEP_MIN: usize = 16;
+/// With at most this number of messages in the buffer, every send looks which of them have been sent.
+const SWEEP_MIN: usize = 64;
 
 /// The number of bytes that the standard asks the user to add to the size of each message when computing the
 /// size of a buffer.
@@ -219,11 +219,12 @@ impl Pool {
         let messages = comm.messages();
         let automatic = buffer.address == abi::BUFFER_AUTOMATIC;
         let mut next = None;
-        if !automatic && !buffer.held.is_empty() && buffer.held.len() < buffer.sweep_at {
+        let lazy = (SWEEP_MIN..buffer.sweep_at).contains(&buffer.held.len());
+        if lazy && !automatic {
             next = buffer.next(bytes);
         }
-        let is_full = !automatic && next.is_none() && !buffer.held.is_empty();
-        if is_full || buffer.held.len() >= buffer.sweep_at {
+        let has_room = lazy && (automatic || next.is_some());
+        if !has_room && !buffer.held.is_empty() {
             // `look` lets the runtime make progress, and then calls the closure. The closure removes the
             // messages that have been sent, to free their places.
             messages.look(|ongoing| {
@@ -279,7 +280,12 @@ impl Pool {
     /// # Errors
     /// Returns the runtime's error if a rank has died.
     pub fn flush(&self) -> Result {
-        wait(&self.sends())
+        wait(&self.sends())?;
+        if let Some(buffer) = &mut *self.lock() {
+            // The next send finds the messages that have left.
+            buffer.sweep_at = 0;
+        }
+        Ok(())
     }
 
     /// Waits until all messages have left the buffer, and detaches it. Returns the address and the size of
