@@ -86,8 +86,10 @@ pub const TYPE_MAX: usize = EAGER_MAX;
 /// the kind of memory are below this position.
 const RECALL_AT: u32 = 40;
 
-/// The name of a message whose sender waits for an answer.
+/// The name of a message whose sender waits for an answer. The alignment of 4 bytes keeps an [`Envelope`] at 64
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(packed(4))]
 pub struct Offer {
     /// The sender's request id, which the answers contain.
     pub id: u64,
@@ -110,7 +112,6 @@ impl Offer {
         self.recall.map_or(0, |word| (u64::from(word) + 1) << RECALL_AT)
     }
 
-    #[inline]
     fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
         let recall = match words[4] >> RECALL_AT {
             0 => None,
@@ -193,6 +194,8 @@ impl Malformed {
         Violation::new(format!("{}; the words of its envelope are {}", self.0, words.join(" ")))
     }
 }
+
+const _: () = assert!(size_of::<Envelope>() == 64);
 
 /// A checked envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,17 +326,7 @@ impl Envelope {
             INLINE => Err(Malformed("an inline message is longer than 32 bytes")),
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
             EAGER => Err(Malformed("an eager message is empty or longer than 16 KiB")),
-            SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => {
-                Ok(Self::Synchronous(label, Offer::decode(words)?))
-            }
-            SYNCHRONOUS => Err(Malformed("a synchronous message is longer than 16 KiB")),
-            RTS if label.bytes > 0 => {
-                let offer = Offer::decode(words)?;
-                let place = words[4] & ((1 << RECALL_AT) - 1);
-                let place = Place::decode([place, words[5], words[6]])?;
-                Ok(Self::Rts(label, offer, place))
-            }
-            RTS => Err(Malformed("an RTS has an empty message")),
+            SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
             CTS => Ok(Self::Cts(words[3])),
             FIN => Ok(Self::Fin(words[3])),
@@ -346,7 +339,6 @@ impl Envelope {
                 "a type definition has a number above 63, or is empty or longer than 16 KiB",
             )),
             WITHDRAW => Ok(Self::Withdraw(words[3])),
-            RECALL => Ok(Self::Recall(label, Offer::decode(words)?)),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 let number = u32::try_from(words[1]).ok().filter(|number| *number < NUMBERS);
@@ -360,6 +352,28 @@ impl Envelope {
                 }
             }
             _ => Err(Malformed("an envelope has an unknown kind")),
+        }
+    }
+
+    /// Decodes an envelope that names a message whose sender waits. The code is not part of
+    /// [`decode`](Self::decode), so that the code for short messages stays short.
+    #[inline(never)]
+    fn decode_offer(
+        kind: u64,
+        label: Label,
+        words: &[u64; ENVELOPE_WORDS],
+    ) -> Result<Self, Malformed> {
+        let offer = Offer::decode(words)?;
+        match kind {
+            SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => Ok(Self::Synchronous(label, offer)),
+            SYNCHRONOUS => Err(Malformed("a synchronous message is longer than 16 KiB")),
+            RECALL => Ok(Self::Recall(label, offer)),
+            _ if label.bytes > 0 => {
+                let place = words[4] & ((1 << RECALL_AT) - 1);
+                let place = Place::decode([place, words[5], words[6]])?;
+                Ok(Self::Rts(label, offer, place))
+            }
+            _ => Err(Malformed("an RTS has an empty message")),
         }
     }
 }

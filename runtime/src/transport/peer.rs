@@ -239,7 +239,7 @@ impl Peer {
         if offer.recall.is_some_and(is_recalled) {
             return Ok(());
         }
-        let detail = format!("a recall of a message that is not recalled (id {:#x})", offer.id);
+        let detail = format!("a recall of a message that is not recalled (id {:#x})", { offer.id });
         Err(broken(self.link.rank, Violation::new(detail)))
     }
 
