@@ -57,8 +57,8 @@ pub use coll::{
     Collective, Combine, Combiner, Duplicate, NoCombiner, Op, Operator, Part, Prepared, Reducible,
 };
 pub use comm::{
-    Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request, Scope,
-    SendMode,
+    Cancelled, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
+    Scope, SendMode,
 };
 pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};

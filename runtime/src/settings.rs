@@ -21,8 +21,12 @@ use typepack_engine::{Isa, ParseIsaError, Strategy};
 /// bytes.
 const EAGER_LIMIT: u64 = 8 << 10;
 
+/// The default of `TYPEPACK_UNEXPECTED_MAX`: the number of bytes that a rank keeps of one other rank's messages
+/// that no receive has matched.
+pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
+
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 26] = [
+pub(crate) const USED: [&str; 27] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -32,6 +36,7 @@ pub(crate) const USED: [&str; 26] = [
     "TYPEPACK_VERIFY",
     "TYPEPACK_CHECK_TYPES",
     "TYPEPACK_EAGER_LIMIT",
+    "TYPEPACK_UNEXPECTED_MAX",
     "TYPEPACK_SPIN_US",
     "TYPEPACK_CMA",
     "TYPEPACK_TRANSPORT",
@@ -87,6 +92,9 @@ pub struct Settings {
     /// The length of the longest eager message in bytes. It is 0 if `TYPEPACK_TRANSPORT` is `pipeline`,
     /// `heap` or `cma`.
     pub eager_limit: u64,
+    /// The number of bytes that a rank keeps of one other rank's messages that no receive has matched
+    /// (`TYPEPACK_UNEXPECTED_MAX`). Above it, the data of such messages stays at the sender.
+    pub unexpected_max: u64,
     /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,
     /// The method that copies of long runs must use (`TYPEPACK_COPY`); `None` chooses by measurement.
@@ -160,6 +168,8 @@ impl Settings {
         };
         let eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT", BYTES, 0..=EAGER_MAX as u64)?;
         let mut eager_limit = eager_limit.unwrap_or(EAGER_LIMIT);
+        let unexpected_max = number(&value, "TYPEPACK_UNEXPECTED_MAX", BYTES, ANY)?;
+        let unexpected_max = unexpected_max.unwrap_or(UNEXPECTED_MAX);
         let forced = match value("TYPEPACK_TRANSPORT").as_deref() {
             None | Some("auto") => Forced::Nothing,
             Some("ring") => Forced::Packed,
@@ -216,6 +226,7 @@ impl Settings {
             verify,
             check_types,
             eager_limit,
+            unexpected_max,
             forced,
             copy,
             tune,
@@ -302,6 +313,7 @@ mod tests {
             ("TYPEPACK_ISA", "portable"),
             ("TYPEPACK_THREADS", "2"),
             ("TYPEPACK_EAGER_LIMIT", "64"),
+            ("TYPEPACK_UNEXPECTED_MAX", "0"),
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
             ("TYPEPACK_CHECK_TYPES", "1"),
@@ -314,8 +326,9 @@ mod tests {
         assert_eq!(settings.strategy, Some(Strategy::Interpreter));
         assert_eq!(settings.isa, Some(Isa::Portable));
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
-        assert_eq!(settings.eager_limit, 64);
+        assert_eq!((settings.eager_limit, settings.unexpected_max), (64, 0));
         assert_eq!((settings.copy, settings.tune), (Some(Method::Vector), false));
+        assert_eq!(read(&[]).unwrap().unexpected_max, 16 << 20);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify && settings.check_types);
         assert_eq!(read(&[("TYPEPACK_TRANSPORT", "pipeline")]).unwrap().eager_limit, 0);
@@ -331,6 +344,8 @@ mod tests {
             ("TYPEPACK_THREADS", "0"),
             ("TYPEPACK_THREADS", "many"),
             ("TYPEPACK_EAGER_LIMIT", "1000000"),
+            ("TYPEPACK_UNEXPECTED_MAX", "16M"),
+            ("TYPEPACK_UNEXPECTED_MAX", "-1"),
             ("TYPEPACK_SPIN_US", "long"),
             ("TYPEPACK_TRANSPORT", "tcp"),
             ("TYPEPACK_CMA", "on"),

@@ -7,7 +7,7 @@
 //! of progress that `progress.rs` would run. A test can write every value that a misbehaving rank could
 //! write.
 
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::{Cancelled, How, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
@@ -161,6 +161,11 @@ impl RankPair {
     /// not the number of a receive.
     pub fn cancel_receive(&mut self, rank: usize, id: u64) -> bool {
         self.engines[rank].cancel_receive(id)
+    }
+
+    /// Cancels a send.
+    pub fn cancel_send(&mut self, rank: usize, id: u64) -> Cancelled {
+        self.engines[rank].cancel_send(id)
     }
 
     /// Returns a word of the area of an ordered pair. The function takes `at` modulo the area's size and

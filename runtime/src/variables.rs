@@ -37,6 +37,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_VERIFY", "0, 1", "0".into()),
         ("TYPEPACK_CHECK_TYPES", "0, 1", "0".into()),
         ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
+        ("TYPEPACK_UNEXPECTED_MAX", "bytes", of(|s| s.unexpected_max.to_string())),
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
@@ -79,6 +80,10 @@ impl Variable {
                 "1 compares the types of every message with those of its receive."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
+            "TYPEPACK_UNEXPECTED_MAX" => {
+                "How much memory a rank uses for the messages of one other rank that no receive has matched. \
+                 Above this, the data of such messages stays at the sender."
+            }
             "TYPEPACK_SPIN_US" => "How long a waiting rank spins before it sleeps.",
             "TYPEPACK_CMA" => {
                 "Whether ranks may copy between their private memories by system calls."

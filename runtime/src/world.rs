@@ -125,6 +125,7 @@ pub fn init() -> Result<Universe> {
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
+    endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
         endpoint.check_types()?;
     }
@@ -137,7 +138,7 @@ pub fn init() -> Result<Universe> {
     if let Some(path) = tune_file {
         let warns = endpoint.rank() == 0 && !settings.quiet;
         match read_learnt(path) {
-            Ok(learnt) => endpoint.recall(&learnt)?,
+            Ok(learnt) => endpoint.know(&learnt)?,
             Err(reason) if warns => {
                 eprintln!("typepack: TYPEPACK_TUNE_FILE: {} is ignored: {reason}", path.display());
             }

@@ -82,6 +82,7 @@ programs! {
 programs! {
     modes: [0, 2, 3];
     requests: [0, 2];
+    cancels: [0, 2];
     probes: [0, 2];
     buffers: [0, 2];
     generalized: [0];
@@ -199,6 +200,26 @@ fn memory_by_one_way() {
 fn modes_out_of_shared_memory() {
     for way in ["auto", "heap"] {
         run_with("modes", &[0, 2, 3], &[("TYPEPACK_TRANSPORT", way), ("FROM_MPI", "1")]);
+    }
+}
+
+/// Floods a rank whose bound for unexpected messages is small.
+#[test]
+fn flow() {
+    run_with("flow", &[2], &[("TYPEPACK_UNEXPECTED_MAX", "1048576")]);
+}
+
+/// Cancels sends with every transport.
+#[test]
+fn cancels_by_one_way() {
+    for (name, value) in [
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "heap"),
+        ("TYPEPACK_TRANSPORT", "cma"),
+        ("TYPEPACK_SPIN_US", "0"),
+        ("TYPEPACK_CHECK_TYPES", "1"),
+    ] {
+        run_with("cancels", &[2], &[(name, value)]);
     }
 }
 

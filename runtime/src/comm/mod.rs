@@ -16,7 +16,7 @@ mod raw;
 mod scope;
 
 pub use group::{Comparison, Group, RankRange};
-pub use raw::{Matched, Messages, Ongoing, SendMode};
+pub use raw::{Cancelled, Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
 use crate::message::payload::{LayoutRef, Posting};
@@ -24,7 +24,7 @@ use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::progress::{Endpoint, OnUnwind};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -92,8 +92,8 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    /// Number of contexts of a communicator. It is a power of two, and at least the number of spaces.
-    const COUNT: u64 = 8;
+    /// Number of contexts of a communicator. It is at least the number of spaces.
+    const COUNT: u64 = SPACES;
 }
 
 impl Communicator {

@@ -5,6 +5,7 @@
 
 use super::peers::{sender_of, slot_of};
 use super::{Communicator, Space};
+pub use crate::endpoint::engine::Cancelled;
 use crate::endpoint::engine::{How, MessageEngine, Taken};
 use crate::endpoint::progress::Endpoint;
 use crate::message::envelope::Label;
@@ -317,6 +318,13 @@ impl Ongoing<'_> {
     #[doc(alias = "MPI_Cancel")]
     pub fn cancel_receive(&mut self, id: u64) -> bool {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
+    }
+
+    /// Cancels a send. In contrast to a receive, a send may complete instead: see [`Cancelled`]. The call never
+    /// waits for the receiver, except for the end of a copy that the receiver is making at this moment.
+    #[doc(alias = "MPI_Cancel")]
+    pub fn cancel_send(&mut self, id: u64) -> Cancelled {
+        if self.0.requests().is_owned(id) { Cancelled::No } else { self.0.cancel_send(id) }
     }
 
     /// Discards the result that an operation will have. The operation continues, and its memory stays in use.

@@ -10,19 +10,21 @@
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). No function here waits.
 
+mod account;
 mod detach;
 mod incoming;
 mod own;
 mod receive;
 
+use self::account::{Account, Freed};
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
-use crate::message::envelope::{Envelope, INLINE_MAX, Place};
-use crate::message::label::{Label, Sender, Shape, Slot};
+use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
-use crate::settings::Forced;
+use crate::settings::{Forced, UNEXPECTED_MAX};
 use crate::transport::area::Area;
 use crate::transport::choice::Terms;
 use crate::transport::eager::Eager;
@@ -37,6 +39,7 @@ use crate::transport::tuning::Tuning;
 use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
+pub use detach::Cancelled;
 pub use receive::{Glance, Taken};
 use typepack_engine::contiguous::{self, Method};
 
@@ -75,6 +78,7 @@ pub struct MessageEngine {
     readable: Vec<usize>,
     connects: u32,
     matching: Matching,
+    account: Account,
     requests: Requests,
     stage: Stage,
     tuning: Tuning,
@@ -93,6 +97,7 @@ impl MessageEngine {
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.size()).map(|rank| Peer::new(&fabric, rank)).collect();
         let requests = Requests::new(fabric.rank());
+        let account = Account::new(UNEXPECTED_MAX, fabric.size());
         Self {
             fabric,
             terms: Terms { eager_limit, forced: Forced::default() },
@@ -103,6 +108,7 @@ impl MessageEngine {
             readable: Vec::new(),
             connects: 0,
             matching: Matching::default(),
+            account,
             requests,
             stage: Stage::default(),
             tuning: Tuning::default(),
@@ -124,6 +130,11 @@ impl MessageEngine {
         self.terms.forced = forced;
     }
 
+    /// Sets the number of bytes that unexpected messages of one sender may occupy (`account.rs`).
+    pub fn bound(&mut self, unexpected: u64) {
+        self.account.bound(unexpected);
+    }
+
     /// Sets whether the engine measures which way is best for a long message, and the method that all copies of
     /// long runs must use.
     pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
@@ -131,8 +142,8 @@ impl MessageEngine {
     }
 
     /// Uses the ways of long messages that earlier jobs have learnt.
-    pub fn recall(&mut self, learnt: &[Learnt]) {
-        self.tuning.recall(learnt);
+    pub fn know(&mut self, learnt: &[Learnt]) {
+        self.tuning.know(learnt);
     }
 
     /// Returns the ways of long messages that this job and earlier jobs have learnt.
@@ -185,7 +196,8 @@ impl MessageEngine {
     /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
     /// not count: when the rank leaves the job, no thread is left that could receive them.
     pub fn others_are_served(&self) -> bool {
-        self.requests.sends_in_flight() == 0 && !self.peers.iter().any(Peer::has_work)
+        let is_send = |id| self.requests.is_send(id);
+        self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))
     }
 
     /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that
@@ -270,7 +282,11 @@ impl MessageEngine {
         self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest.index()].link.contact(&self.fabric)?;
-        if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
+        if self.terms.is_eager(label.bytes)
+            && !how.synchronous
+            && tx.is_idle()
+            && (!tx.is_full() || label.is_internal())
+        {
             // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). The address that
             // the protocol passes has room for `label.bytes` bytes, and no user layout overlaps it.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
@@ -284,8 +300,14 @@ impl MessageEngine {
         // more.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
-        let id =
-            self.requests.open(Request::Send(Send { dest, label, supply, synchronous, stage }));
+        let id = self.requests.open(Request::Send(Send {
+            dest,
+            label,
+            supply,
+            synchronous,
+            stage,
+            recall: None,
+        }));
         let sent = self.with_peer(dest.index(), |peer, work| peer.send(work, id));
         self.pending_unless(sent, id)
     }

@@ -22,7 +22,8 @@ use self::lists::Key;
 use self::messages::Messages;
 use self::posted::Posted;
 use crate::message::Tag;
-use crate::message::label::{Label, Sender, Shape, Slot};
+use crate::message::envelope::Offer;
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::Kept;
 use crate::transport::types::Located;
 
@@ -30,15 +31,38 @@ use crate::transport::types::Located;
 #[derive(Debug)]
 pub enum Arrived {
     /// The packed bytes, which this rank has copied out of the ring. The second value is present if the send
-    /// is synchronous: the request id under which the sender waits for an ACK.
-    Data(Kept, Option<u64>),
-    /// The data is still at the sender. The first value is the sender's request id. The second value is
+    /// is synchronous: the name of the message, whose sender waits for an ACK.
+    Data(Kept, Option<Offer>),
+    /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
-    Rts(u64, Shape, Option<Box<Located>>),
+    Rts(Offer, Option<Box<Located>>),
     /// This rank sent the message to itself. The data is still in the memory of the send, whose request id
     /// this is.
     Own(u64),
 }
+
+impl Arrived {
+    /// Returns the name of the message if its sender waits for an answer.
+    pub fn offer(&mut self) -> Option<&mut Offer> {
+        match self {
+            Self::Data(_, offer) => offer.as_mut(),
+            Self::Rts(offer, _) => Some(offer),
+            Self::Own(_) => None,
+        }
+    }
+
+    /// Returns whether this is the message whose sender waits for an answer under the name `id`.
+    pub fn is_offer(&self, id: u64) -> bool {
+        match self {
+            Self::Data(_, Some(offer)) | Self::Rts(offer, _) => offer.id == id,
+            Self::Data(_, None) | Self::Own(_) => false,
+        }
+    }
+}
+
+/// Approximate number of bytes that an unexpected message occupies in the tables of this file, without the data
+/// of a long message.
+pub const ENTRY_BYTES: usize = messages::ENTRY_BYTES;
 
 /// An unexpected message.
 #[derive(Debug)]
@@ -76,7 +100,20 @@ impl Matching {
     /// Removes the receive that a message from `source` with this label matches, and returns its request id.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
-        self.posted.arrive(label.context, source, label.tag)
+        self.find(source, label).map(|at| self.posted.remove(at))
+    }
+
+    /// Returns the receive that a message from `source` with this label matches. The receive stays in the
+    /// queue. Its number is for [`Matching::remove`].
+    #[inline]
+    pub fn find(&self, source: Slot, label: &Label) -> Option<u32> {
+        self.posted.find(label.context, source, label.tag)
+    }
+
+    /// Removes a receive that [`Matching::find`] has just returned, and returns its request id.
+    #[inline]
+    pub fn remove(&mut self, at: u32) -> u64 {
+        self.posted.remove(at)
     }
 
     /// Queues a message that matched no receive.
@@ -91,6 +128,27 @@ impl Matching {
     #[inline]
     pub fn look(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
         self.messages.look(Key::asked(context, source, tag))
+    }
+
+    /// Like [`Matching::look`], but the caller may change the place of the message's data.
+    pub fn look_mut(
+        &mut self,
+        context: u64,
+        source: Sender,
+        tag: Tag,
+    ) -> Option<(Slot, &mut Unexpected)> {
+        self.messages.look_mut(Key::asked(context, source, tag))
+    }
+
+    /// Removes the first unexpected message from `source` with the context and the tag of `label` whose data
+    /// `wanted` accepts.
+    pub fn discard(
+        &mut self,
+        source: Slot,
+        label: &Label,
+        wanted: impl Fn(&Arrived) -> bool,
+    ) -> Option<Unexpected> {
+        self.messages.discard((label.context, source, label.tag), |message| wanted(&message.what))
     }
 
     /// Removes the first unexpected message that matches a receive from `source` with `tag`. Returns its

@@ -117,8 +117,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child.
-    pub fn recall(&self, learnt: &[Learnt]) -> Result<()> {
-        self.change(|engine| engine.recall(learnt))
+    pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
+        self.change(|engine| engine.know(learnt))
     }
 
     /// Returns the ways of long messages that this job and earlier jobs have learnt.
@@ -143,6 +143,14 @@ impl Endpoint {
     /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn check_types(&self) -> Result<()> {
         self.change(MessageEngine::check_types)
+    }
+
+    /// Sets the number of bytes that unexpected messages of one sender may occupy.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    pub fn bound(&self, unexpected: u64) -> Result<()> {
+        self.change(|engine| engine.bound(unexpected))
     }
 
     /// Returns this rank.

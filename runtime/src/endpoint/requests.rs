@@ -5,6 +5,7 @@
 //! a generation, so that an old number, or a number that another rank invented, names no request.
 
 use crate::message::Status;
+use crate::shm::recall::ID_END;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
@@ -39,6 +40,9 @@ pub struct Owner {
     /// The source's name for the request. Only the source knows what the value means.
     pub token: u64,
 }
+
+/// The end of the range of generations. Ids are below [`ID_END`], and the generation is the high half of an id.
+const GENERATIONS: u32 = (ID_END >> 32) as u32;
 
 #[derive(Debug)]
 struct Entry {
@@ -118,6 +122,14 @@ impl Requests {
         }
     }
 
+    /// Returns whether a send in flight has the number `id`.
+    pub fn is_send(&self, id: u64) -> bool {
+        self.entries.get(id as u32 as usize).is_some_and(|entry| {
+            u64::from(entry.generation) == id >> 32
+                && matches!(entry.request, Some(Request::Send(_)))
+        })
+    }
+
     /// Returns the receive in flight with the number `id`.
     pub fn receive(&mut self, id: u64) -> Option<&mut Receive> {
         match self.get(id) {
@@ -134,11 +146,15 @@ impl Requests {
         }
     }
 
-    /// Makes a source of progress the owner of a request in flight. The source gets the result, and no thread
-    /// waits for the request.
+    /// Makes a source of progress the owner of a request. The source gets the result, and no thread waits for
+    /// the request. The request may be complete already: a send that finds other items in the queue to its
+    /// receiver gets a number, and may then go out with these items before its call returns.
     pub fn own(&mut self, id: u64, owner: Owner) {
-        if let Some(entry) = self.entry(id) {
+        let Some(entry) = self.entry(id) else { return };
+        if !matches!(entry.request, Some(Request::Done(_))) {
             entry.owner = Some(owner);
+        } else if let Some(Request::Done(result)) = self.close(id) {
+            self.collected.push_back((owner, result));
         }
     }
 
@@ -229,8 +245,9 @@ impl Requests {
     fn close(&mut self, id: u64) -> Option<Request> {
         let entry = self.entry(id)?;
         let request = entry.request.take();
-        // After its last generation, an entry of the table is never used again.
-        if entry.generation < u32::MAX {
+        // After its last generation, an entry of the table is never used again. So all ids are below
+        // `recall::ID_END`.
+        if entry.generation < GENERATIONS - 1 {
             entry.generation += 1;
             self.free.push(id as u32);
         }
@@ -315,6 +332,16 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_gets_a_result_that_is_older_than_its_claim() {
+        let mut requests = Requests::new(0);
+        let id = requests.open(receive());
+        requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        requests.own(id, Owner { source: 3, token: 4 });
+        assert!(matches!(requests.collected(), Some((Owner { source: 3, token: 4 }, Ok(_)))));
+        assert!(requests.get(id).is_none() && requests.in_flight() == 0);
+    }
+
+    #[test]
     fn orphans_leave_when_they_are_complete() {
         let mut requests = Requests::new(0);
         let id = requests.open(receive());
@@ -335,6 +362,7 @@ mod tests {
             supply: Supply::Lost,
             synchronous: false,
             stage: SendStage::Queued,
+            recall: None,
         };
         let ids = [0, 1, 2].map(|dest| requests.open(Request::Send(send(dest))));
         requests.open(receive());

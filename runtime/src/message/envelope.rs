@@ -16,6 +16,7 @@
 //! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
 //! | Define | sender | the meaning of a type number from here on |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
+//! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag              (Define: the type's number)
@@ -25,7 +26,9 @@
 //!          Define: bytes of the encoded type in the payload area  (else 0)
 //! word 3   Inline: payload bytes 0..8; all others but Eager and Define: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
-//!          RTS: word 4 bits 40..48 the shape of the data; the other bits 0, or the place of the data in the
+//!          RTS, Synchronous, Recall: word 4 bits 40..64 0, or 1 plus the number of the word by which the
+//!          message can be recalled
+//!          RTS: word 4 bits 36..40 the shape of the data; the other bits 0, or the place of the data in the
 //!          sender: word 4 bits 0..32 the type's number, bits
 //!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
 //!          an offset in the heap or an address in private memory; word 6 the number of elements
@@ -37,7 +40,7 @@
 
 pub use super::label::{Label, Shape};
 use super::typecheck;
-use crate::shm::pair::EAGER_MAX;
+use crate::shm::pair::{EAGER_MAX, RECALLS};
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 use crate::shm::work_split::NUMBERS;
 use typepack_engine::contiguous::Method;
@@ -56,6 +59,7 @@ const REFUSED: u64 = 8;
 const HELP: u64 = 9;
 const DEFINE: u64 = 10;
 const WITHDRAW: u64 = 11;
+const RECALL: u64 = 12;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
@@ -65,12 +69,13 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
+const _: () = assert!(RECALLS == 1 << u8::BITS);
 
 /// The position of the shape in word 4 of an RTS.
-const SHAPE_SHIFT: u32 = 40;
+const SHAPE_AT: u32 = 36;
 
-/// The bits of word 4 of an RTS below the shape.
-const SHAPE_MASK: u64 = (1 << SHAPE_SHIFT) - 1;
+/// The bits of the shape.
+const SHAPES: u64 = 0xf;
 
 /// The code in word 4 that means: this place is in a heap.
 const IN_HEAP: u64 = 1;
@@ -85,6 +90,53 @@ pub const BYTES: u32 = u32::MAX;
 
 /// Length of the longest encoded type that a sender can define, in bytes.
 pub const TYPE_MAX: usize = EAGER_MAX;
+
+/// The position in word 4 of the number of the word by which a message can be recalled. The type's number and
+/// the kind of memory are below this position.
+const RECALL_AT: u32 = 40;
+
+/// The name of a message whose sender waits for an answer. The alignment of 4 bytes keeps an [`Envelope`] at 64
+/// bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(packed(4))]
+pub struct Offer {
+    /// The sender's request id, which the answers contain.
+    pub id: u64,
+    /// Number of the word in the pair's area by which the sender can recall the message (`shm/recall.rs`).
+    /// `None` if the sender cannot recall the message.
+    pub recall: Option<u8>,
+    /// How the data lies at the sender. Only an RTS has another value than `Contiguous`.
+    pub shape: Shape,
+}
+
+impl From<u64> for Offer {
+    /// Returns the name of a message that cannot be recalled.
+    fn from(id: u64) -> Self {
+        Self { id, recall: None, shape: Shape::Contiguous }
+    }
+}
+
+impl Offer {
+    /// Returns the bits for word 4.
+    #[inline]
+    fn encode(self) -> u64 {
+        let recall = self.recall.map_or(0, |word| (u64::from(word) + 1) << RECALL_AT);
+        recall | u64::from(self.shape.code()) << SHAPE_AT
+    }
+
+    fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
+        let recall = match words[4] >> RECALL_AT {
+            0 => None,
+            // The conversion loses nothing, because the number is at most 256.
+            number @ 1..=256 => Some((number - 1) as u8),
+            _ => return Err(Malformed("an envelope names a word for its recall above 256")),
+        };
+        let Some(shape) = Shape::from_code(words[4] >> SHAPE_AT & SHAPES) else {
+            return Err(Malformed("an envelope has a shape code above 2"));
+        };
+        Ok(Self { id: words[3], recall, shape })
+    }
+}
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +210,8 @@ impl Malformed {
     }
 }
 
+const _: () = assert!(size_of::<Envelope>() == 64);
+
 /// A checked envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Envelope {
@@ -165,12 +219,12 @@ pub enum Envelope {
     Inline(Label, [u8; INLINE_MAX]),
     /// A message. Its payload is in the ring's payload area.
     Eager(Label),
-    /// A message. Its payload is in the ring's payload area, and its sender waits under this request id for
-    /// the ACK.
-    Synchronous(Label, u64),
-    /// A message. Its data waits at the sender under this request id. If the RTS says where the data lies,
-    /// the place is present.
-    Rts(Label, u64, Shape, Option<Place>),
+    /// A message. Its payload is in the ring's payload area, and its sender waits under this name for the
+    /// ACK.
+    Synchronous(Label, Offer),
+    /// A message. Its data waits at the sender under this name. If the RTS says where the data lies, the
+    /// place is present.
+    Rts(Label, Offer, Option<Place>),
     /// A receive has matched the synchronous message with this request id.
     Ack(u64),
     /// The sender of the message with this request id has to pack the message into the chunks, and to copy
@@ -205,6 +259,9 @@ pub enum Envelope {
     /// The receiver must not read the data of the message with this request id in place any more, because
     /// the sender packs it.
     Withdraw(u64),
+    /// The sender has recalled the message with this label and this name, because its program has cancelled
+    /// the send. No receive had matched the message.
+    Recall(Label, Offer),
 }
 
 impl Envelope {
@@ -224,15 +281,16 @@ impl Envelope {
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
-            Self::Rts(label, id, shape, place) => {
+            Self::Rts(label, offer, place) => {
                 // Write all seven words, because a word that is not written keeps its value from an earlier
                 // lap of the ring.
                 let [a, b, c] = Place::encode(place);
-                let a = a | u64::from(shape.code()) << SHAPE_SHIFT;
-                ([head(RTS, label), label.context, label.bytes, *id, a, b, c], 7)
+                let a = a | offer.encode();
+                ([head(RTS, label), label.context, label.bytes, offer.id, a, b, c], 7)
             }
-            Self::Synchronous(label, id) => {
-                ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
+            Self::Synchronous(label, offer) => {
+                let Label { context, bytes, .. } = *label;
+                ([head(SYNCHRONOUS, label), context, bytes, offer.id, offer.encode(), 0, 0], 5)
             }
             Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
             Self::Cts(id, method) => ([CTS, method.code().into(), 0, *id, 0, 0, 0], 4),
@@ -247,6 +305,10 @@ impl Envelope {
                 ([HELP, number, *bytes, *id, a, b, c], 7)
             }
             Self::Withdraw(id) => ([WITHDRAW, 0, 0, *id, 0, 0, 0], 4),
+            Self::Recall(label, offer) => {
+                let Label { context, bytes, .. } = *label;
+                ([head(RECALL, label), context, bytes, offer.id, offer.encode(), 0, 0], 5)
+            }
         }
     }
 
@@ -260,7 +322,7 @@ impl Envelope {
         // Only messages have types. For all other envelopes, take all 32 bits as the kind: if any bit of the
         // types is set, the kind is unknown, and the envelope is refused below.
         let kind = match head & ((1 << KIND_BITS) - 1) {
-            message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
+            message @ (INLINE | EAGER | RTS | SYNCHRONOUS | RECALL) => message,
             _ => head,
         };
         let types = (head >> KIND_BITS) as u32;
@@ -283,19 +345,7 @@ impl Envelope {
             INLINE => Err(Malformed("an inline message is longer than 32 bytes")),
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
             EAGER => Err(Malformed("an eager message is empty or longer than 16 KiB")),
-            SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => {
-                Ok(Self::Synchronous(label, words[3]))
-            }
-            SYNCHRONOUS => Err(Malformed("a synchronous message is longer than 16 KiB")),
-            RTS if label.bytes > 0 => {
-                let (word, code) = (words[4] & SHAPE_MASK, words[4] >> SHAPE_SHIFT);
-                let Some(shape) = Shape::from_code(code) else {
-                    return Err(Malformed("an RTS has a shape code above 2"));
-                };
-                let place = Place::decode([word, words[5], words[6]])?;
-                Ok(Self::Rts(label, words[3], shape, place))
-            }
-            RTS => Err(Malformed("an RTS has an empty message")),
+            SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
             CTS => match method(words[1]) {
                 Some(method) => Ok(Self::Cts(words[3], method)),
@@ -327,6 +377,28 @@ impl Envelope {
             _ => Err(Malformed("an envelope has an unknown kind")),
         }
     }
+
+    /// Decodes an envelope that names a message whose sender waits. The code is not part of
+    /// [`decode`](Self::decode), so that the code for short messages stays short.
+    #[inline(never)]
+    fn decode_offer(
+        kind: u64,
+        label: Label,
+        words: &[u64; ENVELOPE_WORDS],
+    ) -> Result<Self, Malformed> {
+        let offer = Offer::decode(words)?;
+        match kind {
+            SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => Ok(Self::Synchronous(label, offer)),
+            SYNCHRONOUS => Err(Malformed("a synchronous message is longer than 16 KiB")),
+            RECALL => Ok(Self::Recall(label, offer)),
+            _ if label.bytes > 0 => {
+                let place = words[4] & ((1 << SHAPE_AT) - 1);
+                let place = Place::decode([place, words[5], words[6]])?;
+                Ok(Self::Rts(label, offer, place))
+            }
+            _ => Err(Malformed("an RTS has an empty message")),
+        }
+    }
 }
 
 /// Returns the copy method with the number `code`.
@@ -351,16 +423,24 @@ mod tests {
             Envelope::Inline(Label { types: typecheck::VOID, ..label }, payload),
             Envelope::Eager(label),
             Envelope::Eager(typed),
-            Envelope::Synchronous(typed, 9),
-            Envelope::Rts(typed, 7, Shape::Sparse, None),
-            Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
-            Envelope::Synchronous(label, u64::MAX),
-            Envelope::Rts(Label { bytes: 1 << 40, ..label }, 7, Shape::Contiguous, None),
-            Envelope::Rts(label, 7, Shape::Dense, place(Space::Heap, 0, u64::MAX, 0)),
-            Envelope::Rts(label, 7, Shape::Dense, place(Space::Heap, BYTES, 5, u64::MAX)),
-            Envelope::Rts(label, 7, Shape::Dense, place(Space::Private, BYTES, u64::MAX, 9)),
+            Envelope::Synchronous(typed, 9.into()),
+            Envelope::Rts(typed, 7.into(), None),
+            Envelope::Synchronous(Label { bytes: 0, ..label }, 9.into()),
+            Envelope::Synchronous(label, u64::MAX.into()),
+            Envelope::Rts(Label { bytes: 1 << 40, ..label }, 7.into(), None),
+            Envelope::Rts(label, 7.into(), place(Space::Heap, 0, u64::MAX, 0)),
+            Envelope::Rts(label, 7.into(), place(Space::Heap, BYTES, 5, u64::MAX)),
+            Envelope::Rts(label, 7.into(), place(Space::Private, BYTES, u64::MAX, 9)),
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
             Envelope::Withdraw(u64::MAX),
+            Envelope::Rts(typed, Offer { id: 7, recall: Some(0), shape: Shape::Sparse }, None),
+            Envelope::Rts(
+                label,
+                Offer { id: 7, recall: Some(255), shape: Shape::Dense },
+                place(Space::Private, BYTES, u64::MAX, 9),
+            ),
+            Envelope::Synchronous(label, Offer { recall: Some(255), ..9.into() }),
+            Envelope::Recall(typed, Offer { recall: Some(3), ..u64::MAX.into() }),
             Envelope::Ack(1),
             Envelope::Cts(u64::MAX, Method::Streaming),
             Envelope::Fin(2),
@@ -391,14 +471,18 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [12, 0, 0, 0, 0, 0, 0],
+            [13, 0, 0, 0, 0, 0, 0],
+            [RECALL, 0, 8, 1, 257 << RECALL_AT, 0, 0],
+            [SYNCHRONOUS, 0, 8, 1, 257 << RECALL_AT, 0, 0],
+            [RTS, 0, 8, 1, 257 << RECALL_AT, 0, 0],
+            [RTS, 0, 8, 1, 1 << (RECALL_AT - 1), 0, 0],
             [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
             [HELP, 1, 8, 0, 0, 0, 0],
             [HELP, 1, 0, 0, IN_HEAP << 32, 0, 0],
             [HELP, 3 << 32, 8, 0, IN_HEAP << 32, 0, 0],
             [CTS, 3, 0, 0, 0, 0, 0],
             [CTS, 1 << 32, 0, 0, 0, 0, 0],
-            [RTS, 0, 9, 0, 3 << SHAPE_SHIFT, 0, 0],
+            [RTS, 0, 9, 0, 3 << SHAPE_AT, 0, 0],
             [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],
             [HELP, 1, 8, 0, PRIVATE << 32, 0, 8],

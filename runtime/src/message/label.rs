@@ -85,6 +85,10 @@ impl From<i32> for Tag {
     }
 }
 
+/// Number of contexts of a communicator. It is a power of two. The context of a message is a multiple of this
+/// number plus the number of a space (`comm/mod.rs`). Space 0 has the user's messages.
+pub(crate) const SPACES: u64 = 8;
+
 /// A started operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -139,5 +143,14 @@ impl Shape {
             2 => Some(Self::Sparse),
             _ => None,
         }
+    }
+}
+
+impl Label {
+    /// Returns whether the library itself sends the message, for example as a part of a collective call. Such
+    /// a message never waits for room at its receiver.
+    #[inline]
+    pub(crate) fn is_internal(&self) -> bool {
+        !self.context.is_multiple_of(SPACES)
     }
 }

@@ -225,19 +225,25 @@ impl Supply {
 
     /// Stops the use of the user's memory: packs all `bytes` bytes into a private buffer, which becomes the
     /// supply.
-    pub fn detach(&mut self, bytes: u64) {
-        if !matches!(self, Self::Memory(_) | Self::Lent(_)) {
-            return;
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out. The supply is then unchanged.
+    pub fn own(&mut self, bytes: u64) -> Result<()> {
+        if matches!(self, Self::Memory(_) | Self::Lent(_)) {
+            let mut packed = buffer(bytes)?;
+            // SAFETY: the memory of the supply is valid (module invariant), `0..bytes` is the whole message,
+            // and the new buffer has room for `bytes` bytes.
+            unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
+            *self = Self::Packed(packed);
         }
-        *self = match buffer(bytes) {
-            Ok(mut packed) => {
-                // SAFETY: the memory of the supply is valid (module invariant), `0..bytes` is the whole
-                // message, and the new buffer has room for `bytes` bytes.
-                unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
-                Self::Packed(packed)
-            }
-            Err(_) => Self::Lost,
-        };
+        Ok(())
+    }
+
+    /// Stops the use of the user's memory, like [`own`](Self::own). If memory runs out, the data is lost.
+    pub fn detach(&mut self, bytes: u64) {
+        if self.own(bytes).is_err() {
+            *self = Self::Lost;
+        }
     }
 }
 
@@ -396,7 +402,7 @@ pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
 }
 
 /// Length of the longest message that [`Kept`] holds without an allocation, in bytes.
-const SHORT: usize = 64;
+pub const SHORT: usize = 64;
 
 /// The packed bytes of a message that waits for its receive.
 #[derive(Debug)]

@@ -62,6 +62,18 @@ impl Area {
         }
     }
 
+    /// Returns the word that says whether the message to which this word was lent is matched or recalled.
+    #[inline]
+    pub fn recall(&self, word: u8) -> &AtomicU64 {
+        self.word(pair::RECALLS_AT + usize::from(word) * 8)
+    }
+
+    /// Returns the word that is 1 while the receiver wants no more payloads.
+    #[inline]
+    pub fn full(&self) -> &AtomicU64 {
+        self.word(pair::FULL)
+    }
+
     /// Returns the address of byte `offset` of the payload area. `offset` must be below `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {

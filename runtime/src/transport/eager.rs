@@ -75,7 +75,8 @@ impl Protocol for Eager {
         let Some(room) = tx.reserve(label.bytes as usize)? else { return Ok(Offered::NoRoom) };
         pack(tx.area.payload(room.offset));
         send.stage = SendStage::Unacknowledged;
-        tx.publish(work.fabric, room, &Envelope::Synchronous(label, id));
+        let offer = send.offer(id);
+        tx.publish(work.fabric, room, &Envelope::Synchronous(label, offer));
         Ok(Offered::Written)
     }
 
@@ -99,8 +100,8 @@ impl Protocol for Eager {
         unsafe { receive.sink.unpack(0..bytes.min(capacity), payload.data()) };
         let status = Status { source: link.rank, tag, bytes };
         work.requests.complete(matched.receive, received(status, capacity, None));
-        if let Some(id) = payload.waiting {
-            link.tx()?.push(Outgoing::Say(Envelope::Ack(id)));
+        if let Some(offer) = payload.waiting {
+            link.tx()?.push(Outgoing::Say(Envelope::Ack(offer.id)));
         }
         Ok(true)
     }

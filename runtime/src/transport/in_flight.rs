@@ -14,7 +14,7 @@
 //!          posted | new --RTS matched--> stream --last chunk or piece--> complete
 //! ```
 
-use crate::message::envelope::Space;
+use crate::message::envelope::{Offer, Space};
 use crate::message::label::{Label, Status};
 use crate::message::label::{Sender, Slot};
 use crate::message::payload::{Sink, Supply};
@@ -60,6 +60,16 @@ pub struct Send {
     pub synchronous: bool,
     /// The state.
     pub stage: SendStage,
+    /// The word that `recalls.rs` has lent to the message, so that this rank can recall it.
+    pub recall: Option<u8>,
+}
+
+impl Send {
+    /// Returns the name of the message in its envelope. `id` is the number of this send.
+    #[inline]
+    pub fn offer(&self, id: u64) -> Offer {
+        Offer { recall: self.recall, ..id.into() }
+    }
 }
 
 /// A message that a receive has matched and whose data is still on its way.

@@ -13,12 +13,14 @@ use super::fabric::Fabric;
 use super::failure::{broken, lost_at};
 use super::offers::Offers;
 use super::ready::Ready;
+use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::{Envelope, Space};
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::Method;
 
 /// A request for help with the copy of a message. The receiver of the message sends the request to the
@@ -63,6 +65,8 @@ pub struct Tx {
     pub defined: Defined,
     /// The cache lines that the next message will probably use.
     pub ready: Ready,
+    /// The words by which this rank can recall its messages.
+    pub recalls: Recalls,
     rank: usize,
     ring: Producer,
     queue: VecDeque<Outgoing>,
@@ -75,6 +79,7 @@ impl Tx {
             area,
             defined: Defined::default(),
             ready: Ready::default(),
+            recalls: Recalls::default(),
             rank,
             ring: Producer::default(),
             queue: VecDeque::new(),
@@ -91,6 +96,18 @@ impl Tx {
     /// Appends an item to the queue.
     pub fn push(&mut self, outgoing: Outgoing) {
         self.queue.push_back(outgoing);
+    }
+
+    /// Returns whether the receiver wants no more payloads of messages that no receive has matched. The data of
+    /// a message to which this applies stays here until the match.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.area.full().load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns the items of the queue, from the first to the last.
+    pub fn queued(&self) -> impl Iterator<Item = &Outgoing> {
+        self.queue.iter()
     }
 
     /// Returns the first item of the queue.

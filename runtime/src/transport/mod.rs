@@ -15,7 +15,7 @@
 //!
 //! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that both
 //! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
-//! private buffer in which pieces are packed first; `ready.rs`, which fetches lines ahead; `area.rs`, the
+//! private buffer in which pieces are packed first; `recalls.rs`, the words by which a rank recalls messages; `ready.rs`, which fetches lines ahead; `area.rs`, the
 //! shared memory of a pair; `fabric.rs`, the rank's connection to the other ranks.
 //!
 //! This folder uses the messages of `message/`, and `endpoint/` uses this folder. `README.md` beside this
@@ -37,6 +37,7 @@ mod pipeline;
 mod private;
 pub(crate) mod protocol;
 mod ready;
+mod recalls;
 mod single_copy;
 pub(crate) mod stage;
 pub(crate) mod tuning;

@@ -10,9 +10,9 @@ use super::area::Area;
 use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
-use super::failure::{lost, lost_at, of_place};
+use super::failure::{broken, lost, lost_at, of_place};
 use super::heap::{self, HeapCopy};
-use super::in_flight::{RequestTable, Stream};
+use super::in_flight::{RequestTable, SendStage, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
@@ -21,10 +21,13 @@ use super::single_copy::{Copier, Far};
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::Result;
-use crate::message::envelope::{Envelope, Place, Space};
+use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Sender, Slot};
-use crate::message::payload::Sink;
+use crate::message::payload::{SHORT, Sink};
+use crate::shm::recall;
+use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
+use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::Method;
 
 /// Another rank.
@@ -58,6 +61,22 @@ impl Peer {
     /// Returns whether anything waits for room in the ring, or is under way in either direction.
     pub fn has_work(&self) -> bool {
         self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle())
+            || self.pipeline.has_work()
+            || self.heap.has_work()
+            || self.private.has_work()
+    }
+
+    /// Returns whether the other rank may wait for something that this rank still has to do. In contrast to
+    /// [`Peer::has_work`], sends that have ended and recalls do not count: no rank waits for them, and the
+    /// other rank may have left the job without making room for them.
+    /// `is_send` says whether an id is the number of a send in flight.
+    pub fn is_owed(&self, is_send: impl Fn(u64) -> bool) -> bool {
+        let owes = |outgoing: &Outgoing| match outgoing {
+            Outgoing::Say(Envelope::Recall(..)) => false,
+            Outgoing::Send(id) => is_send(*id),
+            Outgoing::Say(_) | Outgoing::Help(_) => true,
+        };
+        self.link.tx.as_ref().is_some_and(|tx| tx.queued().any(owes))
             || self.pipeline.has_work()
             || self.heap.has_work()
             || self.private.has_work()
@@ -103,7 +122,24 @@ impl Peer {
     fn offer<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<bool> {
         // If the send has already ended, it needs no envelope.
         let Some(send) = work.requests.send(id) else { return Ok(true) };
-        for choice in choice::offers(work.terms, send.label.bytes) {
+        let (tx, bytes) = (self.link.tx()?, send.label.bytes);
+        let eager = work.terms.is_eager(bytes);
+        let mut choices = choice::offers(work.terms, bytes);
+        if eager && tx.is_full() && !send.label.is_internal() {
+            // The data of a message waits here until a receive matches the message. A short message is not
+            // worth the way of an RTS, because its envelope occupies as much memory of the receiver. So such a
+            // message becomes synchronous.
+            if bytes > SHORT as u64 {
+                choices = &[Choice::Pipeline];
+            } else {
+                send.synchronous = true;
+            }
+        }
+        if send.recall.is_none() && (send.synchronous || choices != [Choice::Eager]) {
+            // This rank will wait for the match, so the program may cancel the send meanwhile.
+            send.recall = tx.recalls.take(&tx.area);
+        }
+        for choice in choices {
             let link = &mut self.link;
             let offered = match choice {
                 Choice::Eager => self.eager.offer(work, link, id)?,
@@ -120,6 +156,34 @@ impl Peer {
         Err(lost("a send that every protocol declined", id))
     }
 
+    /// Recalls the message of the send `id`, so that no receive gets the message, now or later. Returns false
+    /// if a receive may have matched the message already, or if no word was free when this rank wrote the
+    /// message's envelope. After a recall the caller removes the send from the table.
+    pub fn recall<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> bool {
+        let (Some(send), Some(tx)) = (work.requests.send(id), &mut self.link.tx) else {
+            return false;
+        };
+        match (send.stage, send.recall) {
+            // The message has no envelope yet.
+            (SendStage::Queued, word) => {
+                if let Some(word) = word {
+                    tx.recalls.give_back(word);
+                }
+                true
+            }
+            (SendStage::Unacknowledged | SendStage::Offered(_), Some(word))
+                if tx.recalls.recall(&tx.area, word, id) =>
+            {
+                // Tell the receiver, so that it frees the memory of the message. If an error occurs here, it
+                // occurs again in the next turn.
+                tx.push(Outgoing::Say(Envelope::Recall(send.label, send.offer(id))));
+                let _later = self.flush(work);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Fetches cache lines for the next message to the other rank, while this rank is idle. Returns false
     /// if there are no lines to fetch.
     #[inline]
@@ -128,6 +192,13 @@ impl Peer {
     }
 
     // ---- at the receiver ----
+
+    /// Tells the other rank whether this rank wants no more payloads of messages that no receive has matched.
+    pub fn set_full(&self, full: bool) {
+        if let Some(rx) = &self.link.rx {
+            rx.area.full().store(u64::from(full), Ordering::Relaxed);
+        }
+    }
 
     /// Checks the place that an RTS names for its data. Returns the checked place, or `None` if the RTS
     /// names no place.
@@ -145,6 +216,35 @@ impl Peer {
         let located = located.map_err(|v| of_place(self.link.rank, v))?;
         rx.offers.note(offer);
         Ok(Some(Box::new(located)))
+    }
+
+    /// Claims a message for a receive or a probe, after which its sender cannot recall it any more. Returns
+    /// false if the sender has recalled the message; then no receive may take it.
+    #[inline]
+    pub fn claim(&mut self, offer: Offer) -> bool {
+        let (Some(word), Some(rx)) = (offer.recall, &mut self.link.rx) else { return true };
+        let claimed = recall::claim(rx.area.recall(word), offer.id);
+        if !claimed {
+            rx.offers.answer(offer.id);
+        }
+        claimed
+    }
+
+    /// Handles a Recall. The caller has dropped the envelope of the message.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    pub fn recalled(&mut self, offer: Offer) -> Result<()> {
+        let Some(rx) = &mut self.link.rx else {
+            return Err(lost_at("the link from", self.link.rank));
+        };
+        rx.offers.answer(offer.id);
+        let is_recalled = |word| recall::forget(rx.area.recall(word), offer.id);
+        if offer.recall.is_some_and(is_recalled) {
+            return Ok(());
+        }
+        let detail = format!("a recall of a message that is not recalled (id {:#x})", { offer.id });
+        Err(broken(self.link.rank, Violation::new(detail)))
     }
 
     /// Takes a message that a receive has matched and does not refuse, and passes it to a protocol.
@@ -280,6 +380,7 @@ impl Peer {
         envelope: &Envelope,
     ) -> Result<()> {
         let from = self.link.rank;
+        self.answered(work, envelope);
         match *envelope {
             Envelope::Ack(id) => answers::ack(work, from, id),
             Envelope::Fin(id) => answers::fin(work, from, id),
@@ -308,7 +409,25 @@ impl Peer {
             | Envelope::Eager(_)
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
+            | Envelope::Recall(..)
             | Envelope::Define { .. } => Err(lost_at("a message from", from)),
+        }
+    }
+
+    /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver
+    /// has matched the message, so its envelope cannot refer to the word any more.
+    fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
+        let (Envelope::Ack(id)
+        | Envelope::Cts(id, _)
+        | Envelope::Fin(id)
+        | Envelope::Refused(id)
+        | Envelope::Help { id, .. }) = *envelope
+        else {
+            return;
+        };
+        let send = work.requests.send(id).filter(|send| send.dest.index() == self.link.rank);
+        if let (Some(tx), Some(word)) = (&mut self.link.tx, send.and_then(|s| s.recall.take())) {
+            tx.recalls.give_back(word);
         }
     }
 

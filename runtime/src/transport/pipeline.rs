@@ -13,7 +13,7 @@ use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Wo
 use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
-use crate::message::envelope::Envelope;
+use crate::message::envelope::{Envelope, Offer};
 use crate::message::label::{Shape, Status};
 use crate::message::payload::Supply;
 use crate::shm::bulk::{Drainer, Filler};
@@ -198,7 +198,8 @@ impl Protocol for Pipeline {
             Supply::Memory(layout) => Stage::shape(&layout.plan, layout.count),
             _ => Shape::Contiguous,
         };
-        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, id, shape, None))? {
+        let offer = Offer { shape, ..send.offer(id) };
+        if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, offer, None))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::Nothing);

@@ -13,6 +13,7 @@ use super::stage::Stage;
 use super::tuning::Tuning;
 use super::types::Located;
 use crate::Result;
+use crate::message::envelope::Offer;
 use crate::message::label::{Label, Shape};
 use typepack_engine::contiguous::Method;
 
@@ -69,8 +70,8 @@ pub enum Offered {
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     data: *const u8,
-    /// The request id under which a synchronous sender waits for the ACK.
-    pub waiting: Option<u64>,
+    /// The name of the message, if its sender is synchronous and waits for the ACK.
+    pub waiting: Option<Offer>,
 }
 
 impl Payload {
@@ -81,7 +82,7 @@ impl Payload {
     /// - All bytes of the message, from `data` on, are readable for as long as the returned value is used.
     /// - No user layout overlaps these bytes.
     #[inline]
-    pub unsafe fn new(data: *const u8, waiting: Option<u64>) -> Self {
+    pub unsafe fn new(data: *const u8, waiting: Option<Offer>) -> Self {
         Self { data, waiting }
     }
 

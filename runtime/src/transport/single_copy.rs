@@ -26,7 +26,7 @@ use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Wo
 use super::stage::Stage;
 use super::types::Located;
 use crate::Result;
-use crate::message::envelope::{Envelope, Place, Space};
+use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Layout, Sink, Supply};
 use crate::shm::ring::Violation;
@@ -416,8 +416,8 @@ impl<C: Copier> Protocol for SingleCopies<C> {
             Said::NoRoom => return Ok(Offered::NoRoom),
             Said::Place(place) => place,
         };
-        let shape = Stage::shape(&layout.plan, layout.count);
-        if !tx.say(work.fabric, &Envelope::Rts(label, id, shape, Some(place)))? {
+        let offer = Offer { shape: Stage::shape(&layout.plan, layout.count), ..send.offer(id) };
+        if !tx.say(work.fabric, &Envelope::Rts(label, offer, Some(place)))? {
             return Ok(Offered::NoRoom);
         }
         send.stage = SendStage::Offered(Told::In(C::SPACE));

@@ -207,7 +207,7 @@ impl Tuning {
     }
 
     /// Uses what earlier jobs have learnt: each way becomes the first one of its situation.
-    pub fn recall(&mut self, learnt: &[Learnt]) {
+    pub fn know(&mut self, learnt: &[Learnt]) {
         self.earlier = learnt.iter().map(|(bytes, at, way)| (key(*at, *bytes), *way)).collect();
     }
 
@@ -496,13 +496,13 @@ mod tests {
     fn what_was_learnt_comes_first_and_is_kept() {
         let mut tuning = Tuning::default();
         let learnt = vec![(1 << 20, SITUATION, Way::InPlace(Method::Streaming))];
-        tuning.recall(&learnt);
+        tuning.know(&learnt);
         assert_eq!(tuning.learnt(), learnt);
         let streams = contiguous::available().any(|method| method == Method::Streaming);
         let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
         assert_eq!(way == learnt[0].2, streams);
         // A way that this situation does not have is not used.
-        tuning.recall(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
+        tuning.know(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
         let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
         assert_eq!(way, Way::InPlace(Method::Vector));
     }

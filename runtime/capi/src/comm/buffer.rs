@@ -50,7 +50,14 @@ struct Buffer {
     /// The end of the place that the standard's model assigned most recently, as an offset from the start
     /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
+    /// With more than `SWEEP_MIN` messages in `held`: the number of messages at which the next send looks which
+    /// of them have been sent. A send that finds no room also looks. So the time for this is in proportion to
+    /// the number of sends, even if very many messages wait in the buffer.
+    sweep_at: usize,
 }
+
+/// With at most this number of messages in the buffer, every send looks which of them have been sent.
+const SWEEP_MIN: usize = 64;
 
 /// The number of bytes that the standard asks the user to add to the size of each message when computing the
 /// size of a buffer.
@@ -59,7 +66,7 @@ const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
 impl Buffer {
     /// Makes a buffer without messages.
     fn new(address: usize, size: u64) -> Self {
-        Self { address, size, held: Vec::new(), tail: 0 }
+        Self { address, size, held: Vec::new(), tail: 0, sweep_at: SWEEP_MIN }
     }
 
     /// Returns the first offset, at or after `start`, whose address is a multiple of [`ALIGN`]. A message
@@ -69,17 +76,23 @@ impl Buffer {
         (address + start).next_multiple_of(ALIGN) - address
     }
 
+    /// Returns the place that the standard's model assigns to a message of `bytes` bytes, if no message in
+    /// `held` occupies it.
+    fn next(&mut self, bytes: u64) -> Option<Range<u64>> {
+        let queued = self.queued(bytes);
+        if let Some(place) = &queued {
+            self.tail = place.end;
+        }
+        queued
+    }
+
     /// Returns a place for a message of `bytes` bytes; `None` if there is no room.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
         // If the buffer has no messages, the next message is placed at its beginning.
         if self.held.is_empty() {
             self.tail = 0;
         }
-        let queued = self.queued(bytes);
-        if let Some(place) = &queued {
-            self.tail = place.end;
-        }
-        queued.or_else(|| self.between(bytes))
+        self.next(bytes).or_else(|| self.between(bytes))
     }
 
     /// Returns the place that the standard's model assigns to a message: after the most recently placed
@@ -204,7 +217,14 @@ impl Pool {
             )));
         };
         let messages = comm.messages();
-        if !buffer.held.is_empty() {
+        let automatic = buffer.address == abi::BUFFER_AUTOMATIC;
+        let mut next = None;
+        let lazy = (SWEEP_MIN..buffer.sweep_at).contains(&buffer.held.len());
+        if lazy && !automatic {
+            next = buffer.next(bytes);
+        }
+        let has_room = lazy && (automatic || next.is_some());
+        if !has_room && !buffer.held.is_empty() {
             // `look` lets the runtime make progress, and then calls the closure. The closure removes the
             // messages that have been sent, to free their places.
             messages.look(|ongoing| {
@@ -218,11 +238,12 @@ impl Pool {
                 });
                 Some(())
             })?;
+            buffer.sweep_at = SWEEP_MIN.max(2 * buffer.held.len());
         }
-        let (mode, place) = if buffer.address == abi::BUFFER_AUTOMATIC {
+        let (mode, place) = if automatic {
             (SendMode::Copied, 0..0)
         } else {
-            let place = buffer.place(bytes).ok_or_else(|| {
+            let place = next.or_else(|| buffer.place(bytes)).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
                 full(format!(
                     "buffer too small: the message has {bytes} bytes, the attached buffer has {size} bytes \
@@ -259,7 +280,12 @@ impl Pool {
     /// # Errors
     /// Returns the runtime's error if a rank has died.
     pub fn flush(&self) -> Result {
-        wait(&self.sends())
+        wait(&self.sends())?;
+        if let Some(buffer) = &mut *self.lock() {
+            // The next send finds the messages that have left.
+            buffer.sweep_at = 0;
+        }
+        Ok(())
     }
 
     /// Waits until all messages have left the buffer, and detaches it. Returns the address and the size of

@@ -7,6 +7,7 @@ use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
+use typepack::Cancelled;
 
 /// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
 /// the request.
@@ -97,8 +98,10 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: cancels a receive if no message has matched it, and calls the user's cancel function for a
-/// generalized request. Sends are never cancelled.
+/// `MPI_Cancel`: cancels a receive if no message has matched it, cancels a send if no receive has matched its
+/// message, and calls the user's cancel function for a generalized request. If a receive may have matched the
+/// message of a send, the send completes from a copy. So the request of a send is complete afterwards, whatever
+/// the other rank does (MPI-5.0 section 3.8.4).
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {
@@ -116,6 +119,15 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
                 if ongoing.cancel_receive(*id) {
                     let mut outcome = Outcome::empty();
                     outcome.status.set_cancelled(true);
+                    *running = Running::Finished(outcome);
+                }
+                Ok(None)
+            }
+            Running::Send(id) => {
+                let cancelled = ongoing.cancel_send(*id);
+                if cancelled != Cancelled::No {
+                    let mut outcome = Outcome::empty();
+                    outcome.status.set_cancelled(cancelled == Cancelled::Recalled);
                     *running = Running::Finished(outcome);
                 }
                 Ok(None)

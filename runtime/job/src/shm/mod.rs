@@ -6,8 +6,8 @@
 //! machine's CPUs. `attach.rs` finds the segment that `mpiexec` made. `failure.rs` describes how a rank
 //! failed. `doorbell.rs` lets a rank sleep until another rank wakes it. `contacts.rs` finds the areas in
 //! which other processes write to this process. `pair.rs` divides the area of one ordered pair of ranks
-//! into the parts that `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs` use. `README.md` beside
-//! this file describes the protocol between the processes.
+//! into the parts that `ring.rs`, `bulk.rs`, `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `README.md`
+//! beside this file describes the protocol between the processes.
 //!
 //! Invariants: memory of zeros is a valid state of every part. No process dereferences an address that it
 //! finds in shared memory. Such addresses refer to the private memory of other processes; a process does
@@ -23,6 +23,7 @@ pub mod heap;
 pub mod layout;
 pub mod pair;
 mod ranges;
+pub mod recall;
 pub mod ring;
 pub mod segment;
 pub mod topology;

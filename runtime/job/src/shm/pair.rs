@@ -1,8 +1,8 @@
 //! The layout of the shared area of one ordered pair of ranks.
 //!
 //! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps the first
-//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use the parts of
-//! the area. Messages from a rank to itself need no area.
+//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` use
+//! the parts of the area. Messages from a rank to itself need no area.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
@@ -14,15 +14,18 @@
 //! 0x00140  pushed line of copies between heaps: copied pieces      from
 //! 0x00180  claims line of copies between private memories          both
 //! 0x001c0  pushed line of copies between private memories          from
-//! 0x00200  unused up to one page
+//! 0x00200  full line: 1 while `to` wants no more payloads          to
+//! 0x00240  unused up to 0x00800
+//! 0x00800  RECALLS words: whether a message is matched or recalled both
 //! 0x01000  SLOTS x 64 B  envelope slots             from
 //! 0x05000  PAYLOAD_BYTES eager payloads             from
 //! 0x15000  CHUNKS x 64 B chunk stamps               from
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except for the words on the claims lines. Both ranks change
-//! those words by compare-and-swap while they copy one message together (`work_split.rs`). An area of zeros
+//! Invariants: every word has exactly one writer, except for the words on the claims lines and the words of
+//! recalls. Both ranks change those words by compare-and-swap: the claims while they copy one message together
+//! (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it (`recall.rs`). An area of zeros
 //! is valid and empty, and the kernel fills the segment with zeros. No word is a pointer.
 
 /// Size of a cache line in bytes. Cores exchange data in units of one cache line.
@@ -96,6 +99,17 @@ pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between private memories.
 pub const PRIVATE_PUSHED: usize = 7 * LINE;
 
+/// Offset in bytes of the line with the word that is 1 while the receiver wants no more payloads of messages
+/// that no receive has matched. The sender reads this word for every short message, so the word has a line of
+/// its own, which stays in the sender's cache as long as the word does not change.
+pub const FULL: usize = 8 * LINE;
+
+/// Number of messages of an ordered pair that can be recalled at the same time.
+pub const RECALLS: usize = 256;
+
+/// Offset in bytes of the words that say which of these messages are matched or recalled (`recall.rs`).
+pub const RECALLS_AT: usize = 0x800;
+
 /// Offset of the envelope slots, in bytes.
 pub const SLOTS_AT: usize = 4096;
 
@@ -123,6 +137,7 @@ pub const MAX_RANKS: usize = 4096;
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
 const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of_two());
 const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
+const _: () = assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES.is_multiple_of(4096));
 const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
 const _: () = assert!(bytes(2) == PAIR_BYTES);

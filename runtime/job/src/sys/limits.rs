@@ -28,6 +28,12 @@ pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
+/// Returns the number of bytes of memory that this process and the other processes of its cgroups can have
+/// together: the smallest limit of these groups, or the size of the machine's memory.
+pub fn memory_limit() -> u64 {
+    groups().iter().filter_map(Group::limit).fold(machine_memory(), u64::min)
+}
+
 /// Returns the number of bytes that this process can still get before the machine or one of the process's
 /// cgroups runs out of memory. The number includes free memory, caches that the kernel can drop, and swap.
 pub fn available_memory() -> u64 {
@@ -107,11 +113,16 @@ impl Group {
         fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
     }
 
+    /// Returns the smallest limit on the group's memory, or `None` if the group has no limit.
+    fn limit(&self) -> Option<u64> {
+        self.names.limits.iter().filter_map(|name| self.number(name)).min()
+    }
+
     /// Returns the number of bytes that the group can still get if the machine has `swap` bytes of free swap.
     /// Returns `None` if the group has no limit on memory or its memory usage cannot be read.
     fn left(&self, swap: u64) -> Option<u64> {
         let names = self.names;
-        let limit = names.limits.iter().filter_map(|name| self.number(name)).min()?;
+        let limit = self.limit()?;
         let used = self.number(names.usage)?;
         let stat = fs::read_to_string(self.folder.join("memory.stat")).unwrap_or_default();
         let caches: u64 = stat
@@ -212,6 +223,7 @@ mod tests {
         assert!(machine_memory() > MIB);
         let available = available_memory();
         assert!(available > 0 && available < u64::MAX);
+        assert!((MIB..=machine_memory()).contains(&memory_limit()));
     }
 
     #[test]
@@ -258,6 +270,7 @@ mod tests {
         write("memory.high", "1000");
         assert_eq!(left(&NEW, 0), Some(700));
         write("memory.max", "900");
+        assert_eq!(Group { folder: folder.clone(), names: &NEW }.limit(), Some(900));
         write("memory.stat", "anon 200\ninactive_file 50\nactive_file 20\nfile 90");
         assert_eq!(left(&NEW, 0), Some(670));
         write("memory.swap.max", "110");

@@ -1,9 +1,21 @@
-//! Detaches operations from their memory, and cancels receives.
+//! Detaches operations from their memory, and cancels sends and receives.
 //!
 //! `progress.rs` uses this file when a panic ends a scope or a wait fails, and `comm/` uses it to cancel
-//! receives. `transport/peer.rs` makes the other rank stop using the memory.
+//! operations. `transport/peer.rs` makes the other rank stop using the memory.
 
 use super::*;
+
+/// The result of cancelling a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The send is cancelled: no receive gets the message. The send's number is free.
+    Recalled,
+    /// The send is complete as far as the program is concerned, and its number is free. The message still
+    /// goes out, from a copy, because a receive may have matched it.
+    Completed,
+    /// The send stays as it was: it is complete already, or there was no memory for the copy.
+    No,
+}
 
 impl MessageEngine {
     /// Detaches an operation from the memory with which it was started. After this call no rank reads or
@@ -48,6 +60,36 @@ impl MessageEngine {
             Some(Request::Source(_) | Request::Done(_)) | None => {}
         }
         self.requests.orphan(id);
+    }
+
+    /// Cancels a send. If no receive has matched the message, no receive ever will, whatever the receiver does
+    /// meanwhile. Otherwise the send completes from a copy. In both cases nobody waits for the receiver, nobody
+    /// uses the memory of the send afterwards, and its number is free.
+    pub fn cancel_send(&mut self, id: u64) -> Cancelled {
+        let Some(send) = self.requests.send(id) else { return Cancelled::No };
+        let (dest, label) = (send.dest, send.label);
+        let recalled = if dest.index() == self.fabric.rank() {
+            let is_this = |what: &Arrived| matches!(what, Arrived::Own(own) if *own == id);
+            self.matching.discard(dest, &label, is_this).is_some()
+        } else {
+            self.with_peer(dest.index(), |peer, work| Ok(peer.recall(work, id))).unwrap_or(false)
+        };
+        if recalled {
+            self.requests.cancel(id);
+            return Cancelled::Recalled;
+        }
+        let copied = self.with_peer(dest.index(), |peer, work| {
+            // First make the other rank stop reading the memory. Only then copy the data.
+            peer.withdraw(work, id);
+            let copied = work.requests.send(id).map(|send| send.supply.own(label.bytes));
+            let _later = peer.flush(work);
+            Ok(matches!(copied, Some(Ok(()))))
+        });
+        if !copied.unwrap_or(false) {
+            return Cancelled::No;
+        }
+        self.requests.orphan(id);
+        Cancelled::Completed
     }
 
     /// Cancels a receive that no message has matched, and frees its number. Returns false if `id` is not

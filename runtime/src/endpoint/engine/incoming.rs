@@ -7,6 +7,16 @@
 
 use super::*;
 
+/// The receive that an arriving message matches.
+enum Met {
+    /// The receive with this request id. The message is claimed.
+    Receive(u64),
+    /// No receive matches the message.
+    Nobody,
+    /// The sender has recalled the message, so no receive may take it.
+    Recalled,
+}
+
 impl MessageEngine {
     /// Runs one turn: takes envelopes out of the rings, and moves a bounded amount of queued and streamed
     /// data. Returns true if anything moved.
@@ -100,7 +110,7 @@ impl MessageEngine {
                     let data = unsafe { Payload::new(area.payload(offset), None) };
                     self.deliver(from, label, data)?;
                 }
-                Envelope::Synchronous(label, id) => {
+                Envelope::Synchronous(label, offer) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
                     // Contact the sender before the match, so that this rank can send the ACK later. If
@@ -109,11 +119,16 @@ impl MessageEngine {
                     // SAFETY: the payload of a synchronous message lies within the area, for the same
                     // reasons as for `Eager`. The sender reuses the bytes only after the ring advances
                     // below, and no user layout overlaps them.
-                    let data = unsafe { Payload::new(area.payload(offset), Some(id)) };
+                    let data = unsafe { Payload::new(area.payload(offset), Some(offer)) };
                     self.deliver(from, label, data)?;
                 }
-                Envelope::Rts(label, id, shape, place) => {
-                    self.offered(from, label, (id, shape), place)?;
+                Envelope::Rts(label, offer, place) => self.offered(from, label, offer, place)?,
+                Envelope::Recall(label, offer) => {
+                    let is_this = |what: &Arrived| what.is_offer(offer.id);
+                    if let Some(gone) = self.matching.discard(Slot::new(from), &label, is_this) {
+                        self.taken(from, &gone.what);
+                    }
+                    self.peers[from].recalled(offer)?;
                 }
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
@@ -154,23 +169,75 @@ impl MessageEngine {
     /// message in a queue. The sender may be waiting for an ACK.
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
-        let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
+        let receive = match payload.waiting {
+            None => self.matching.arrive(Slot::new(from), &label),
+            Some(offer) => match self.meet_receive(from, &label, offer) {
+                Met::Receive(receive) => Some(receive),
+                Met::Nobody => None,
+                Met::Recalled => return Ok(()),
+            },
+        };
+        let Some(receive) = receive else {
             let len = label.bytes as usize;
             // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
             // `Payload::new`), and `to` is new memory with room for this number of bytes.
             let copy = |to| unsafe { contiguous::copy(payload.data(), to, len) };
             let kept = Kept::new(label.bytes, copy)?;
-            self.matching.keep(Slot::new(from), label, Arrived::Data(kept, payload.waiting));
+            self.keep(from, label, Arrived::Data(kept, payload.waiting));
             return Ok(());
         };
         if let Some(refusal) = self.refusal(from, &label, receive)? {
             self.requests.complete(receive, Err(refusal));
-            if let Some(id) = payload.waiting {
-                self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
+            if let Some(offer) = payload.waiting {
+                self.with_peer(from, |peer, work| peer.acknowledge(work, offer.id))?;
             }
             return Ok(());
         }
         self.accept(from, Matched { receive, label, arrival: Arrival::Payload(payload) })
+    }
+
+    /// Queues a message that no receive has matched. If the messages of `from` occupy too much memory now, tells
+    /// `from` to send no more payloads.
+    #[inline]
+    fn keep(&mut self, from: usize, label: Label, what: Arrived) {
+        if self.account.add(from, Account::size(&what)) {
+            self.peers[from].set_full(true);
+        }
+        self.matching.keep(Slot::new(from), label, what);
+    }
+
+    /// Subtracts a message of `from` that has left the queue. Tells the senders for whose messages there is
+    /// room again.
+    #[inline]
+    pub(super) fn taken(&mut self, from: usize, what: &Arrived) {
+        let freed = self.account.subtract(from, Account::size(what));
+        if freed != Freed::Nobody {
+            self.free(from, freed);
+        }
+    }
+
+    #[cold]
+    fn free(&mut self, from: usize, freed: Freed) {
+        let senders = match freed {
+            Freed::Nobody => 0..0,
+            Freed::This => from..from + 1,
+            Freed::All => 0..self.account.senders(),
+        };
+        for sender in senders {
+            if self.account.free(sender) {
+                self.peers[sender].set_full(false);
+            }
+        }
+    }
+
+    /// Removes the receive that a message from `from` matches, and claims the message for it, so that the
+    /// sender cannot recall the message any more.
+    fn meet_receive(&mut self, from: usize, label: &Label, offer: Offer) -> Met {
+        let Some(at) = self.matching.find(Slot::new(from), label) else { return Met::Nobody };
+        if !self.peers[from].claim(offer) {
+            return Met::Recalled;
+        }
+        Met::Receive(self.matching.remove(at))
     }
 
     /// Handles the RTS of a message that waits at the rank `from`.
@@ -178,26 +245,33 @@ impl MessageEngine {
         &mut self,
         from: usize,
         label: Label,
-        (offer, shape): (u64, Shape),
+        offer: Offer,
         place: Option<Place>,
     ) -> Result<()> {
         // Contact the sender before the match, so that this rank can answer the RTS later. If there is no
         // memory for the contact, the RTS must stay in the ring and the receive in its queue.
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
-        let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
-        let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
-            self.matching.keep(Slot::new(from), label, Arrived::Rts(offer, shape, located));
-            return Ok(());
+        let located = peer.locate(&self.fabric, (offer.id, label.bytes), place)?;
+        let receive = match self.meet_receive(from, &label, offer) {
+            Met::Receive(receive) => receive,
+            Met::Nobody => {
+                self.keep(from, label, Arrived::Rts(offer, located));
+                return Ok(());
+            }
+            Met::Recalled => return Ok(()),
         };
         let refusal = self.refusal(from, &label, receive)?;
         let capacity = self.requests.receive(receive).map_or(0, |receive| receive.capacity);
         if refusal.is_some() || label.bytes > capacity {
             let status = Status { source: from, tag: label.tag, bytes: label.bytes };
             self.requests.complete(receive, received(status, capacity, refusal));
-            return self.with_peer(from, |peer, work| peer.refuse(work, offer));
+            return self.with_peer(from, |peer, work| peer.refuse(work, offer.id));
         }
-        self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, shape, located) })
+        self.accept(
+            from,
+            Matched { receive, label, arrival: Arrival::Rts(offer.id, offer.shape, located) },
+        )
     }
 
     /// Checks the types in `label`, the label of a message from `from`. Returns the error if the receive

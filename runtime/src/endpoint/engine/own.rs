@@ -48,7 +48,7 @@ impl MessageEngine {
         // backing. `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
-        let send = Send { dest: own, label, supply, synchronous, stage };
+        let send = Send { dest: own, label, supply, synchronous, stage, recall: None };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
         self.matching.keep(own, label, Arrived::Own(id));

@@ -46,7 +46,7 @@ impl MessageEngine {
     /// another rank broke the protocol.
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
-        let Some((from, message)) = self.matching.take(context, source, tag) else {
+        let Some((from, message)) = self.next(context, source, tag) else {
             let sink = Sink::Memory(layout.keep());
             let receive = Receive { source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
@@ -123,8 +123,24 @@ impl MessageEngine {
     /// Takes the message that a receive would match now out of its queue. Returns the message, or `None` if
     /// there is none.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
-        let (from, message) = self.matching.take(context, source, tag)?;
+        let (from, message) = self.next(context, source, tag)?;
         Some(Taken { context, from, message })
+    }
+
+    /// Removes the first message that matches a receive, and claims it, so that its sender cannot recall it
+    /// any more. Drops the messages before it that their senders have recalled.
+    #[inline]
+    fn next(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+        loop {
+            let (from, mut message) = self.matching.take(context, source, tag)?;
+            if from.index() != self.fabric.rank() {
+                self.taken(from.index(), &message.what);
+            }
+            let Some(offer) = message.what.offer() else { return Some((from, message)) };
+            if self.peers[from.index()].claim(*offer) {
+                return Some((from, message));
+            }
+        }
     }
 
     /// Starts the receive of a message that `take` has taken out of its queue.
@@ -153,8 +169,8 @@ impl MessageEngine {
                 // SAFETY: `fits` is at most `capacity` and at most the number of bytes in `data`. `data` is
                 // memory of this process, so no user layout overlaps it.
                 unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
-                if let Some(id) = waiting {
-                    self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
+                if let Some(offer) = waiting {
+                    self.with_peer(from, |peer, work| peer.acknowledge(work, offer.id))?;
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
@@ -170,16 +186,16 @@ impl MessageEngine {
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)
             }
-            Arrived::Rts(offer, shape, located) => {
+            Arrived::Rts(offer, located) => {
                 if message.bytes > capacity || refusal.is_some() {
-                    self.with_peer(from, |peer, work| peer.refuse(work, offer))?;
+                    self.with_peer(from, |peer, work| peer.refuse(work, offer.id))?;
                     return received(status, capacity, refusal).map(Operation::Done);
                 }
                 let sink = Sink::Memory(layout.keep());
                 let receive = Receive { source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
-                let arrival = Arrival::Rts(offer, shape, located);
+                let arrival = Arrival::Rts(offer.id, offer.shape, located);
                 let result = self.accept(from, Matched { receive: id, label, arrival });
                 self.pending_unless(result, id)
             }
@@ -189,7 +205,18 @@ impl MessageEngine {
     /// Returns the status of the message that a receive would match now, or `None` if there is no such
     /// message.
     pub fn probe(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Status> {
-        let (from, message) = self.matching.look(context, source, tag)?;
-        Some(Status { source: from.index(), tag: message.tag, bytes: message.bytes })
+        loop {
+            let (from, message) = self.matching.look_mut(context, source, tag)?;
+            let status = Status { source: from.index(), tag: message.tag, bytes: message.bytes };
+            // The program may receive exactly this message next, so its sender must not recall it any more.
+            let Some(offer) = message.what.offer() else { return Some(status) };
+            if self.peers[from.index()].claim(*offer) {
+                offer.recall = None;
+                return Some(status);
+            }
+            if let Some((from, message)) = self.matching.take(context, source, tag) {
+                self.taken(from.index(), &message.what);
+            }
+        }
     }
 }

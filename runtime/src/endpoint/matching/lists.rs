@@ -105,6 +105,9 @@ struct Link {
     after: u32,
 }
 
+/// Number of bytes that an entry with [`FORMS`] links occupies, if it is the only entry of one list.
+pub const ENTRY_BYTES: usize = FORMS * size_of::<Link>() + size_of::<List>() + 2 * size_of::<u32>();
+
 const UNLINKED: Link = Link { list: NONE, before: NONE, after: NONE };
 
 /// The lists.
@@ -138,6 +141,11 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub fn first(&self, key: Key) -> Option<u32> {
         self.find(key).map(|list| self.lists[list as usize].first)
+    }
+
+    /// Returns the entry after `entry` in the list in which link `place` puts `entry`.
+    pub fn next(&self, entry: u32, place: usize) -> Option<u32> {
+        Some(self.links[entry as usize][place].after).filter(|after| *after != NONE)
     }
 
     /// Returns whether link `place` of an entry is in use, that is, whether it puts the entry in a list.

@@ -21,6 +21,9 @@ struct Entry {
     message: Unexpected,
 }
 
+/// Approximate number of bytes that a message occupies: its entry, its links, and its share of the lists.
+pub const ENTRY_BYTES: usize = size_of::<Option<Entry>>() + super::lists::ENTRY_BYTES;
+
 /// The messages.
 #[derive(Debug)]
 pub struct Messages {
@@ -102,10 +105,35 @@ impl Messages {
         self.entries[at as usize].as_ref().map(|entry| (entry.source, &entry.message))
     }
 
+    /// Like [`Messages::look`], but the caller may change the message.
+    pub fn look_mut(&mut self, key: Key) -> Option<(Slot, &mut Unexpected)> {
+        let at = self.find(key)?;
+        self.entries[at as usize].as_mut().map(|entry| (entry.source, &mut entry.message))
+    }
+
     /// Removes the first message that matches a receive with this key. Returns the message and its source.
     #[inline]
     pub fn take(&mut self, key: Key) -> Option<(Slot, Unexpected)> {
         let at = self.find(key)?;
+        self.remove(at)
+    }
+
+    /// Removes the first message from `source` in `context` with `tag` that `wanted` accepts. The time grows
+    /// with the number of messages that `wanted` does not accept.
+    pub fn discard(
+        &mut self,
+        (context, source, tag): (u64, Slot, i32),
+        wanted: impl Fn(&Unexpected) -> bool,
+    ) -> Option<Unexpected> {
+        let mut at = self.find(Key::of_message(context, source, tag, EXACT))?;
+        while !self.entries[at as usize].as_ref().is_some_and(|entry| wanted(&entry.message)) {
+            at = self.lists.next(at, EXACT)?;
+        }
+        self.remove(at).map(|(_, message)| message)
+    }
+
+    #[inline]
+    fn remove(&mut self, at: u32) -> Option<(Slot, Unexpected)> {
         for form in 0..FORMS {
             if self.listed[form] {
                 self.lists.remove(at, form);

@@ -55,9 +55,9 @@ impl Posted {
         waits
     }
 
-    /// Removes the receive that a message matches, and returns its request id.
+    /// Returns the receive that a message matches. Its number is for [`Posted::remove`].
     #[inline]
-    pub fn arrive(&mut self, context: u64, source: Slot, tag: i32) -> Option<u64> {
+    pub fn find(&self, context: u64, source: Slot, tag: i32) -> Option<u32> {
         if self.lists.is_empty() {
             return None;
         }
@@ -73,12 +73,12 @@ impl Posted {
                 }
             }
         }
-        let (_, at) = oldest?;
-        Some(self.remove(at))
+        oldest.map(|(_, at)| at)
     }
 
+    /// Removes a waiting receive, and returns its request id.
     #[inline]
-    fn remove(&mut self, at: u32) -> u64 {
+    pub fn remove(&mut self, at: u32) -> u64 {
         let Entry { id, form, .. } = self.entries[at as usize];
         self.lists.remove(at, 0);
         self.waiting[form] -= 1;

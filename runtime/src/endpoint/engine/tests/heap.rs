@@ -334,7 +334,7 @@ fn lies_about_data_are_violations() {
         tx.publish(&area, room, &words, used);
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        let (words, used) = Envelope::Rts(label, 5, Shape::Dense, place).encode();
+        let (words, used) = Envelope::Rts(label, 5.into(), place).encode();
         tx.publish(&area, room, &words, used);
         for _ in 0..2 {
             let error = victim.progress().expect_err("a violation");
@@ -349,9 +349,7 @@ fn lies_about_data_are_violations() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
-    for envelope in
-        [Envelope::Withdraw(7), Envelope::Rts(label, 5, Shape::Dense, place(BYTES, 0, 8))]
-    {
+    for envelope in [Envelope::Withdraw(7), Envelope::Rts(label, 5.into(), place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let (words, used) = envelope.encode();
         tx.publish(&area, room, &words, used);

@@ -35,7 +35,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
-    let (words, used) = Envelope::Rts(label, 5, Shape::Sparse, None).encode();
+    let (words, used) = Envelope::Rts(label, 5.into(), None).encode();
     tx.publish(&area, room, &words, used);
     engine.progress().expect("a turn");
 

@@ -9,6 +9,7 @@ mod hostile;
 mod private;
 mod slots;
 mod types;
+mod waiting;
 mod wire;
 
 /// Returns the posting of a receive that accepts any message of a context.

@@ -258,7 +258,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
         let mut tx = Producer::default();
-        publish(&mut tx, &area, &Envelope::Rts(label, 77, Shape::Contiguous, Some(place)));
+        publish(&mut tx, &area, &Envelope::Rts(label, 77.into(), Some(place)));
         for _ in 0..4 {
             there.progress().expect("a turn");
         }
@@ -279,8 +279,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     for envelope in [
         Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
-            77,
-            Shape::Contiguous,
+            77.into(),
             Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
         ),
         Envelope::Help {

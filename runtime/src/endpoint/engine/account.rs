@@ -1,0 +1,208 @@
+//! The account of the unexpected messages: how much memory of this rank they occupy, for each sender and in
+//! total.
+//!
+//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
+//! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
+//! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
+//! of the pair. From then on the sender keeps the data of its messages until a receive matches them
+//! (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes all envelopes out
+//! of the ring, because a receive may wait for a later message. What is in the ring already is accepted, so
+//! the bound is exceeded by at most the size of a ring. When receives have taken half of the messages, this
+//! rank clears the word.
+//!
+//! Envelopes without data also count, but are never refused. Messages of a rank to itself do not count: such
+//! a message would wait for the rank that waits for it.
+
+use super::super::matching::{Arrived, ENTRY_BYTES};
+use crate::message::payload::Kept;
+use crate::sys::limits;
+use crate::transport::types::Located;
+
+/// The least bound for the messages of all senders, in bytes. Below it, nobody asks for the limit of the
+/// memory.
+const ALL_MIN: u64 = 1 << 20;
+
+/// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
+const SHARE: u64 = 4;
+
+/// The account.
+#[derive(Debug)]
+pub struct Account {
+    /// Number of bytes that the messages of one sender may occupy.
+    each: u64,
+    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have occupied
+    /// more than `ALL_MIN` bytes, because the limits of the memory are in files.
+    all: Option<u64>,
+    /// Number of ranks that share the memory.
+    ranks: u64,
+    total: u64,
+    senders: Vec<Held>,
+}
+
+/// The messages of one sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    bytes: u64,
+    full: bool,
+}
+
+/// The senders that may send payloads again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freed {
+    /// No sender.
+    Nobody,
+    /// The sender whose message has been taken.
+    This,
+    /// All senders for which [`Account::free`] returns true.
+    All,
+}
+
+impl Account {
+    /// Makes an empty account. Each sender's messages may occupy `each` bytes. `ranks` is the number of ranks
+    /// that share the memory.
+    pub fn new(each: u64, ranks: usize) -> Self {
+        Self { each, all: None, ranks: ranks as u64, total: 0, senders: Vec::new() }
+    }
+
+    /// Changes the bound for the messages of one sender.
+    pub fn bound(&mut self, each: u64) {
+        self.each = each;
+    }
+
+    /// Returns the number of bytes that a message occupies.
+    #[inline]
+    pub fn size(what: &Arrived) -> u64 {
+        let data = match what {
+            Arrived::Data(Kept::Long(data), _) => data.len(),
+            Arrived::Rts(_, Some(_)) => size_of::<Located>(),
+            Arrived::Data(Kept::Short(..), _) | Arrived::Rts(_, None) | Arrived::Own(_) => 0,
+        };
+        (data + ENTRY_BYTES) as u64
+    }
+
+    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if `from` must send no more payloads
+    /// from now on.
+    #[inline]
+    pub fn add(&mut self, from: usize, bytes: u64) -> bool {
+        if from >= self.senders.len() {
+            self.senders.resize(from + 1, Held::default());
+        }
+        self.total += bytes;
+        let sender = &mut self.senders[from];
+        sender.bytes += bytes;
+        if sender.full || (sender.bytes <= self.each && self.total <= self.all.unwrap_or(ALL_MIN)) {
+            return false;
+        }
+        self.overflows(from)
+    }
+
+    #[cold]
+    fn overflows(&mut self, from: usize) -> bool {
+        let share = || (limits::memory_limit() / SHARE / self.ranks.max(1)).max(ALL_MIN);
+        let all = *self.all.get_or_insert_with(share);
+        let sender = &mut self.senders[from];
+        sender.full = sender.bytes > self.each || self.total > all;
+        sender.full
+    }
+
+    /// Subtracts a message of `from` that occupied `bytes` bytes.
+    #[inline]
+    pub fn subtract(&mut self, from: usize, bytes: u64) -> Freed {
+        let before = self.total;
+        self.total -= bytes;
+        let Some(sender) = self.senders.get_mut(from) else { return Freed::Nobody };
+        sender.bytes -= bytes;
+        let half = self.all.unwrap_or(ALL_MIN) / 2;
+        if before > half && self.total <= half && self.all.is_some() {
+            Freed::All
+        } else if sender.full {
+            Freed::This
+        } else {
+            Freed::Nobody
+        }
+    }
+
+    /// Returns the number of bytes that all messages occupy.
+    #[cfg(test)]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns whether no message occupies memory.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.senders.iter().all(|sender| sender.bytes == 0)
+    }
+
+    /// Returns the number of senders.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// Decides whether `from`, which has been told to send no more payloads, may send payloads again. If the
+    /// function returns true, the caller must tell this to `from`.
+    pub fn free(&mut self, from: usize) -> bool {
+        let half = self.all.unwrap_or(ALL_MIN) / 2;
+        let Some(sender) = self.senders.get_mut(from) else { return false };
+        let freed = sender.full && sender.bytes <= self.each / 2 && self.total <= half;
+        sender.full &= !freed;
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(each: u64, all: u64) -> Account {
+        Account { all: Some(all), ..Account::new(each, 2) }
+    }
+
+    #[test]
+    fn a_sender_is_full_until_half_of_its_messages_are_taken() {
+        let mut account = account(100, 1000);
+        assert!(!account.add(3, 100));
+        assert!(account.add(3, 1) && !account.add(3, 99));
+        assert!(!account.add(1, 100));
+        assert_eq!(account.subtract(3, 100), Freed::This);
+        assert!(!account.free(3));
+        assert_eq!(account.subtract(3, 50), Freed::This);
+        assert!(account.free(3) && !account.free(3));
+        assert_eq!(account.subtract(3, 50), Freed::Nobody);
+        assert!(!account.add(3, 100) && account.add(3, 1));
+    }
+
+    #[test]
+    fn all_senders_together_have_a_bound() {
+        let mut account = account(100, 250);
+        for from in 0..2 {
+            assert!(!account.add(from, 100));
+        }
+        assert!(account.add(7, 51) && account.add(0, 1));
+        assert_eq!(account.subtract(1, 100), Freed::Nobody);
+        // Half of the bound is left, so every sender is asked.
+        assert_eq!(account.subtract(0, 27), Freed::All);
+        assert!((0..account.senders()).filter(|from| account.free(*from)).eq([]));
+        assert_eq!(account.subtract(0, 24), Freed::This);
+        assert!(account.free(0));
+        assert_eq!(account.subtract(7, 1), Freed::This);
+        assert!(account.free(7));
+    }
+
+    #[test]
+    fn a_rank_gets_a_share_of_the_memory() {
+        let mut account = Account::new(u64::MAX, 4);
+        assert!(!account.add(0, ALL_MIN) && account.all.is_none());
+        assert!(!account.add(0, 1));
+        assert_eq!(account.all, Some((limits::memory_limit() / 16).max(ALL_MIN)));
+        assert!(account.add(0, 1 << 50));
+    }
+
+    #[test]
+    fn nothing_may_wait_if_the_bound_is_zero() {
+        let mut account = Account::new(0, 2);
+        assert!(account.add(1, 8));
+        assert_eq!(account.subtract(1, 8), Freed::This);
+        assert!(account.free(1));
+    }
+}
