@@ -16,9 +16,10 @@
 //!
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
-//! kernels. `message/` measures messages, collectives and jobs. `commit/` measures what a layout costs
-//! apart from packing. `guidelines/` compares different descriptions of the same layout. `record.rs`
-//! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
+//! kernels. `message/` measures messages, collectives and jobs. `regret/` and `message/regret/` compare
+//! free choices with forced ones. `commit/` measures what a layout costs apart from packing. `guidelines/`
+//! compares different descriptions of the same layout. `record.rs` reads a dated record; `plot/` draws it,
+//! and `results/` writes `RESULTS.md` from all records.
 
 pub mod ablation;
 pub mod bars;
