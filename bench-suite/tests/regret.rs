@@ -137,12 +137,13 @@ fn messages_are_measured_with_every_candidate() {
     }
 }
 
-/// Makes the free choice slow, by an interpreter that only jobs without a forced transport get. The regret must
-/// show that.
+/// Makes the free choice slow: jobs without a forced transport check every kernel call against the interpreter, and
+/// sleep whenever they wait. The regret must show that.
 #[test]
 fn a_bad_free_choice_has_a_regret() {
     let Some(prefix) = prefix("regret-bad") else { return };
-    wrap_launcher(&prefix, "[ -n \"$TYPEPACK_TRANSPORT\" ] || export TYPEPACK_KERNEL=interpreter");
+    let slow = "TYPEPACK_VERIFY=1 TYPEPACK_SPIN_US=0 TYPEPACK_TRANSPORT=pipeline";
+    wrap_launcher(&prefix, &format!("[ -n \"$TYPEPACK_TRANSPORT\" ] || export {slow}"));
     let Some((table, lines)) = small(&prefix, &["--memory", "alloc"]) else { return };
     let regret = |field: usize| lines[0][field].parse::<f64>().expect("a regret");
     assert!(regret(11) > 1.25 && regret(12) > 1.25, "{table}");

@@ -14,6 +14,10 @@ pub const LEAST_CANDIDATES: usize = 2;
 /// The least number of rounds: one to pick the best candidate, and one to time it.
 pub const LEAST_ROUNDS: usize = 2;
 
+/// A row can be steady only if it has at least this number of rounds, because the spread of a half with a single
+/// round says nothing.
+pub const STEADY_ROUNDS: usize = 4;
+
 /// The times of the free choice, or of one forced candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
@@ -58,7 +62,7 @@ pub struct Judged {
     pub ns: [f64; 2],
     /// The regret: the first of the two times divided by the second.
     pub ratio: f64,
-    /// True if the odd rounds of both times are steady.
+    /// True if the odd rounds of both times are steady, and if there are at least [`STEADY_ROUNDS`] rounds.
     pub steady: bool,
     /// The regret with learning: the same ratio of the mean times since the first use. `None` if these were
     /// not measured.
@@ -94,7 +98,7 @@ pub fn judge(free: &Tried, candidates: &[Tried]) -> Result<Judged, String> {
         best: best.name.clone(),
         ns,
         ratio: ns[0] / ns[1],
-        steady: free.spread() <= STEADY && best.spread() <= STEADY,
+        steady: rounds >= STEADY_ROUNDS && free.spread() <= STEADY && best.spread() <= STEADY,
         learning: free.whole.zip(best.whole).map(|(free, best)| free / best),
     })
 }
@@ -128,8 +132,11 @@ mod tests {
         assert_eq!(judge(&free, &both).expect("a row").learning, None);
         let restless = tried("free", &[10.0, 10.0, 10.0, 13.0], None);
         assert!(!judge(&restless, &both).expect("a row").steady);
-        let swapped = [tried("best", &[1.0, 10.0, 1.0, 13.0], None), best];
+        let swapped = [tried("best", &[1.0, 10.0, 1.0, 13.0], None), best.clone()];
         assert!(!judge(&free, &swapped).expect("a row").steady);
+        // One odd round has no spread.
+        let few = tried("few", &[1.0, 10.0, 1.0], None);
+        assert!(!judge(&few, &[few.clone(), few.clone()]).expect("a row").steady);
     }
 
     #[test]
