@@ -356,7 +356,8 @@ impl Random {
             .unwrap()
     }
 
-    /// Returns a random type with at most about 300 elements, which is small enough for the oracle.
+    /// Returns a random type that is small enough for the oracle. If the old type has more than 60
+    /// elements, the function returns the old type and adds no constructor.
     fn tree(&mut self, depth: i64) -> Datatype {
         if depth == 0 {
             return self.leaf();

@@ -365,7 +365,7 @@ fn fortran_kinds_classes_and_pairs() {
 
 #[test]
 fn bound_markers_go_into_the_struct_of_mpi_1_only() {
-    let text = "is a bound marker of MPI-1; only type_struct accepts bound markers";
+    let text = "is a bound marker of MPI-1; only dup and type_struct accept bound markers";
     for (marker, name) in [(Named::LB, "MPI_LB"), (Named::UB, "MPI_UB")] {
         let (marker, old) = (Datatype::named(marker), format!("old: {name} {text}"));
         for ty in [

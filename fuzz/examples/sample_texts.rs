@@ -110,7 +110,7 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Adds to `errors` each line in `scripts/` whose command prints to standard error.
+/// Adds to `errors` each line of the scripts in `scripts/` in which `echo` prints to standard error.
 fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();

@@ -175,7 +175,8 @@ struct Game<'a> {
     broken: [bool; 2],
 }
 
-/// Returns an error if `error` is of the kind that hostile memory must never cause.
+/// Returns an error if `error` is of the kind [`ErrorKind::Internal`], which hostile memory must never
+/// cause.
 fn fair(what: &str, error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Internal => Err(format!("{what}: {error}")),

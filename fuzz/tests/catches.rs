@@ -1,5 +1,5 @@
-//! Checks that the checker finds faults. Each kernel in these tests has one deliberate mistake, and the
-//! checker must catch every one.
+//! Checks that the checker finds faults. The kernels in these tests make deliberate mistakes. The
+//! checker must catch each mistake that changes a result, and must accept the kernels without mistakes.
 
 use std::sync::Arc;
 use typepack_engine::kernel::{

@@ -14,7 +14,8 @@ pub struct Counters {
     /// generator failed, or the system denied memory. Each repeated request for a refused shape
     /// counts again.
     pub refusals: u64,
-    /// Time spent compiling in nanoseconds, including shapes that were then refused.
+    /// Total time of all compilations, in nanoseconds. It includes the compilations of shapes that were
+    /// then refused.
     pub compile_ns: u64,
     /// Number of bytes of machine code made.
     pub code_bytes: u64,

@@ -59,7 +59,8 @@ impl Arena {
     /// # Errors
     ///
     /// Returns the system's error if the system refuses a call, `OutOfMemory` if `bytes` is less
-    /// than a page, or `Unsupported` if there is no stub for this processor.
+    /// than a page, `Unsupported` if there is no stub for this processor, or `Other` if the stub
+    /// returns a wrong value.
     pub(crate) fn new(bytes: u64) -> io::Result<Arc<Self>> {
         let page = rustix::param::page_size();
         let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / page;
@@ -89,7 +90,8 @@ impl Arena {
         (self.pages - free) * self.page
     }
 
-    /// Takes enough free pages for `bytes` bytes and makes these pages writable.
+    /// Takes enough adjacent free pages for `bytes` bytes and makes these pages writable. Returns
+    /// `OutOfMemory` if no free stretch is long enough, or the system's error.
     fn take(self: &Arc<Self>, bytes: usize) -> io::Result<Draft> {
         let pages = bytes.max(1).div_ceil(self.page);
         let first = {
@@ -144,7 +146,7 @@ impl Drop for Arena {
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, "the code arena is full")
+    io::Error::new(io::ErrorKind::OutOfMemory, "the code memory has too few free pages")
 }
 
 /// Pages that were taken from an arena. Dropping a span gives its pages back.

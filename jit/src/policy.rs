@@ -87,8 +87,9 @@ impl Settings {
     /// (1/2.5 - 1/20) ns per byte, which is 630 KB. The default is 512 KiB, the power of two below
     /// this number.
     pub const THRESHOLD: u64 = 512 << 10;
-    /// The default [`memory_max`](Self::memory_max), in bytes. The process reserves this much
-    /// address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.
+    /// The default [`memory_max`](Self::memory_max), in bytes. Each [`Jit`](crate::Jit) reserves this
+    /// much address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4
+    /// MiB.
     pub const MEMORY_MAX: u64 = 64 << 20;
 }
 

@@ -156,7 +156,7 @@ fn compare(
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {
-            Some(_) => Err(usage("--face: it is allowed only with --format table".to_owned())),
+            Some(_) => Err(usage("--face is allowed only with --format table".to_owned())),
             None => Ok(None),
         };
     }

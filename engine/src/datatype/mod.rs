@@ -236,7 +236,7 @@ impl Datatype {
                 ErrorKind::Type,
                 if matches!(constructor, Constructor::Struct { .. }) { "types" } else { "old" },
                 format!(
-                    "{marker} is a bound marker of MPI-1; only type_struct accepts bound markers"
+                    "{marker} is a bound marker of MPI-1; only dup and type_struct accept bound markers"
                 ),
             ));
         }

@@ -203,7 +203,11 @@ fn check_range(
         return Err(Error::new(
             ErrorKind::Argument,
             "range",
-            format!("{}..{} is not within the packed form, 0..{bytes}", range.start, range.end),
+            format!(
+                "{}..{} is not a range of the packed form; the start must not exceed the end, and the \
+                 end must not exceed {bytes}",
+                range.start, range.end
+            ),
         ));
     }
     if range.end - range.start != length as u64 {

@@ -30,7 +30,7 @@ type Words = &'static [(&'static str, i64)];
 /// A parameter of a constructor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// The name of the parameter, which the engine's errors also use.
+    /// The name of the parameter. The engine's errors use the same name.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) words: Words,
@@ -142,7 +142,7 @@ fn narrow(name: &'static str, number: i64) -> Result<i32> {
         Error::new(
             ErrorKind::Overflow,
             name,
-            format!("{number} does not fit in an integer of 32 bits"),
+            format!("{number} does not fit in a signed 32-bit integer"),
         )
     })
 }
@@ -303,7 +303,8 @@ pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     }
 }
 
-/// Returns the names of a constructor's parameters.
+/// Returns the names of the parameters of the constructor `name`. There are none if no constructor
+/// has this name.
 pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);
     row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
@@ -319,7 +320,7 @@ pub enum Argument<'a> {
     Table(&'a Table),
     /// A list of numbers that the tree stores as a slice.
     Numbers(&'a [i64]),
-    /// The old type.
+    /// A single type: the old type, or a member of a value-index pair.
     Type(&'a Datatype),
     /// A list of types, which only a struct has.
     Types(&'a [Datatype]),

@@ -41,8 +41,9 @@ impl Compiled {
         Self { nest, transposed, kernel, moved, distrusted }
     }
 
-    /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is no
-    /// executor yet or if verification has found that the executor gives wrong results.
+    /// Returns the executor for a call that moves `bytes` packed bytes. Returns `None` if the nest has
+    /// no executor (there is no compiler, its threshold is not reached, or it refused the nest), or
+    /// if verification has found that the executor gives wrong results.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {

@@ -30,7 +30,8 @@ const REMEMBERED: usize = 16;
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
-    /// The interpreter's levels, if the interpreter can execute this transfer.
+    /// The interpreter's levels. `None` if the interpreter cannot execute this transfer, or if the
+    /// kernels of the two plans are faster.
     blocks: Option<Interpreted>,
     /// The common nest and its executor, if there is one.
     compiled: Option<Compiled>,

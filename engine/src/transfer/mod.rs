@@ -63,7 +63,7 @@ pub struct Side<'a, M> {
 ///
 /// - [`ErrorKind::Truncated`] for `dst_count` if the packed sizes of the two sides differ.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes exceeds 2^63 - 1.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, copy};
@@ -115,9 +115,10 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form of a side.
+/// - [`ErrorKind::Argument`] for `range` if its start is greater than its end, or if it exceeds the
+///   packed form of a side.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes exceeds 2^63 - 1.
 pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     src: Side<'_, &[S]>,
     dst: Side<'_, &mut [D]>,

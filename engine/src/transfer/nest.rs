@@ -125,7 +125,7 @@ impl Nest {
                 short += 1;
             }
             met.drain(..short);
-            // The whole copy is one short loop, so unroll the row as well.
+            // If the whole copy is one short loop, unroll the row as well.
             if met.is_empty()
                 && from.is_empty()
                 && to.is_empty()
@@ -198,8 +198,8 @@ pub(super) fn mean(a: u64, b: u64) -> f64 {
 }
 
 /// Splits a loop in two. Returns the inner loop, which has `count` iterations, and adds the outer loop
-/// as the new innermost level of `side`. Returns `None` for a table, unless it has exactly `count`
-/// entries.
+/// as the new innermost level of `side`. Returns `level` itself if it has `count` iterations. Returns
+/// `None` for any other table, or if `side` then has too many levels.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);
@@ -211,7 +211,7 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
 }
 
 /// Executes step 1 of the search (see the head of this file). Returns the runs of one leaf of the
-/// transfer, and the number of packed bytes of the leaf.
+/// transfer, and the number of packed bytes of the leaf. Returns `None` if there is no common leaf.
 fn leaf(
     src: &Program,
     a: &Node,
@@ -254,7 +254,7 @@ fn unrollable(side: &SideLevels, times: u64) -> bool {
     )
 }
 
-/// Returns the runs of `times` consecutive leaves.
+/// Returns the runs of `times` consecutive leaves, or `None` if a leaf is neither a block nor a window.
 fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Option<Vec<Run>> {
     let runs = runs_of(program, node)?;
     let stride = match side.last() {
@@ -282,7 +282,7 @@ fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     Some(())
 }
 
-/// Returns the runs of a block or of a window.
+/// Returns the runs of a block or of a window. Returns `None` for other nodes.
 fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     match &node.op {
         Op::Block => Some(vec![Run { offset: 0, bytes: node.bytes }]),

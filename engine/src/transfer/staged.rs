@@ -149,7 +149,8 @@ unsafe fn straight(
 }
 
 /// Returns the number of packed bytes that go through the buffer at a time. If possible, these bytes
-/// are whole rows of both sides, otherwise whole blocks, because a block that is cut takes extra calls.
+/// are whole rows of both sides (a row is one pass through an innermost loop), otherwise whole blocks,
+/// because a block that is cut takes extra calls. If neither is possible, returns [`BUFFER`].
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {

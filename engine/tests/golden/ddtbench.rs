@@ -44,10 +44,10 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     all
 }
 
-/// Returns the type expression for the constructors `nest` over the type `element`. If the layout is a
-/// struct, each member lies in an array of its own, and the arrays are placed one after another, with
-/// different gaps. `arrays` is the form of the layout that states where a member begins in its array:
-/// the subarray form, or `nest` itself.
+/// Returns the type expression of a row: the constructors in the text `nest`, applied to the type
+/// `element`. If the row describes a struct, each member lies in an array of its own, and these arrays
+/// follow one another in memory with different gaps. `arrays` is the constructor text that says where each
+/// member begins in its array: the text of the `_sa` row if this is a `_vec` row, otherwise `nest` itself.
 fn expression(nest: &str, arrays: &str, element: &str) -> String {
     let element = match element {
         "c128" => "c_double_complex",

@@ -98,10 +98,11 @@ impl Heap {
     /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
     /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
     ///
-    /// The offset within a page at which a piece of a page or more begins differs from one piece to the
-    /// next and from rank to rank. If two pieces began at the same offset within a page, they would use the
-    /// same sets of a cache. In a copy from one piece to the other, the processor would also mistake a load
-    /// from the source for a load of data that it has just stored to the destination.
+    /// Allocations of at least one page begin at different offsets within a page, from one allocation to the
+    /// next and from rank to rank, unless `align` exceeds a cache line or the free ranges do not allow a
+    /// different offset. If two allocations began at the same offset, they would use the same sets of a cache.
+    /// In a copy from one to the other, the processor would also mistake a load from the source for a load of
+    /// data that it has just stored to the destination.
     ///
     /// # Errors
     ///
