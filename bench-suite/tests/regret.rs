@@ -194,7 +194,7 @@ fn packing_is_measured_with_both_kernels_and_the_policy() {
     // Three sizes in two directions, with three competitors each.
     assert_eq!(figures.lines().count(), 1 + 3 * 2 * 3, "{figures}");
     for name in ["typepack", "leaf", "jit"] {
-        assert_eq!(figures.matches(&format!(",{name},")).count() >= 6, true, "{figures}");
+        assert!(figures.matches(&format!(",{name},")).count() >= 6, "{figures}");
     }
     let only = run(&["pack", "--layout", "d1s2", "--rounds", "2", "--quick", "--only", "policy"]);
     let table = text(&only.stdout);

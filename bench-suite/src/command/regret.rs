@@ -23,6 +23,9 @@ use typepack_bench::report::size_text;
 /// The largest memory of a layout that is measured, in bytes.
 const MOST_MEMORY: usize = 300 << 20;
 
+/// The table shows this number of letters of a kernel's name. The CSV file has the whole name.
+const MOST_LETTERS: usize = 32;
+
 #[derive(clap::Subcommand)]
 pub(crate) enum RegretCommand {
     /// Measure the choice of kernels, for packing and unpacking in one thread, and the policy that compiles
@@ -214,7 +217,9 @@ fn table(rows: &[Compared]) -> String {
             }
             None => ("-", "-".to_owned(), ' '),
         };
-        let _ = writeln!(out, "{best:>10}{ratio:>9}{mark}  {}", row.executors.join(", "));
+        let kernels: Vec<String> =
+            row.executors.iter().map(|name| name.chars().take(MOST_LETTERS).collect()).collect();
+        let _ = writeln!(out, "{best:>10}{ratio:>9}{mark}  {}", kernels.join(", "));
     }
     let _ = writeln!(
         out,

@@ -138,10 +138,9 @@ impl<'a> Jobs<'a> {
         let names = sessions.iter().map(|session| session.library().name.as_str());
         let possible = candidates.iter().map(|candidate| candidate.name.clone()).collect();
         let compared = compared(row, memory, possible, names.zip(&jobs));
-        Ok(compared.unwrap_or_else(|(compared, line)| {
-            faults.push(format!("{title}: {line}"));
-            compared
-        }))
+        let (compared, fault) = compared;
+        faults.extend(fault.map(|line| format!("{title}: {line}")));
+        Ok(compared)
     }
 
     fn failed(&mut self, name: &str) {
@@ -152,14 +151,14 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice. If the
-/// row cannot be judged, returns it in the error, with a line that says why.
+/// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice. Returns the
+/// row and, if it cannot be judged, a line that says why.
 fn compared<'a>(
     row: &Row,
     memory: Memory,
     possible: Vec<String>,
     jobs: impl Iterator<Item = (&'a str, &'a Option<(Extent, Vec<Turn>)>)>,
-) -> Result<Compared, (Compared, String)> {
+) -> (Compared, Option<String>) {
     let mut made = Compared {
         name: row.name.clone(),
         memory: memory.name(),
@@ -186,14 +185,14 @@ fn compared<'a>(
         made.probe = median(&mut probes);
     }
     let Some(free) = &made.free else {
-        return Err((made, "the free choice was not measured".to_owned()));
+        return (made, Some("the free choice was not measured".to_owned()));
     };
     match judge(free, &made.candidates) {
         Ok(judged) => {
             made.judged = Some(judged);
-            Ok(made)
+            (made, None)
         }
-        Err(line) => Err((made, line)),
+        Err(line) => (made, Some(line)),
     }
 }
 
@@ -232,7 +231,8 @@ mod tests {
         let good = job([10.0, 20.0, 10.0, 20.0], (200, 10), (100, 10));
         let poor = job([11.0, 10.0, 11.0, 10.0], (1, 1), (1, 1));
         let jobs = [("free", &free), ("a", &good), ("b", &poor), ("c", &None)];
-        let made = compared(row, Memory::User, vec!["a".into()], jobs.into_iter()).expect("a row");
+        let (made, fault) = compared(row, Memory::User, vec!["a".into()], jobs.into_iter());
+        assert_eq!(fault, None);
         let judged = made.judged.clone().expect("a regret");
         assert_eq!((judged.best.as_str(), judged.ratio), ("a", 1.5));
         // 1400 ns of 50 exchanges against 600 ns of 50 exchanges.
@@ -246,13 +246,12 @@ mod tests {
         let row = &definitions.rows[0];
         let one = job([9.0, 30.0, 9.0, 30.0], (1, 1), (1, 1));
         let jobs = [("free", &one), ("a", &one), ("b", &None)];
-        let (made, line) =
-            compared(row, Memory::User, Vec::new(), jobs.into_iter()).expect_err("one candidate");
+        let (made, line) = compared(row, Memory::User, Vec::new(), jobs.into_iter());
+        let line = line.expect("a fault");
         assert!(line.contains("are: a;") && made.judged.is_none(), "{line}");
         let jobs = [("free", &None), ("a", &one), ("b", &one)];
-        let (made, line) =
-            compared(row, Memory::User, Vec::new(), jobs.into_iter()).expect_err("no free choice");
-        assert_eq!(line, "the free choice was not measured");
+        let (made, line) = compared(row, Memory::User, Vec::new(), jobs.into_iter());
+        assert_eq!(line.as_deref(), Some("the free choice was not measured"));
         assert!(made.judged.is_none() && made.candidates.len() == 2);
     }
 }
