@@ -1,7 +1,7 @@
 /* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs
  * compiles them with `-O3 -march=native` if the machine has a compiler. The usual block sizes are
- * compile-time constants; counts and strides are run-time arguments. Nothing is unrolled or
- * vectorised by hand. Like loops in C programs, the loops check no bounds; ../src/competitor/hand.rs
+ * compile-time constants; counts and strides are run-time arguments; the kind FIXED has constant
+ * strides, too. Nothing is unrolled or vectorised by hand. Like loops in C programs, the loops check no bounds; ../src/competitor/hand.rs
  * checks the bounds before it calls them. */
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ struct nest {
   const size_t *offsets, *lengths;
 };
 
-enum { COLUMN, BOX, CHAR_INT_DOUBLE, PARTICLE, OFFSETS, RUNS };
+enum { COLUMN, BOX, CHAR_INT_DOUBLE, PARTICLE, OFFSETS, RUNS, FIXED };
 
 struct record {
   char c;
@@ -85,6 +85,48 @@ LOOPS(40, 40)
 LOOPS(64, 64)
 LOOPS(block, any)
 
+struct floats {
+  float f[3];
+};
+
+/* Calls DO(type, block, stride) for every pair of a block length and a stride of the kind FIXED. */
+#define PATTERNS(DO)                                                                               \
+  DO(uint8_t, 1, 2)                                                                                \
+  DO(uint8_t, 1, 3)                                                                                \
+  DO(uint8_t, 1, 4)                                                                                \
+  DO(uint16_t, 2, 4)                                                                               \
+  DO(uint16_t, 2, 6)                                                                               \
+  DO(uint32_t, 4, 8)                                                                               \
+  DO(uint32_t, 4, 12)                                                                              \
+  DO(uint64_t, 8, 16)                                                                              \
+  DO(uint64_t, 8, 24)                                                                              \
+  DO(struct floats, 12, 16)
+
+/* The loops over blocks with a constant stride, as a programmer writes them for one array. The blocks are
+ * aligned to their type's size (12: to 4 bytes). */
+#define PACK_FIXED(T, B, S)                                                                        \
+  if (n->block == (B) && n->strides[2] == (S)) {                                                   \
+    T *restrict to = (T *)p;                                                                       \
+    for (size_t i = 0; i < count; i++) to[i] = *(const T *)(m + i * (S));                          \
+    return;                                                                                        \
+  }
+#define UNPACK_FIXED(T, B, S)                                                                      \
+  if (n->block == (B) && n->strides[2] == (S)) {                                                   \
+    const T *restrict from = (const T *)p;                                                         \
+    for (size_t i = 0; i < count; i++) *(T *)(m + i * (S)) = from[i];                              \
+    return;                                                                                        \
+  }
+
+static void pack_fixed(const struct nest *n, const char *restrict m, char *restrict p) {
+  const size_t count = n->counts[2];
+  PATTERNS(PACK_FIXED)
+}
+
+static void unpack_fixed(const struct nest *n, const char *restrict p, char *restrict m) {
+  const size_t count = n->counts[2];
+  PATTERNS(UNPACK_FIXED)
+}
+
 #define WITH_BLOCK(way, ...)                                                                       \
   switch (n->block) {                                                                              \
   case 1: way##_1(__VA_ARGS__); break;                                                             \
@@ -127,6 +169,7 @@ static void pack_one(const struct nest *n, const char *restrict m, char *restric
       p += n->lengths[i];
     }
     break;
+  case FIXED: pack_fixed(n, m, p); break;
   default: WITH_BLOCK(pack, n, n->block, m, p)
   }
 }
@@ -158,6 +201,7 @@ static void unpack_one(const struct nest *n, const char *restrict p, char *restr
       p += n->lengths[i];
     }
     break;
+  case FIXED: unpack_fixed(n, p, m); break;
   default: WITH_BLOCK(unpack, n, n->block, p, m)
   }
 }

@@ -36,17 +36,17 @@ pub enum Value {
 
 /// The value of a row for a bar, and whether the row is steady. `None` if the bar does not apply to the
 /// row.
-type Judged = Option<(f64, bool)>;
+pub(crate) type Judged = Option<(f64, bool)>;
 
 /// One bar: a limit that the project requires, and the rows to which it applies.
-struct Bar {
-    text: &'static str,
-    least: f64,
-    goal: f64,
-    value: Value,
+pub(crate) struct Bar {
+    pub(crate) text: &'static str,
+    pub(crate) least: f64,
+    pub(crate) goal: f64,
+    pub(crate) value: Value,
     /// Returns the value of a row for this bar: a ratio or a time. The second argument holds the names of
     /// the peers.
-    of: fn(&SuiteRow, &[String]) -> Judged,
+    pub(crate) of: fn(&SuiteRow, &[String]) -> Judged,
 }
 
 /// The verdict on one bar, and the values that the rows of a run reach.
@@ -184,15 +184,8 @@ impl Value {
 /// layouts that were left out.
 pub fn text(suite: &Suite) -> String {
     let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
-    let _ = writeln!(
-        out,
-        "{:<6}{:<56}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
-        "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
-    );
     let mut lists = String::new();
-    for verdict in verdicts(suite) {
-        write_verdict(&verdict, &suite.peers, &mut out, &mut lists);
-    }
+    write_verdicts(suite, &BARS, &mut out, &mut lists);
     far(suite, &mut lists);
     let unsteady = suite.rows.iter().filter(|row| !row.is_steady(&suite.peers)).count();
     let _ = writeln!(
@@ -222,6 +215,19 @@ pub fn text(suite: &Suite) -> String {
 /// Compares the rows of `suite` with every bar.
 pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
     BARS.iter().map(|bar| verdict(suite, bar)).collect()
+}
+
+/// Compares the rows of `suite` with `bars`. Adds one line per bar to `out`. Adds the rows that fall short
+/// of missed bars to `lists`.
+pub(crate) fn write_verdicts(suite: &Suite, bars: &[Bar], out: &mut String, lists: &mut String) {
+    let _ = writeln!(
+        out,
+        "{:<6}{:<56}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
+        "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
+    );
+    for bar in bars {
+        write_verdict(&verdict(suite, bar), &suite.peers, out, lists);
+    }
 }
 
 fn verdict<'a>(suite: &'a Suite, bar: &Bar) -> Verdict<'a> {

@@ -154,6 +154,30 @@ fn an_instruction_set_that_is_not_there_is_one_line() {
 }
 
 #[test]
+fn instruction_sets_are_judged_against_loops_of_their_level() {
+    let small =
+        ["pack", "--isa", "all", "--layout", "b1s2,struct", "--size", "1K", "--rounds", "1"];
+    let output = run(&[&small[..], &["--peers", "/nonexistent"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    for isa in typepack_engine::Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let march = typepack_bench::levels::march(isa);
+        assert!(shown.contains(&format!("# {isa}\n")), "{shown}");
+        assert!(
+            shown.contains(&format!("{isa}: each row against the hand loop for {march}")),
+            "{shown}"
+        );
+        assert!(shown.contains(&format!("Rust, compiled for {march}\n")), "{shown}");
+    }
+    // The run has no transposes, so their bar has no verdict.
+    let verdict = shown.lines().find(|line| line.contains("transposes ")).expect("a bar");
+    assert!(verdict.starts_with("- "), "{verdict}");
+    let unknown = run(&["pack", "--isa", "sse9"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("sse9"), "{}", text(&unknown.stderr));
+}
+
+#[test]
 fn records_are_drawn_and_faulty_ones_named() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     let record = folder.with_extension("csv");

@@ -308,8 +308,7 @@ fn displacements_of_any_kind() {
 }
 
 /// Checks the slide "Type map vs. Type signature". Signatures match if they are equal once all counts
-/// are expanded, a receive buffer must not overlap itself, and a message need not fill the receive
-/// buffer.
+/// are expanded. A receive buffer must not overlap itself. A message need not fill the receive buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);

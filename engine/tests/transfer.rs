@@ -86,7 +86,8 @@ fn every_range_of_a_few_pairs() {
     }
 }
 
-/// Checks every block length that has a copy loop of its own, in one row and in two levels.
+/// Checks every block length for which the engine has a separate copy loop, in one row and in two
+/// levels.
 #[test]
 fn every_block_length() {
     let byte = Datatype::named(Named::BYTE);

@@ -380,8 +380,9 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes the starts of blocks. They are evenly spaced, or ascending, or arbitrary (so that blocks
-    /// may descend and overlap).
+    /// Makes the starts of `count` blocks, in bytes if `bytes` is true, otherwise in extents of the
+    /// element type. The starts are evenly spaced, or irregularly spaced in one direction, or arbitrary
+    /// (so that blocks may descend and overlap).
     fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
         let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
         let kind = self.u.int_in_range(0..=4)?;

@@ -242,8 +242,8 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     Some(Model { entries, lb, ub, explicit, visits })
 }
 
-/// Computes a subarray (MPI-5.0 section 5.1.3). Its entries are the part's elements in the array's
-/// order, and its extent is that of the whole array.
+/// Computes the model of a subarray (MPI-5.0 section 5.1.3). Its entries are those of the selected
+/// elements of the array, in the order of the array. Its extent is that of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
     // `dims` must begin with the slowest-varying dimension, which in Fortran order is the last one.
     let mut dims = dimensions.to_vec();
@@ -273,8 +273,9 @@ fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) ->
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// Computes a distributed array (MPI-5.0 section 5.1.4). Returns `None` in the cases of [`Model::of`].
-/// One case is arguments that `MPI_Type_create_darray` refuses; shrinking a case makes such arguments.
+/// Computes the model of a distributed array (MPI-5.0 section 5.1.4). Returns `None` under the
+/// conditions of [`Model::of`]. For example, `shrink.rs` makes arguments that `MPI_Type_create_darray`
+/// would refuse.
 fn darray(
     order: Order,
     rank: i32,
@@ -362,8 +363,8 @@ fn f90(kind: F90) -> Option<Named> {
     }
 }
 
-/// Computes a value-index pair (MPI-5.0 section 6.9.4), which is laid out like a C struct of the two
-/// types.
+/// Computes the model of a value-index pair (MPI-5.0 section 6.9.4), which is laid out like a C struct
+/// of the two types.
 fn value_index(value: Named, index: Named) -> Model {
     let offset = i64::from(value.size().next_multiple_of(index.align()));
     let end = offset + i64::from(index.size());

@@ -70,8 +70,8 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
-/// Copies from one layout to another, with one deliberate mistake, numbered as in [`kernel`] (0 is no
-/// mistake).
+/// Copies one loop over 8-byte blocks to another layout, with deliberate mistake number `MISTAKE`: 0 is
+/// no mistake, 1 visits the blocks in reverse order, and 2 leaves out a byte.
 ///
 /// # Safety
 ///

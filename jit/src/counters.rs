@@ -10,9 +10,9 @@ pub struct Counters {
     pub kernels: u64,
     /// Number of requests answered with a kernel from the cache.
     pub hits: u64,
-    /// Number of requests refused because the shape is outside the translator's limits, the code
-    /// generator failed, or the system denied memory. Each repeated request for a refused shape
-    /// counts again.
+    /// Number of requests that were refused, because the `Jit` refuses every shape, the shape is outside
+    /// the translator's limits, the code generator failed, or there was no memory for the code. Each
+    /// repeated request for a refused shape counts again.
     pub refusals: u64,
     /// Total time of all compilations, in nanoseconds. It includes the compilations of shapes that were
     /// then refused.

@@ -86,9 +86,9 @@ struct Shared {
 }
 
 impl Jit {
-    /// Tries to reserve code memory, and to run a stub, which proves that new code can run. Never
-    /// fails: if one of these steps fails, or if the mode is [`Mode::Off`], the new `Jit` refuses
-    /// every shape.
+    /// Tries to set up the code generator, to reserve code memory, and to run a stub, which proves that
+    /// new code can run. Never fails: if one of these steps fails, or if the mode is [`Mode::Off`], the
+    /// new `Jit` refuses every shape.
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
             // With the mode off, the process needs no code memory, so none is reserved.

@@ -21,7 +21,7 @@
 //!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
 //!   are never used again.
 //!
-//! The memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
+//! The two memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
 //! other panics if the system refuses to change the protection.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
@@ -203,8 +203,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Returns the address of the next `size` bytes at a multiple of `align` (a power of two), or
-    /// `None` if the pages have no room for them.
+    /// Reserves `size` bytes, which begin at the next multiple of `align` (a power of two), and returns
+    /// their address. Returns `None` if the pages have no room for these bytes.
     fn carve(&mut self, size: usize, align: usize) -> Option<*mut u8> {
         let start = self.filled.checked_next_multiple_of(align)?;
         let end = start.checked_add(size)?;

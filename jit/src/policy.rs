@@ -69,8 +69,8 @@ pub struct Settings {
     /// nest with a fast leaf kernel loses less time per byte, so it moves many more bytes before it
     /// is compiled, or is never compiled.
     pub threshold: u64,
-    /// Maximum address space for code, in bytes, rounded down to whole pages. With 0, every shape
-    /// is refused.
+    /// Maximum address space for code, in bytes, rounded down to whole pages. With less than one page,
+    /// every shape is refused.
     pub memory_max: u64,
 }
 

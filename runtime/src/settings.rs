@@ -11,6 +11,7 @@
 use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 use typepack_engine::contiguous::{Method, ParseMethodError};
@@ -21,7 +22,7 @@ use typepack_engine::{Isa, ParseIsaError, Strategy};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 25] = [
+pub(crate) const USED: [&str; 26] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -36,6 +37,7 @@ pub(crate) const USED: [&str; 25] = [
     "TYPEPACK_TRANSPORT",
     "TYPEPACK_COPY",
     "TYPEPACK_TUNE",
+    "TYPEPACK_TUNE_FILE",
     "TYPEPACK_BIND",
     "TYPEPACK_REPORT",
     "TYPEPACK_QUIET",
@@ -91,6 +93,8 @@ pub struct Settings {
     pub copy: Option<Method>,
     /// True if the library measures which of several ways is best (`TYPEPACK_TUNE`).
     pub tune: bool,
+    /// The file that keeps what the library has measured (`TYPEPACK_TUNE_FILE`).
+    pub tune_file: Option<PathBuf>,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
     /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time:
@@ -191,6 +195,8 @@ impl Settings {
             Some("off") => false,
             Some(text) => return Err(bad("TYPEPACK_TUNE", text, "on or off")),
         };
+        let tune_file =
+            value("TYPEPACK_TUNE_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
         let cma = match value("TYPEPACK_CMA").as_deref() {
             None | Some("auto") => true,
             Some("off") => false,
@@ -213,6 +219,7 @@ impl Settings {
             forced,
             copy,
             tune,
+            tune_file,
             cma,
             spin,
             report,

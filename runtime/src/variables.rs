@@ -42,6 +42,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
         ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
         ("TYPEPACK_TUNE", "on, off", "on".into()),
+        ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
@@ -92,6 +93,10 @@ impl Variable {
             "TYPEPACK_TUNE" => {
                 "`on` measures during the run which way is best for long messages and long copies; `off` \
                  always takes the first way of the static order."
+            }
+            "TYPEPACK_TUNE_FILE" => {
+                "Keeps what was measured in this file, and starts the next job with it. A file of another \
+                 processor or version is ignored."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",

@@ -15,13 +15,15 @@ use crate::placement::Placement;
 use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::{Attached, attach, attach_from_env};
-use crate::sys::{clock, machine};
+use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
+use crate::transport::learnt::{self, Learnt};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -59,6 +61,8 @@ pub struct Universe {
     world: Communicator,
     own: Communicator,
     report: bool,
+    /// The file into which rank 0 writes what the job has measured.
+    tune_file: Option<&'static Path>,
 }
 
 impl fmt::Debug for Universe {
@@ -129,9 +133,30 @@ pub fn init() -> Result<Universe> {
     if settings.tune {
         contiguous::set_clock(nanoseconds);
     }
+    let tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    if let Some(path) = tune_file {
+        let warns = endpoint.rank() == 0 && !settings.quiet;
+        match read_learnt(path) {
+            Ok(learnt) => endpoint.recall(&learnt)?,
+            Err(reason) if warns => {
+                eprintln!("typepack: TYPEPACK_TUNE_FILE: {} is ignored: {reason}", path.display());
+            }
+            Err(_) => {}
+        }
+    }
     schedule::calls::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
-    Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
+    let report = settings.report;
+    Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
+}
+
+/// Reads the tune file. A file that does not exist yet says nothing.
+fn read_learnt(path: &Path) -> std::result::Result<Vec<Learnt>, String> {
+    match text_file::read(path, learnt::FILE_MAX) {
+        Ok(text) => learnt::parse(&text, &text_file::processor()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Returns the time since the first call, in nanoseconds.
@@ -284,6 +309,22 @@ fn told(name: &str) -> Option<String> {
 impl Drop for Universe {
     fn drop(&mut self) {
         let report = if self.report { self.report().ok() } else { None };
+        // All ranks learn much the same, so rank 0 writes for all.
+        let endpoint = self.world.endpoint();
+        if let Some(path) = self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+            && let Ok(learnt) = endpoint.learnt()
+            && !fork::is_child()
+        {
+            let text = learnt::print(&learnt, &text_file::processor());
+            if let Err(error) = text_file::replace(path, &text)
+                && !Settings::get().is_ok_and(|settings| settings.quiet)
+            {
+                eprintln!(
+                    "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
+                    path.display()
+                );
+            }
+        }
         // The result needs no report here. `finalize` fails if a rank of the job has died, and then the
         // launcher reports the death. It also fails in a forked child that drops its copy of the `Universe`,
         // and there it changes nothing.

@@ -1,15 +1,16 @@
 //! The hand-written loops: what a good programmer writes instead of a datatype.
 //!
-//! The usual block sizes are compile-time constants; counts and strides are run-time arguments. A loop over
-//! blocks of a usual size, or over structs, checks its bounds once, before it starts. A loop over a list,
-//! or over blocks of any other size, checks every block, as safe Rust does. Memory and packed bytes are
-//! slices, so that the compiler knows that they do not overlap. Nothing is unrolled or vectorised by hand.
+//! The usual block sizes are compile-time constants; counts and strides are run-time arguments, except in
+//! the loops of the kind [`FIXED`](kind::FIXED), which have constant strides, too. A loop over blocks of a
+//! usual size, or over structs, checks its bounds once, before it starts. A loop over a list, or over blocks
+//! of any other size, checks every block, as safe Rust does. Memory and packed bytes are slices, so that the
+//! compiler knows that they do not overlap. Nothing is unrolled or vectorised by hand.
 //!
 //! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
 //! `scripts/bench` builds this crate separately as the shared object, for this machine
 //! (`-C target-cpu=native`); `typepack-bench` loads it (`../../src/competitor/hand.rs`). If the object is
-//! missing, `typepack-bench` uses its own copy of the loops, which is compiled twice: once for any machine
-//! and once for AVX-512. `../hand.c` has the same loops in C.
+//! missing, `typepack-bench` uses its own copy of the loops, which is compiled for any machine and for
+//! AVX-512, and for each [`Level`]. `../hand.c` has the same loops in C.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -33,6 +34,31 @@ macro_rules! with_block {
     };
 }
 
+/// Calls `$f::<B, S>` if the block length and the stride are one of the pairs of [`FIXED`]. Panics for any
+/// other pair.
+macro_rules! with_pattern {
+    ($block:expr, $stride:expr, $f:ident($($argument:expr),*)) => {
+        match ($block, $stride) {
+            (1, 2) => $f::<1, 2>($($argument),*),
+            (1, 3) => $f::<1, 3>($($argument),*),
+            (1, 4) => $f::<1, 4>($($argument),*),
+            (2, 4) => $f::<2, 4>($($argument),*),
+            (2, 6) => $f::<2, 6>($($argument),*),
+            (4, 8) => $f::<4, 8>($($argument),*),
+            (4, 12) => $f::<4, 12>($($argument),*),
+            (8, 16) => $f::<8, 16>($($argument),*),
+            (8, 24) => $f::<8, 24>($($argument),*),
+            (12, 16) => $f::<12, 16>($($argument),*),
+            (block, stride) => panic!("no loop for blocks of {block} bytes at stride {stride}"),
+        }
+    };
+}
+
+/// The pairs of a block length and a stride, in bytes, for which there are loops of the kind
+/// [`FIXED`](kind::FIXED).
+pub const FIXED: [(usize, usize); 10] =
+    [(1, 2), (1, 3), (1, 4), (2, 4), (2, 6), (4, 8), (4, 12), (8, 16), (8, 24), (12, 16)];
+
 /// The values of [`Nest::kind`].
 pub mod kind {
     /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
@@ -47,6 +73,9 @@ pub mod kind {
     pub const OFFSETS: u32 = 4;
     /// `entries` runs of bytes, with their byte offsets in `offsets` and their lengths in `lengths`.
     pub const RUNS: u32 = 5;
+    /// The same as `COLUMN`, with the stride as a compile-time constant, so that compilers can vectorise the
+    /// loop. The block length and the stride are one of the pairs of [`FIXED`](super::FIXED).
+    pub const FIXED: u32 = 6;
 }
 
 /// One nest of loops. [`Nest::kind`] determines which other fields are used. `hand.c` has the same struct.
@@ -100,14 +129,15 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 /// The signature of [`typepack_hand_unpack`], which `hand.c` exports, too.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Defines an exported function that copies the data of `nests` from `$from` to `$to`. On a CPU with
-/// AVX-512, the function calls `$wide` for each nest; on any other CPU, it calls `$any`. `$sides` is a pair
-/// of subslices: the part of `$from` and the part of `$to` that begin where the data of `$nest` begins.
+/// Defines a function that copies `nests` from `$from` to `$to`. `$sides` is a pair of subslices: the part
+/// of `$from` and the part of `$to` that begin where the data of `$nest` begins. `$copy` copies one nest
+/// between these parts; `$lists` are the lists of the nest.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
-        $name:ident($any:ident, $wide:ident):
-        $from:ident, $from_bytes:ident => $to:ident, $to_bytes:ident; |$nest:ident| $sides:expr
+        $name:ident:
+        $from:ident, $from_bytes:ident => $to:ident, $to_bytes:ident; |$nest:ident| $sides:expr;
+        |$lists:ident| $copy:expr
     ) => {
         $(#[$doc])*
         ///
@@ -117,7 +147,6 @@ macro_rules! exported {
         #[doc = concat!("* `", stringify!($from), "` is readable for `", stringify!($from_bytes), "`,")]
         #[doc = concat!("  `", stringify!($to), "` writable for `", stringify!($to_bytes), "`,")]
         ///   and they overlap neither each other nor the nests and their lists.
-        #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             nests: *const Nest,
             parts: usize,
@@ -140,16 +169,9 @@ macro_rules! exported {
                 // SAFETY: the caller guarantees that each nest has the lists that its kind requires, and
                 // that they do not overlap `$to` (`# Safety`). This function writes only to `$to`, so the
                 // lists stay unchanged until it returns.
-                let lists = unsafe { $nest.lists() };
+                let $lists = unsafe { $nest.lists() };
                 let ($from, $to) = $sides;
-                #[cfg(target_arch = "x86_64")]
-                if has_avx512() {
-                    // SAFETY: `has_avx512` has checked that the CPU has every feature for which `$wide` is
-                    // compiled.
-                    unsafe { $wide($nest, lists, $from, $to) };
-                    continue;
-                }
-                $any($nest, lists, $from, $to);
+                $copy;
             }
         }
     };
@@ -158,46 +180,169 @@ macro_rules! exported {
 exported! {
     /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
     /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, if a loop
-    /// has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
-    typepack_hand_pack(pack_any, pack_avx512):
+    /// has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned. On a CPU with AVX-512, the
+    /// loops are those that are compiled for AVX-512.
+    #[unsafe(no_mangle)]
+    typepack_hand_pack:
     memory, memory_bytes => packed, packed_bytes;
-    |nest| (&memory[nest.start..], &mut packed[nest.packed..])
+    |nest| (&memory[nest.start..], &mut packed[nest.packed..]);
+    |lists| best_pack(nest, lists, memory, packed)
 }
 
 exported! {
     /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
     /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into `memory` or
-    /// `packed`, if a loop has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned.
-    typepack_hand_unpack(unpack_any, unpack_avx512):
+    /// `packed`, if a loop has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned. On a
+    /// CPU with AVX-512, the loops are those that are compiled for AVX-512.
+    #[unsafe(no_mangle)]
+    typepack_hand_unpack:
     packed, packed_bytes => memory, memory_bytes;
-    |nest| (&packed[nest.packed..], &mut memory[nest.start..])
+    |nest| (&packed[nest.packed..], &mut memory[nest.start..]);
+    |lists| best_unpack(nest, lists, packed, memory)
 }
 
+/// A level: a set of CPU features for which the loops are compiled, and the loops that are compiled for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// The name that compilers give to the level in `-march=`.
+    pub name: &'static str,
+    /// The packing loops. The CPU must have the level.
+    pub pack: PackCall,
+    /// The unpacking loops. The CPU must have the level.
+    pub unpack: UnpackCall,
+    available: fn() -> bool,
+}
+
+impl Level {
+    /// Returns the level with this name if this machine has the level.
+    pub fn named(name: &str) -> Option<Self> {
+        LEVELS.into_iter().find(|level| level.name == name && (level.available)())
+    }
+}
+
+/// Compiles all loops again, for the given CPU features. The module has the functions of [`Level`]. All
+/// loops are inlined into `pack_nest` and `unpack_nest`.
+macro_rules! level {
+    ($module:ident: $($features:tt),*) => {
+        #[cfg(target_arch = "x86_64")]
+        mod $module {
+            use super::{Nest, from_raw_parts, from_raw_parts_mut, pack_any, unpack_any};
+
+            #[inline]
+            pub(super) fn available() -> bool {
+                $(is_x86_feature_detected!($features))&&*
+            }
+
+            $(#[target_feature(enable = $features)])*
+            pub(super) fn pack_nest(
+                nest: &Nest,
+                lists: [&[usize]; 2],
+                memory: &[u8],
+                packed: &mut [u8],
+            ) {
+                pack_any(nest, lists, memory, packed);
+            }
+
+            $(#[target_feature(enable = $features)])*
+            pub(super) fn unpack_nest(
+                nest: &Nest,
+                lists: [&[usize]; 2],
+                packed: &[u8],
+                memory: &mut [u8],
+            ) {
+                unpack_any(nest, lists, packed, memory);
+            }
+
+            exported! {
+                /// Packs like `typepack_hand_pack`. Panics if the CPU lacks a feature of this level.
+                pack:
+                memory, memory_bytes => packed, packed_bytes;
+                |nest| (&memory[nest.start..], &mut packed[nest.packed..]);
+                |lists| {
+                    assert!(available(), "this machine lacks a feature of these loops");
+                    // SAFETY: `available` has found that the CPU has all features for which `pack_nest` is
+                    // compiled.
+                    unsafe { pack_nest(nest, lists, memory, packed) }
+                }
+            }
+
+            exported! {
+                /// Unpacks like `typepack_hand_unpack`. Panics if the CPU lacks a feature of this level.
+                unpack:
+                packed, packed_bytes => memory, memory_bytes;
+                |nest| (&packed[nest.packed..], &mut memory[nest.start..]);
+                |lists| {
+                    assert!(available(), "this machine lacks a feature of these loops");
+                    // SAFETY: `available` has found that the CPU has all features for which `unpack_nest` is
+                    // compiled.
+                    unsafe { unpack_nest(nest, lists, packed, memory) }
+                }
+            }
+        }
+    };
+}
+
+level!(v2: "ssse3", "sse4.1", "sse4.2", "popcnt", "cmpxchg16b");
+level!(v3: "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe");
+level!(v4: "avx2", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd");
+level!(vbmi: "avx2", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512vbmi");
+
+exported! {
+    /// Packs like [`typepack_hand_pack`], with the loops that run on every CPU of the target.
+    pack_baseline:
+    memory, memory_bytes => packed, packed_bytes;
+    |nest| (&memory[nest.start..], &mut packed[nest.packed..]);
+    |lists| pack_any(nest, lists, memory, packed)
+}
+
+exported! {
+    /// Unpacks like [`typepack_hand_unpack`], with the loops that run on every CPU of the target.
+    unpack_baseline:
+    packed, packed_bytes => memory, memory_bytes;
+    |nest| (&packed[nest.packed..], &mut memory[nest.start..]);
+    |lists| unpack_any(nest, lists, packed, memory)
+}
+
+/// The levels of this target.
 #[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vbmi")
-}
+const LEVELS: [Level; 5] = [
+    Level { name: "x86-64", pack: pack_baseline, unpack: unpack_baseline, available: || true },
+    Level { name: "x86-64-v2", pack: v2::pack, unpack: v2::unpack, available: v2::available },
+    Level { name: "x86-64-v3", pack: v3::pack, unpack: v3::unpack, available: v3::available },
+    Level { name: "x86-64-v4", pack: v4::pack, unpack: v4::unpack, available: v4::available },
+    Level {
+        name: "x86-64-v4 with VBMI",
+        pack: vbmi::pack,
+        unpack: vbmi::unpack,
+        available: vbmi::available,
+    },
+];
 
-/// Does the same as `pack_any`, but is compiled for AVX-512; all loops are inlined into this function. In
-/// the copy of the loops inside `typepack-bench`, this function is nearly as fast as `pack_any` in the
+/// The levels of this target.
+#[cfg(not(target_arch = "x86_64"))]
+const LEVELS: [Level; 1] =
+    [Level { name: "native", pack: pack_baseline, unpack: unpack_baseline, available: || true }];
+
+/// Packs with the loops for AVX-512 if the CPU has it, and otherwise with the loops for any CPU. In the
+/// copy of the loops inside `typepack-bench`, the loops for AVX-512 are nearly as fast as the loops in the
 /// shared object, which is built for this machine (`-C target-cpu=native`). In the shared object, the two
-/// functions do not differ.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
-fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
+/// do not differ.
+fn best_pack(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if vbmi::available() {
+        // SAFETY: `available` has found that the CPU has all features for which `pack_nest` is compiled.
+        return unsafe { vbmi::pack_nest(nest, lists, memory, packed) };
+    }
     pack_any(nest, lists, memory, packed);
 }
 
-/// Does the same as `unpack_any`, but is compiled for AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
-fn unpack_avx512(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
+/// Unpacks like [`best_pack`] packs.
+fn best_unpack(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if vbmi::available() {
+        // SAFETY: `available` has found that the CPU has all features for which `unpack_nest` is compiled.
+        return unsafe { vbmi::unpack_nest(nest, lists, packed, memory) };
+    }
     unpack_any(nest, lists, packed, memory);
 }
 
@@ -211,6 +356,9 @@ fn pack_any(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8])
             pack_column(memory, counts[2], strides[2], packed),
             pack_rows(memory, block, counts, strides, packed)
         ),
+        kind::FIXED => {
+            with_pattern!(block, strides[2], pack_fixed(memory, counts[2], packed));
+        }
         kind::BOX => with_block!(
             block,
             pack_box(memory, counts, strides, packed),
@@ -246,6 +394,9 @@ fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8
             unpack_column(packed, counts[2], strides[2], memory),
             unpack_rows(packed, block, counts, strides, memory)
         ),
+        kind::FIXED => {
+            with_pattern!(block, strides[2], unpack_fixed(packed, counts[2], memory));
+        }
         kind::BOX => with_block!(
             block,
             unpack_box(packed, counts, strides, memory),
@@ -306,6 +457,18 @@ fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, mem
         // therefore every block does. `memory` is borrowed mutably and does not overlap `packed`.
         unsafe { packed.add(i * B).copy_to_nonoverlapping(memory.add(i * stride), B) };
     }
+}
+
+/// Packs `count` blocks of `B` bytes, `S` bytes apart.
+#[inline(always)]
+fn pack_fixed<const B: usize, const S: usize>(memory: &[u8], count: usize, packed: &mut [u8]) {
+    pack_column::<B>(memory, count, S, packed);
+}
+
+/// Unpacks `count` blocks of `B` bytes, `S` bytes apart.
+#[inline(always)]
+fn unpack_fixed<const B: usize, const S: usize>(packed: &[u8], count: usize, memory: &mut [u8]) {
+    unpack_column::<B>(packed, count, S, memory);
 }
 
 #[inline(always)]

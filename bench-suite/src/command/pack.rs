@@ -1,21 +1,22 @@
 //! `typepack-bench pack`: measures the nine layouts of `definitions/pack.toml` in one thread, without
-//! peers.
+//! peers. With `--isa`, it judges the instruction sets of this machine instead.
 
 use super::{
-    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size,
+    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, peers,
     print_out, progress, usage,
 };
 use std::path::{Path, PathBuf};
 use typepack_bench::bars::{self, Verdict};
 use typepack_bench::builds::{self, pack::Work};
+use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
-use typepack_bench::face;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
 use typepack_bench::peer::{Face, Peer};
-use typepack_bench::pin;
 use typepack_bench::prepare::Bench;
-use typepack_bench::{report, storm};
+use typepack_bench::suite::Effort;
+use typepack_bench::{face, levels, pin, report, storm, suite, suite_report};
+use typepack_engine::{Isa, ParseIsaError};
 use typepack_jit::{Jit, Mode, Settings};
 
 #[derive(clap::Args)]
@@ -42,10 +43,19 @@ pub(crate) struct PackArguments {
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
     /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of the --face library
-    /// with those of this library, on the layouts of `pack` and on the reference layouts. It measures
-    /// nothing else.
+    /// with those of this library, and measures nothing else. Without --layout and --definitions, it adds
+    /// the reference layouts and the storm (a new type every ten uses) to the layouts of `pack`.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
+    /// Judge an instruction set instead: portable, avx2, avx512, or all (each set that this machine has).
+    /// May be repeated. The layouts are those of definitions/isa.toml. Typepack uses this set, and the
+    /// hand loops are compiled for the same set. Peers in the folder of --peers take part as they are.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = IsaChoice::parse,
+          conflicts_with_all = ["face", "against", "check"])]
+    isa: Vec<IsaChoice>,
+    /// The folder into which `scripts/bench peers` has put the peers. Only with --isa.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
     #[arg(long)]
     check: bool,
@@ -60,12 +70,27 @@ pub(crate) struct PackArguments {
     list: bool,
 }
 
+/// A value of `--isa`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsaChoice {
+    /// Every set that this machine has.
+    All,
+    One(Isa),
+}
+
+impl IsaChoice {
+    fn parse(text: &str) -> Result<Self, ParseIsaError> {
+        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::One) }
+    }
+}
+
 /// The path at which `scripts/bench` installs the C library of this build.
 const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
 
 /// Runs the command.
 pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
-    let definitions = definitions(arguments.definitions.as_deref(), Definitions::built_in)?;
+    let built_in = if arguments.isa.is_empty() { Definitions::built_in } else { Definitions::isa };
+    let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     if arguments.list {
         for layout in layouts {
@@ -75,6 +100,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     }
     let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
     let directions = arguments.direction.list();
+    if !arguments.isa.is_empty() {
+        return judge(arguments, &layouts, sizes);
+    }
     if let Some(base) = &arguments.against {
         return compare(arguments, base, &layouts, sizes);
     }
@@ -112,6 +140,55 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
     })?;
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+/// Judges the instruction sets of `--isa`, one after the other. Prints the rows and the verdicts of each.
+fn judge(
+    arguments: &PackArguments,
+    layouts: &[&LayoutDefinition],
+    sizes: &[u64],
+) -> Result<(), Failure> {
+    let all = arguments.isa.contains(&IsaChoice::All);
+    let wanted =
+        |isa: &Isa| isa.is_available() && (all || arguments.isa.contains(&IsaChoice::One(*isa)));
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let mut sessions = peers::sessions(&[], &arguments.peers, &mut faults)?;
+    let mut judged = Vec::new();
+    for isa in Isa::ALL.into_iter().filter(wanted) {
+        let march = levels::march(isa);
+        let hands =
+            Hands::at_level(march).map_err(|line| failed(format!("--isa {isa}: {line}")))?;
+        let mut work = Vec::new();
+        for definition in layouts {
+            for size in sizes_of(definition, sizes) {
+                let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
+                work.push((size, layout));
+            }
+        }
+        let rounds = usize::from(arguments.rounds);
+        let effort = Effort { rounds, repeats: 2, memory: 300 << 20, isa: Some(isa) };
+        let directions = arguments.direction.list();
+        let mut suite = suite::run(work, directions, &mut sessions, &hands, &effort, progress);
+        progress(0, 0);
+        suite.faults.splice(0..0, faults.drain(..));
+        judged.push((isa, suite));
+    }
+    let mut summary = String::new();
+    for (isa, suite) in &judged {
+        summary += &levels::text(*isa, suite);
+        print_out(&match arguments.format {
+            Format::Table => format!("# {isa}\n{}\n", suite_report::table(suite)),
+            Format::Csv => format!("# {isa}\n{}", suite_report::csv(suite)),
+            Format::Json => suite_report::json(suite).map_err(|e| failed(e.to_string()))?,
+        })?;
+    }
+    match arguments.format {
+        Format::Table => print_out(&summary),
+        Format::Csv | Format::Json => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
 }
 
 /// Measures the C libraries of this build and of the build `base` alternately, and prints their

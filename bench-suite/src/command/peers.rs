@@ -5,7 +5,7 @@ use super::{
     progress, usage,
 };
 use clap::ValueEnum;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, MOST_BYTES};
 use typepack_bench::layout::{Layout, sizes_of};
@@ -135,7 +135,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         }
     }
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
-    let mut sessions = sessions(arguments, &mut faults)?;
+    let mut sessions = sessions(&arguments.peer, &arguments.peers, &mut faults)?;
     let effort = Effort {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
         repeats: if arguments.quick { 1 } else { 3 },
@@ -196,20 +196,24 @@ fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
     }
 }
 
-/// Starts the peers. If the user has named peers with `--peer`, starts only these, and fails if one of
-/// them does not start. Otherwise starts the peers in the folder of `--peers`, and adds a line to `faults`
-/// for each one that does not start.
-fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
+/// Starts the peers. If the user has named peers with `--peer` (`named`), starts only these, and fails if
+/// one of them does not start. Otherwise starts the peers in `folder`, the folder of `--peers`, and adds a
+/// line to `faults` for each one that does not start.
+pub(super) fn sessions(
+    named: &[Peer],
+    folder: &Path,
+    faults: &mut Vec<String>,
+) -> Result<Vec<Session>, Failure> {
     let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut sessions = Vec::new();
-    if !arguments.peer.is_empty() {
-        for peer in &arguments.peer {
+    if !named.is_empty() {
+        for peer in named {
             let named = |line| usage(format!("--peer {}: {line}", peer.library.display()));
             sessions.push(Session::start(peer.clone(), command.clone()).map_err(named)?);
         }
         return Ok(sessions);
     }
-    for peer in peer::found(&arguments.peers) {
+    for peer in peer::found(folder) {
         let name = peer.name.clone();
         match Session::start(peer, command.clone()) {
             Ok(session) => sessions.push(session),

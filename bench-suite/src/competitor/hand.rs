@@ -14,7 +14,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
-use typepack_hand::{Nest, PackCall, UnpackCall, kind};
+use typepack_hand::{FIXED, Level, Nest, PackCall, UnpackCall, kind};
 
 /// One build of the hand-written loops.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct Loops {
     how: &'static str,
     pack: PackCall,
     unpack: UnpackCall,
+    /// True if dense columns use the loops with constant strides ([`kind::FIXED`]).
+    fixed: bool,
 }
 
 /// The builds of the hand-written loops that take part, and one line about each build, including builds
@@ -52,7 +54,7 @@ impl Hands {
             }
             Err(line) => hands.notes[0] += &format!(" ({line})"),
         }
-        match super::hand_c::compile() {
+        match super::hand_c::compile("native") {
             Ok((loops, compiler)) => {
                 hands.loops.push(loops);
                 hands.notes.push(format!("{HAND_C}: C, {compiler}"));
@@ -60,6 +62,29 @@ impl Hands {
             Err(line) => hands.notes.push(format!("{HAND_C}: {line}")),
         }
         hands
+    }
+
+    /// Returns the loops that are compiled for the level `march` (such as `x86-64-v3`): the Rust loops of
+    /// this command, and the C loops if there is a C compiler that knows the level. Dense columns use loops
+    /// with constant strides, which compilers can vectorise.
+    ///
+    /// # Errors
+    ///
+    /// Returns a one-line message if this machine lacks the level.
+    pub fn at_level(march: &str) -> Result<Self, String> {
+        let Level { pack, unpack, .. } = Level::named(march)
+            .ok_or_else(|| format!("no hand loops for {march}: this machine lacks the level"))?;
+        let rust = Loops { name: HAND, how: "Rust loop", pack, unpack, fixed: true };
+        let note = format!("{HAND}: Rust, compiled for {march}");
+        let mut hands = Self { loops: vec![rust], notes: vec![note] };
+        match super::hand_c::compile(march) {
+            Ok((loops, compiler)) => {
+                hands.loops.push(Loops { fixed: true, ..loops });
+                hands.notes.push(format!("{HAND_C}: C, {compiler}"));
+            }
+            Err(line) => hands.notes.push(format!("{HAND_C}: {line}")),
+        }
+        Ok(hands)
     }
 }
 
@@ -70,6 +95,7 @@ impl Loops {
             how: "Rust loop",
             pack: typepack_hand::typepack_hand_pack,
             unpack: typepack_hand::typepack_hand_unpack,
+            fixed: false,
         }
     }
 
@@ -103,6 +129,7 @@ impl Loops {
             how,
             pack: *pack.map_err(|_| missing("typepack_hand_pack"))?,
             unpack: *unpack.map_err(|_| missing("typepack_hand_unpack"))?,
+            fixed: false,
         })
     }
 }
@@ -145,7 +172,8 @@ impl Hand {
         };
         let (reach, bytes) = match *nest {
             HandNest::Column { block, count, stride } => {
-                (one.kind, one.block) = (kind::COLUMN, block);
+                let fixed = self.loops.fixed && FIXED.contains(&(block, stride));
+                (one.kind, one.block) = (if fixed { kind::FIXED } else { kind::COLUMN }, block);
                 (one.counts[2], one.strides[2]) = (count, stride);
                 (count.saturating_sub(1) * stride + block, count * block)
             }
@@ -251,6 +279,7 @@ mod tests {
     use crate::competitor::Competitor;
     use crate::layout::HandNest;
     use std::path::Path;
+    use typepack_hand::FIXED;
 
     #[test]
     fn a_sequence_packs_one_after_the_other() {
@@ -270,6 +299,46 @@ mod tests {
             hand.pack(memory, &mut packed);
             assert_eq!(packed, wanted, "{}", hand.name());
         }
+    }
+
+    #[test]
+    fn loops_of_every_level_pack_the_same_bytes() {
+        let words: Vec<u64> = (0..200).map(|word| word * 0x0107_0503_0907_0b0d).collect();
+        // SAFETY: `words` is a vector of 200 words, so it has 1600 initialised bytes, and nothing changes
+        // it before the end of the test.
+        let memory = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 1600) };
+        let mut levels = 0;
+        for isa in typepack_engine::Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            let hands = Hands::at_level(crate::levels::march(isa)).expect("loops for the level");
+            for loops in hands.loops {
+                for (block, stride) in FIXED.into_iter().chain([(1, 5), (8, 64)]) {
+                    let hand = Hand::new(loops, &HandNest::Column { block, count: 24, stride });
+                    let wanted: Vec<u8> =
+                        (0..24 * block).map(|i| memory[i / block * stride + i % block]).collect();
+                    let mut packed = vec![0; 24 * block];
+                    hand.pack(memory, &mut packed);
+                    assert_eq!(packed, wanted, "{isa} {} {block} of {stride}", hand.name());
+                    let mut words = vec![0_u64; 200];
+                    // SAFETY: `words` is a vector of 200 words, so it has 1600 initialised bytes, and only
+                    // this slice is used while it lives.
+                    let back = unsafe {
+                        std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 1600)
+                    };
+                    hand.unpack(&packed, back);
+                    let data = |i: usize| i / stride < 24 && i % stride < block;
+                    let wanted = (0..1600).map(|i| if data(i) { memory[i] } else { 0 });
+                    assert!(
+                        back.iter().copied().eq(wanted),
+                        "{isa} {} {block} of {stride}",
+                        hand.name()
+                    );
+                }
+            }
+            levels += 1;
+        }
+        assert!(levels > 0);
+        let line = Hands::at_level("x86-64-v9").err().expect("no such level");
+        assert!(line.contains("x86-64-v9") && !line.contains('\n'), "{line}");
     }
 
     #[test]

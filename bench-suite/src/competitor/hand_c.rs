@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = include_str!("../../hand/hand.c");
-const FLAGS: [&str; 4] = ["-O3", "-march=native", "-shared", "-fPIC"];
 
 /// A folder that is removed when this value is dropped.
 struct Scratch(PathBuf);
@@ -21,15 +20,15 @@ impl Drop for Scratch {
     }
 }
 
-/// Compiles and loads the C loops. Returns the loops and a text with the version and the flags of the
-/// compiler.
+/// Compiles the C loops for the level `march`, as in the compiler's flag `-march=`, and loads them. Returns
+/// the loops and a text with the version of the compiler and its optimisation flags.
 ///
 /// # Errors
 ///
 /// Returns a one-line message if there is no compiler, if the temporary folder cannot be written, if the
 /// compiler fails (the message then has the first error line of its output), or if the compiled loops
 /// cannot be loaded.
-pub fn compile() -> Result<(Loops, String), String> {
+pub fn compile(march: &str) -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();
     let version = Command::new(&compiler).arg("--version").stderr(Stdio::null()).output();
@@ -44,7 +43,14 @@ pub fn compile() -> Result<(Loops, String), String> {
     std::fs::create_dir_all(&scratch.0).map_err(written)?;
     let (source, library) = (scratch.0.join("hand.c"), scratch.0.join("libhand.so"));
     std::fs::write(&source, SOURCE).map_err(written)?;
-    let made = Command::new(&compiler).args(FLAGS).arg("-o").arg(&library).arg(&source).output();
+    let flags = ["-O3".to_owned(), format!("-march={march}")];
+    let made = Command::new(&compiler)
+        .args(&flags)
+        .args(["-shared", "-fPIC"])
+        .arg("-o")
+        .arg(&library)
+        .arg(&source)
+        .output();
     let made = made.map_err(|e| format!("{shown}: {e}"))?;
     if !made.status.success() {
         let said = String::from_utf8_lossy(&made.stderr);
@@ -52,5 +58,5 @@ pub fn compile() -> Result<(Loops, String), String> {
         return Err(format!("{shown} failed: {line}"));
     }
     let loops = Loops::open(&library, HAND_C, "C loop")?;
-    Ok((loops, format!("{version}, {}", FLAGS[..2].join(" "))))
+    Ok((loops, format!("{version}, {}", flags.join(" "))))
 }

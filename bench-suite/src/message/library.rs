@@ -176,7 +176,7 @@ impl Library {
     }
 
     /// Sets the environment variables that the user has given for the library, and those with which the
-    /// library finds its files, even if it is not installed in the folder for which it was built.
+    /// library finds its own files, even if it is not installed in the folder for which it was built.
     fn surround(&self, command: &mut Command) {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         match self.kind {

@@ -8,6 +8,7 @@ use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::Run;
 use crate::plan::Plan;
+use crate::plan::kept::Room;
 
 /// A position in the packed form of `count` elements, and the run of memory at that position.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
-    /// Returns `ErrorKind::Argument`, naming `position`, if that position is past the end.
+    /// Returns `ErrorKind::Argument`, naming `position`, if `position` is greater than the packed size.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
         let runs = RunWalk::of_elements(plan.program(), end);
@@ -73,7 +74,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if `position` is past the end.
+    /// Returns `ErrorKind::Argument`, naming `position`, if `position` is greater than the packed size.
     pub fn seek(&mut self, position: u64) -> Result<()> {
         if position > self.end {
             return Err(Error::new(
@@ -88,8 +89,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Moves forward by `bytes` packed bytes. If fewer bytes remain in the current run, moves to its
-    /// end.
+    /// Moves forward by `bytes` packed bytes, but at most to the start of the next run (or, after the last
+    /// run, to the end).
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         let bytes = bytes.min(self.run.bytes);
@@ -120,6 +121,19 @@ impl Iterator for Cursor<'_> {
         let run = self.run()?;
         self.advance(run.bytes);
         Some(run)
+    }
+}
+
+impl Plan {
+    /// Returns the length of the first run of memory of one element, in bytes; 0 if an element has no data.
+    /// The length is computed in the first call.
+    pub fn first_run_bytes(&self) -> u64 {
+        let first = || Ok(Self::first_run(self).unwrap_or(0));
+        self.kept(Room::FirstRun, first).copied().unwrap_or(0)
+    }
+
+    fn first_run(&self) -> Option<u64> {
+        Cursor::new(self, 1).ok()?.run().map(|run| run.bytes)
     }
 }
 
@@ -171,5 +185,16 @@ mod tests {
         assert!(Cursor::new(&plan, u64::MAX).is_err());
         cursor.advance(99);
         assert_eq!((cursor.tell(), cursor.run()), (16, None));
+    }
+
+    #[test]
+    fn the_first_run_of_an_element() {
+        for (datatype, bytes) in [
+            (int(), 4),
+            (Datatype::vector(3, 2, 5, &int()).unwrap(), 8),
+            (Datatype::contiguous(0, &int()).unwrap(), 0),
+        ] {
+            assert_eq!(datatype.commit().unwrap().first_run_bytes(), bytes);
+        }
     }
 }

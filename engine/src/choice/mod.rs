@@ -58,6 +58,8 @@ struct Way {
     costs: [u64; SAMPLES],
     filled: u8,
     next: u8,
+    /// The median of `costs`.
+    median: u64,
     /// Number of costs since the last look began.
     looked: u8,
     /// The way has been used once. The cost of the first job is not among the costs.
@@ -74,14 +76,16 @@ impl Way {
         self.next = (self.next + 1) % SAMPLES as u8;
         self.filled = (self.filled + 1).min(SAMPLES as u8);
         self.looked = self.looked.saturating_add(1);
-    }
-
-    /// Returns the median of the latest costs; `None` if there are none.
-    fn median(&self) -> Option<u64> {
         let filled = usize::from(self.filled);
         let mut costs = self.costs;
         costs[..filled].sort_unstable();
-        (filled > 0).then(|| costs[(filled - 1) / 2])
+        self.median = costs[(filled - 1) / 2];
+    }
+
+    /// Returns the median of the latest costs; `None` if there are none.
+    #[inline]
+    fn median(&self) -> Option<u64> {
+        (self.filled > 0).then_some(self.median)
     }
 
     /// Forgets the costs, so that the way is looked at again.
@@ -243,11 +247,6 @@ impl Chooser {
 
     /// Returns the other way that is looked at now, or `None` if the next job takes the present way.
     fn due(&mut self) -> Option<u8> {
-        let present = &self.ways[usize::from(self.best)];
-        if usize::from(present.filled) < SAMPLES {
-            return None;
-        }
-        let median = present.median()?;
         if self.jobs >= self.again {
             self.again = self.jobs.saturating_add(LOOK_AGAIN);
             self.turn = (self.turn + 1) % self.len;
@@ -257,6 +256,11 @@ impl Chooser {
             }
         }
         let way = self.others().find(|&way| !self.is_judged(way))?;
+        let present = &self.ways[usize::from(self.best)];
+        if usize::from(present.filled) < SAMPLES {
+            return None;
+        }
+        let median = present.median()?;
         let expected = self.median(way).map_or(median, |cost| cost.saturating_sub(median));
         (self.lost.saturating_add(expected) <= self.spent / BUDGET).then_some(way)
     }

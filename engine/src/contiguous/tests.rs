@@ -2,6 +2,7 @@
 //! the edge of a mapped page.
 
 use super::*;
+use std::sync::{Mutex, PoisonError};
 
 /// Calls `copy` for many lengths and alignments, and checks all bytes of the destination.
 fn check(lengths: impl Iterator<Item = usize>, copy: impl Fn(*const u8, *mut u8, usize)) {
@@ -48,8 +49,12 @@ fn every_instruction_set_copies_every_length() {
     }
 }
 
+/// The request is one word for the process, so tests that depend on the word take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_request_ends_with_its_call() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = || Method::from_code(ASKED.load(Ordering::Relaxed));
     for method in Method::ALL {
         with(method, || {
@@ -71,6 +76,7 @@ fn a_request_ends_with_its_call() {
 fn copies_that_are_timed_are_right() {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TIME: AtomicU64 = AtomicU64::new(0);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     set_clock(|| TIME.fetch_add(1000, Ordering::Relaxed));
     for _ in 0..40 {
         check([128 << 10, (1 << 20) + 5].into_iter(), |from, to, bytes| {

@@ -4,8 +4,8 @@
 //! `plan/` makes a [`Routine`] for a nest and a direction. `exec/` calls the routine with the same
 //! parameter block that a compiled kernel takes. A routine has one of two forms:
 //!
-//! - It executes only the innermost level, with `rows.rs` for blocks or `dense/` for dense patterns.
-//!   The code in this file steps through the outer levels like an odometer.
+//! - It executes only the innermost level, with `rows.rs` for blocks, or with `dense/` (AVX-512) or
+//!   `shuffle/` (AVX2, NEON; packing only) for dense patterns. The code in this file steps through the outer levels like an odometer.
 //! - It executes two levels together, in tiles: the innermost level, and a second level along which
 //!   memory is contiguous. `traversal.rs` decides whether tiles are worthwhile, and `tiles.rs`
 //!   transposes tiles in registers.
@@ -23,6 +23,8 @@ mod dense;
 pub(crate) mod lists;
 mod moves;
 mod rows;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod shuffle;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tiles;
@@ -36,6 +38,13 @@ use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
 use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
+
+/// The work of a byte shuffle: the number of windows of 16 bytes that are loaded for a number of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) windows: u32,
+    pub(crate) elements: u32,
+}
 
 /// The kinds of code that can execute a nest, apart from compiled kernels. The cost model of `plan/`
 /// has one set of costs per class.
@@ -51,6 +60,9 @@ pub(crate) enum Class {
         expect(dead_code, reason = "made of byte permutes of AVX-512")
     )]
     Window,
+    /// Rows of a dense pattern that is packed with byte shuffles. The value says how many windows of 16
+    /// bytes are loaded for how many elements.
+    Shuffle(Load),
     /// Tiles, which consist of the innermost level and a second level (`tiles.rs`).
     Tile,
     /// One memcpy per run.
@@ -94,6 +106,9 @@ enum Work {
     /// Executes the innermost level as a dense pattern.
     #[cfg(target_arch = "x86_64")]
     Dense(dense::LazyPattern),
+    /// Packs the innermost level as a dense pattern, with byte shuffles.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Shuffled(Box<shuffle::Shuffled>),
 }
 
 impl Routine {
@@ -115,6 +130,8 @@ impl Routine {
             // traversal.
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => None,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Work::Shuffled(_) => None,
             _ => Traversal::of(nest, swap, direction, isa).map(Box::new),
         };
         Some(Self { work, traversal, isa })
@@ -138,6 +155,16 @@ impl Routine {
                 Leaf::Window { .. } => rows::windows::<PACK>(LevelShape::Loop),
             };
             return Some(Work::Dense(dense::LazyPattern::new(row, &merit)));
+        }
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if PACK && swap.is_none() {
+            let row = match &nest.leaf {
+                Leaf::Block { bytes } => rows::row::<PACK>(isa, LevelShape::Loop, *bytes),
+                Leaf::Window { .. } => rows::windows::<PACK>(LevelShape::Loop),
+            };
+            if let Some(shuffled) = shuffle::Shuffled::new(nest, isa, row) {
+                return Some(Work::Shuffled(Box::new(shuffled)));
+            }
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
@@ -174,7 +201,10 @@ impl Routine {
                 Direction::Unpack => lazy.build::<false>(nest),
             };
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if let Work::Shuffled(shuffled) = &self.work {
+            shuffled.build();
+        }
         let _ = (nest, direction);
     }
 
@@ -186,6 +216,8 @@ impl Routine {
             Work::Runs { .. } | Work::SwappedRuns { .. } => "runs",
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => "window",
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Work::Shuffled(_) => "shuffle",
         };
         format!("leaf {kind} {}", self.isa)
     }
@@ -198,6 +230,8 @@ impl Routine {
             Work::Runs { .. } | Work::SwappedRuns { .. } => Class::Runs,
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => Class::Window,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Work::Shuffled(shuffled) => Class::Shuffle(shuffled.cost()),
         }
     }
 
@@ -262,7 +296,7 @@ impl Routine {
     ) {
         // SAFETY: the caller guarantees the conditions of `Row` except for the context. Each row gets
         // the context for which `work` picked it: the length of the block, the `Arc` of runs, or the
-        // window.
+        // window. `work` makes a `Shuffled` only for packing.
         unsafe {
             match &self.work {
                 Work::Row { row, length } => {
@@ -277,10 +311,11 @@ impl Routine {
                 }
                 #[cfg(target_arch = "x86_64")]
                 Work::Dense(lazy) => lazy.run::<PACK>(nest, params, mem, packed),
+                #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+                Work::Shuffled(shuffled) => shuffled.run(nest, params, mem, packed),
             }
         }
-        // Only `Work::Dense` uses `nest`, and this variant exists only on x86-64.
-        #[cfg(not(target_arch = "x86_64"))]
+        // Only dense patterns use `nest`, and not every target has them.
         let _ = nest;
     }
 }

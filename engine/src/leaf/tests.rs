@@ -304,6 +304,46 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
+/// Checks dense patterns of small blocks at every count up to several registers, and at every distance from
+/// a guard page. There are patterns whose windows reach beyond the last byte of data, patterns with adjacent
+/// loads, and blocks that fill no register.
+#[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
+fn dense_blocks_at_every_count() {
+    let (mut memory, mut bytes) = (Guarded::new(1 << 14), Guarded::new(1 << 14));
+    let runs = |runs: &[(i64, u64)]| window(runs);
+    let leaves = [(1, 2), (1, 3), (1, 4), (1, 5), (2, 4), (2, 6), (2, 8), (4, 8), (4, 12), (4, 16)]
+        .into_iter()
+        .chain([(8, 16), (8, 24), (3, 4), (5, 7), (12, 16), (9, 16), (7, 40), (1, 100)])
+        .map(|(bytes, stride)| (stride, Leaf::Block { bytes }))
+        .chain([
+            (8, runs(&[(0, 1), (2, 1), (5, 2)])),
+            (16, runs(&[(0, 1), (4, 4), (8, 8)])),
+            (21, runs(&[(0, 3), (4, 4), (12, 1)])),
+            (56, runs(&[(0, 28), (32, 24)])),
+            (300, runs(&[(0, 1), (20, 1), (200, 1), (280, 1)])),
+        ]);
+    for (stride, leaf) in leaves {
+        let most = ((1 << 13) / stride as usize).min(150) as u64;
+        for count in 0..most {
+            check(
+                &loops(&[(count, stride)], leaf.clone()),
+                count as usize % 19,
+                &mut memory,
+                &mut bytes,
+            );
+        }
+        for shift in 0..64 {
+            check(
+                &loops(&[(most / 2 + shift % 7, stride)], leaf.clone()),
+                shift as usize,
+                &mut memory,
+                &mut bytes,
+            );
+        }
+    }
+}
+
 /// Checks dense patterns in calls so large that stores are announced. The patterns have periods of
 /// one line, periods whose permutes stay in registers, and longer periods. There are patterns whose
 /// packed registers take their bytes from two, three or four lines, and masks of both grains (bytes
@@ -311,7 +351,7 @@ fn windows_at_every_alignment_and_count() {
 #[test]
 fn windows_beyond_the_first_cache() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
-    let leaves: [(i64, Leaf); 16] = [
+    let leaves: [(i64, Leaf); 18] = [
         (16, window(&[(0, 1), (4, 4), (8, 8)])),
         (16, window(&[(0, 4), (8, 4)])),
         (24, window(&[(0, 1), (2, 1), (4, 12), (17, 7)])),
@@ -323,6 +363,8 @@ fn windows_beyond_the_first_cache() {
         (192, window(&[(0, 1), (60, 8), (100, 30), (140, 1)])),
         (2, Leaf::Block { bytes: 1 }),
         (3, Leaf::Block { bytes: 1 }),
+        (6, Leaf::Block { bytes: 2 }),
+        (24, Leaf::Block { bytes: 8 }),
         (8, Leaf::Block { bytes: 2 }),
         (6, Leaf::Block { bytes: 4 }),
         (8, Leaf::Block { bytes: 4 }),

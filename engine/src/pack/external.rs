@@ -180,8 +180,8 @@ fn room(
     }
 }
 
-/// Does what [`room`] does, for the calls that do not pass its quick test: empty messages, backward
-/// strides, and calls that return an error.
+/// Does what [`room`] does, for the calls that do not pass its quick test: calls with no elements or no
+/// data, types with a negative extent, and calls that return an error.
 #[cold]
 fn checked_room(
     external: &External32,

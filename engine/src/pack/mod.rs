@@ -155,8 +155,8 @@ pub(crate) fn room(
     fits.then_some(bytes as usize)
 }
 
-/// Checks the calls for which [`room`] returned `None`: empty messages, backward strides, and calls
-/// that must be refused.
+/// Checks the calls for which [`room`] returned `None`: calls with no elements or no data, types with
+/// a negative extent, and calls that must be refused.
 #[cold]
 fn checked(
     plan: &Plan,

@@ -1,6 +1,6 @@
-//! Values that other modules compute from a plan and store with the plan: the plan's signature, the
-//! known answers about its overlap, and its external32 form. Each value is computed when it is first
-//! requested.
+//! Values that other modules compute from a plan and store with the plan: the plan's signature, whether
+//! its data overlaps in memory, its external32 form, and the length of its first run. Each value is
+//! computed when it is first requested.
 //!
 //! Until the first request, the plan holds only one empty pointer (`mod.rs`). So the values cost
 //! nothing in a program that needs none of them. This file must not import the modules that use it,
@@ -21,11 +21,12 @@ pub(crate) enum Room {
     Overlap,
     Signature,
     External32,
+    FirstRun,
 }
 
 /// The stored values, indexed by [`Room`].
 #[derive(Default)]
-pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
+pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 4]);
 
 impl Plan {
     /// Returns the value in slot `room`. If no value is stored there, `make` computes it. An error is

@@ -81,9 +81,10 @@ impl Plan {
 
     /// Returns the best end for a segment of about `wish` bytes that begins at packed byte `start` of
     /// `count` elements. The segment has at most `wish` bytes, or at most 64 if `wish` is less than
-    /// 64; if columns are packed in tiles, it has at most twice as many. The segment ends at the end
-    /// of a whole element, row or block if such an end is near. A run of memory that is much longer
-    /// than `wish` is cut.
+    /// 64. If an element, row or block ends in the last quarter of the `wish` bytes after `start`, the
+    /// segment ends there. Otherwise the segment may end inside a run of more than 64 bytes. If columns
+    /// are packed in tiles of at most twice `wish` bytes, the segment ends at the end of a tile instead,
+    /// and has at most twice `wish` bytes.
     ///
     /// This function is for callers that keep a position of their own. Other callers use
     /// [`Plan::segments`], which returns all segments. The time of a call is proportional to the

@@ -97,8 +97,9 @@ pub(crate) enum Value {
 pub(crate) struct Values(pub(crate) Vec<Value>);
 
 /// The message of a panic that cannot happen. The parser reads each value according to the kind of its
-/// parameter, so a value always has the kind that the row states. The test `every_row_builds` checks
-/// that each row's function asks for the kinds that the row states.
+/// parameter, so a value always has the kind that the row states. The test
+/// `every_row_builds_and_is_called_back` checks that each row's function asks for the kinds that the row
+/// states.
 const KIND: &str = "a value has another kind than its row";
 
 impl Values {
@@ -282,8 +283,9 @@ pub(crate) static ROWS: &[Row] = &[
     Row { name: "value_index", parameters: &[part("value"), part("index")], make: value_index },
 ];
 
-/// Returns the constructor with the name `word`. `word` is the name in the table or the C name, in
-/// which `MPI_Type_` or `MPI_Type_create_` comes before that name.
+/// Returns the constructor with the name `word`, or `None` if there is none. `word` is the name in the
+/// table or the C name, in which `MPI_Type_` or `MPI_Type_create_` comes before that name. Letter case
+/// does not matter.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let lower = word.to_ascii_lowercase();
     let short = lower.strip_prefix("mpi_type_").unwrap_or(&lower);
@@ -303,8 +305,8 @@ pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     }
 }
 
-/// Returns the names of the parameters of the constructor `name`. There are none if no constructor
-/// has this name.
+/// Returns the names of the parameters of the constructor `name`. Returns no names if no constructor
+/// has the name `name`.
 pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);
     row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))

@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one number, or a word for a number, as the value of `parameter`. Returns an error if the
-    /// value does not fit in an `i64`.
+    /// text continues with neither, or if the value does not fit in an `i64`.
     fn value(&mut self, parameter: &Parameter) -> Result<i64> {
         let word = self.peek_word();
         let is_word = |entry: &&(&str, i64)| entry.0.eq_ignore_ascii_case(word);

@@ -4,7 +4,7 @@
 //! kernel copies each box.
 //!
 //! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call executes
-//! whole iterations of the row, as many as are left in the current rows of both sides. If all levels
+//! whole iterations of the row, as many as both sides have left in their current rows. If all levels
 //! are common to both sides, one call executes the whole copy. If a range begins or ends inside an
 //! iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. The
 //! interpreter (`interpreted.rs`) or `staged.rs` copies a leaf of which the range contains only a part.

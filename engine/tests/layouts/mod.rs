@@ -1,6 +1,6 @@
-//! Types for the tests of the executors (`agree.rs`), of fused copies (`transfer.rs`) and of the
-//! wire form (`wire.rs`). Together they reach every operation of a program and every branch of the
-//! executors.
+//! Types for the tests of the executors (`agree.rs`), of segments (`segments.rs`), of fused copies
+//! (`transfer.rs`) and of the wire form (`wire.rs`). Together they reach every operation of a program
+//! and every branch of the executors.
 
 use typepack_engine::{Datatype, Named, Order};
 

@@ -1,5 +1,5 @@
-//! Alltoall with one message between every two ranks. Each rank starts with a different partner, so that
-//! the ranks do not all send to one rank at once.
+//! Alltoall with one message from each rank to every other rank. Each rank first sends to a different
+//! partner, so that the ranks do not all send to one rank at once.
 
 use super::Collective;
 use super::collective::check_parts;

@@ -29,6 +29,7 @@ use crate::transport::eager::Eager;
 use crate::transport::fabric::Fabric;
 use crate::transport::failure::{broken, lost, lost_at};
 use crate::transport::in_flight::{Receive, Send, SendStage, Told, received};
+use crate::transport::learnt::Learnt;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::stage::Stage;
@@ -127,6 +128,16 @@ impl MessageEngine {
     /// long runs must use.
     pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
         self.tuning.set(measures, copy);
+    }
+
+    /// Uses the ways of long messages that earlier jobs have learnt.
+    pub fn recall(&mut self, learnt: &[Learnt]) {
+        self.tuning.recall(learnt);
+    }
+
+    /// Returns the ways of long messages that this job and earlier jobs have learnt.
+    pub fn learnt(&self) -> Vec<Learnt> {
+        self.tuning.learnt()
     }
 
     /// Returns the choices of ways that this rank has made by measurement, one line each.

@@ -30,6 +30,7 @@ use crate::message::{Operation, Status, Tag};
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
+use crate::transport::learnt::Learnt;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -110,6 +111,22 @@ impl Endpoint {
         state.rests.set(measures);
         state.core.engine.tune(measures, copy);
         Ok(())
+    }
+
+    /// Uses the ways of long messages that earlier jobs have learnt.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    pub fn recall(&self, learnt: &[Learnt]) -> Result<()> {
+        self.change(|engine| engine.recall(learnt))
+    }
+
+    /// Returns the ways of long messages that this job and earlier jobs have learnt.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn learnt(&self) -> Result<Vec<Learnt>> {
+        Ok(self.lock()?.core.engine.learnt())
     }
 
     /// Returns the ways of long messages that this rank has chosen by measurement, one line each.

@@ -10,12 +10,11 @@ use super::fabric::Fabric;
 use super::failure::lost;
 use super::in_flight::{RequestTable, SendStage, received};
 use super::link::{Link, Outgoing, Tx};
-use super::protocol::{Arrival, Matched, Offered, Protocol, Work};
+use super::protocol::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use crate::Result;
 use crate::message::envelope::{Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
-use typepack_engine::contiguous::Method;
 
 /// The eager protocol. It has no state of its own, because all of its state is in the ring.
 #[derive(Debug, Default)]
@@ -88,7 +87,7 @@ impl Protocol for Eager {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
-        _method: Method,
+        _plan: CopyPlan,
     ) -> Result<bool> {
         let Arrival::Payload(payload) = &matched.arrival else { return Ok(false) };
         let Some(receive) = work.requests.receive(matched.receive) else {

@@ -9,7 +9,8 @@ use super::area::Area;
 use super::choice::{self, Terms};
 use super::fabric::Fabric;
 use super::link::Tx;
-use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
+use super::protocol::CopyPlan;
+use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
 use crate::Result;
 use crate::message::envelope::{Envelope, Place, Space};
@@ -53,15 +54,11 @@ impl Copier for HeapCopier {
         place(far.fabric, tx, layout, bytes)
     }
 
-    fn takes(asked: Asked<'_>, _from: &Located, to: &Sink, bytes: u64) -> Takes {
-        let Asked { far: Far { fabric, .. }, next, .. } = asked;
+    fn takes(plan: CopyPlan, next: bool, _to: &Sink, bytes: u64) -> Takes {
         // Ask for help only with a long message. With a short one, the help saves less time than its two
         // additional envelopes cost.
-        if next && bytes >= choice::HELP_MIN && is_shared(fabric, to, bytes) {
-            Takes::Together
-        } else {
-            Takes::Alone
-        }
+        let helps = plan.shared && next && bytes >= choice::HELP_MIN;
+        if helps { Takes::Together } else { Takes::Alone }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {

@@ -16,7 +16,7 @@ use super::in_flight::{RequestTable, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::single_copy::{Copier, Far};
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
@@ -162,7 +162,8 @@ impl Peer {
             return self.rendezvous(work, matched);
         };
         let answers = payload.waiting.is_some();
-        self.eager.matched(work, &mut self.link, &mut matched, Method::Vector)?;
+        let plan = CopyPlan { method: Method::Vector, shared: false };
+        self.eager.matched(work, &mut self.link, &mut matched, plan)?;
         if answers { self.flush(work).map(drop) } else { Ok(()) }
     }
 
@@ -187,17 +188,17 @@ impl Peer {
             Way::InPlace(_) => situation.place,
             Way::Packed(_) => None,
         };
-        let method = way.method();
+        let plan = CopyPlan { method: way.method(), shared: situation.shared };
         for (declined, choice) in choice::carriers(place).iter().enumerate() {
             if declined > 0 {
                 work.tuning.declined();
             }
             let (link, matched) = (&mut self.link, &mut matched);
             let taken = match choice {
-                Choice::Eager => self.eager.matched(work, link, matched, method)?,
-                Choice::Heap => self.heap.matched(work, link, matched, method)?,
-                Choice::Private => self.private.matched(work, link, matched, method)?,
-                Choice::Pipeline => self.pipeline.matched(work, link, matched, method)?,
+                Choice::Eager => self.eager.matched(work, link, matched, plan)?,
+                Choice::Heap => self.heap.matched(work, link, matched, plan)?,
+                Choice::Private => self.private.matched(work, link, matched, plan)?,
+                Choice::Pipeline => self.pipeline.matched(work, link, matched, plan)?,
             };
             if taken {
                 break;

@@ -9,7 +9,7 @@ use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{Link, Outgoing};
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
@@ -119,9 +119,11 @@ impl Pipeline {
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
                 match &send.supply {
-                    // Vector moves need no stage, because the kernel makes the same moves.
+                    // Vector moves need no stage, because the kernel makes the same moves. For sparse
+                    // layouts the reading takes most of the time, and a stage would only add to it.
                     Supply::Memory(layout)
-                        if method != Method::Vector && !layout.plan.is_contiguous() =>
+                        if method != Method::Vector
+                            && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
                     {
                         work.stage.pack(len, to, method, pack);
                     }
@@ -208,10 +210,10 @@ impl Protocol for Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
-        method: Method,
+        plan: CopyPlan,
     ) -> Result<bool> {
         let Arrival::Rts(offer, ..) = matched.arrival else { return Ok(false) };
-        self.take(work, link, (matched.receive, offer), method)?;
+        self.take(work, link, (matched.receive, offer), plan.method)?;
         Ok(true)
     }
 

@@ -19,7 +19,8 @@ use super::area::Area;
 use super::choice::{Terms, tells_address};
 use super::fabric::Fabric;
 use super::link::Tx;
-use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
+use super::protocol::CopyPlan;
+use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{BYTES, Place, Space};
@@ -168,7 +169,7 @@ impl Copier for PrivateCopier {
         Ok(Said::Place(whole(layout, bytes)))
     }
 
-    fn takes(_asked: Asked<'_>, _from: &Located, to: &Sink, _bytes: u64) -> Takes {
+    fn takes(_plan: CopyPlan, _next: bool, to: &Sink, _bytes: u64) -> Takes {
         match to {
             Sink::Memory(to) if to.plan.is_contiguous() => Takes::Together,
             _ => Takes::Not,

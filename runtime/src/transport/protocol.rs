@@ -102,6 +102,15 @@ pub enum Arrival {
     Rts(u64, Shape, Option<Box<Located>>),
 }
 
+/// How a message is copied that has matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyPlan {
+    /// The method for long runs.
+    pub method: Method,
+    /// True if the receive's memory lies in a heap, so that the sender can copy a part of the message.
+    pub shared: bool,
+}
+
 /// A message that a receive has matched and does not refuse.
 #[derive(Debug)]
 pub struct Matched {
@@ -140,8 +149,8 @@ pub trait Protocol {
         id: u64,
     ) -> Result<Offered>;
 
-    /// At the receiver: begins to take a message that a receive has matched. Long runs of the message are
-    /// copied with `method`. Returns false if this protocol cannot carry the message.
+    /// At the receiver: begins to take a message that a receive has matched. The message is copied by `plan`.
+    /// Returns false if this protocol cannot carry the message.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -150,7 +159,7 @@ pub trait Protocol {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
-        method: Method,
+        plan: CopyPlan,
     ) -> Result<bool>;
 
     /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false if

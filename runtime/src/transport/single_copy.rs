@@ -22,7 +22,7 @@ use super::fabric::Fabric;
 use super::failure::{broken, lost};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{HelpWanted, Link, Outgoing, Tx};
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
+use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::stage::Stage;
 use super::types::Located;
 use crate::Result;
@@ -63,16 +63,6 @@ pub enum Said {
     Place(Place),
 }
 
-/// The facts from which a receiver decides who copies a message in place.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The sender.
-    pub far: Far<'a>,
-    /// True if the receiver reads no older message of this sender in place, so this message would be the
-    /// first one.
-    pub next: bool,
-}
-
 /// The ranks that copy a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -106,9 +96,9 @@ pub trait Copier {
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
 
-    /// Decides whether a receive into `to` reads a message of `bytes` bytes in place. Returns the ranks that
-    /// copy the message.
-    fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes;
+    /// Returns the ranks that copy a message of `bytes` bytes into `to` in place. `next` is true if the receiver
+    /// reads no older message of this sender in place.
+    fn takes(plan: CopyPlan, next: bool, to: &Sink, bytes: u64) -> Takes;
 
     /// Returns whether this rank can read the other rank's memory.
     fn can_read(&mut self, far: Far<'_>) -> bool;
@@ -439,7 +429,7 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         work: &mut Work<'_, R>,
         link: &mut Link,
         matched: &mut Matched,
-        method: Method,
+        plan: CopyPlan,
     ) -> Result<bool> {
         let far = Far { fabric: work.fabric, rank: link.rank };
         let (_, rx) = link.both()?;
@@ -451,15 +441,13 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let Some(receive) = work.requests.receive(matched.receive) else {
             return Err(lost("a receive", matched.receive));
         };
-        let next = self.incoming.is_empty();
-        let asked = Asked { far, next };
-        let takes = C::takes(asked, from, &receive.sink, matched.label.bytes);
+        let takes = C::takes(plan, self.incoming.is_empty(), &receive.sink, matched.label.bytes);
         if takes == Takes::Not {
             return Ok(false);
         }
         let from = Located::clone(from);
         let help = takes == Takes::Together;
-        self.start(work, link, (matched.receive, offer), from, (method, help))?;
+        self.start(work, link, (matched.receive, offer), from, (plan.method, help))?;
         Ok(true)
     }
 

@@ -19,7 +19,6 @@
 use crate::Plan;
 use crate::message::label::Shape;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
-use typepack_engine::Cursor;
 use typepack_engine::contiguous::{self, Method};
 
 /// A cache line. The buffer is an array of cache lines, so it begins at the start of a line.
@@ -48,9 +47,7 @@ impl Stage {
         // If there are several elements, the distance between two neighbouring elements may be larger than
         // the span of the data of one element.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
-        let dense = span / SPARSE <= plan.element_bytes()
-            || Cursor::new(plan, count)
-                .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE));
+        let dense = span / SPARSE <= plan.element_bytes() || plan.first_run_bytes() >= LINE as u64;
         if dense { Shape::Dense } else { Shape::Sparse }
     }
 

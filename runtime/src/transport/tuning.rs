@@ -19,9 +19,11 @@
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
 
 use super::choice::{self, Terms};
+use super::learnt::Learnt;
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
+use std::collections::HashMap;
 use std::time::Instant;
 use typepack_engine::choice::{Chooser, Pick, WAYS};
 use typepack_engine::contiguous::{self, Method};
@@ -46,8 +48,8 @@ pub enum Way {
     /// The receiver, or both ranks, copy the data in place. They copy long runs with the method.
     InPlace(Method),
     /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
-    /// with the method. With any method but vector moves, the sender packs layouts that are not contiguous
-    /// in private memory first (`stage.rs`).
+    /// with the method. With any method but vector moves, the sender packs dense layouts in private memory
+    /// first (`stage.rs`).
     Packed(Method),
 }
 
@@ -97,6 +99,20 @@ impl Situation {
         flags.iter().fold(start, |index, &flag| index * 2 + usize::from(flag))
     }
 
+    /// Returns the situation whose index is `index`.
+    fn at(index: usize) -> Option<Self> {
+        let flag = |bit: usize| index >> bit & 1 != 0;
+        let [contiguous, shared, far, busy] = [flag(3), flag(2), flag(1), flag(0)];
+        let place = match index / 48 {
+            0 => None,
+            1 => Some(Space::Heap),
+            2 => Some(Space::Private),
+            _ => return None,
+        };
+        let shape = Shape::from_code((index / 16 % 3) as u64)?;
+        Some(Self { place, shape, contiguous, shared, far, busy })
+    }
+
     /// Returns the ways that a message of `bytes` bytes can go.
     fn ways(self, bytes: u64, terms: Terms, copy: Option<Method>) -> Vec<Way> {
         let methods: Vec<Method> = match copy {
@@ -105,9 +121,9 @@ impl Situation {
                 .filter(|method| bytes >= STREAMING || *method != Method::Streaming)
                 .collect(),
         };
-        // If neither side has long runs, the method makes no difference to a copy in place.
+        // If the source has short runs only, the method makes no difference to a copy in place.
         let in_place = match self.place {
-            Some(Space::Heap) if self.contiguous || self.shape != Shape::Sparse => &methods[..],
+            Some(Space::Heap) if self.shape != Shape::Sparse => &methods[..],
             // A copy by system calls uses the kernel's method.
             _ => &methods[..1],
         };
@@ -136,6 +152,12 @@ struct Entry {
     short: bool,
 }
 
+impl Entry {
+    fn best(&self) -> Way {
+        self.ways[usize::from(self.chooser.best())]
+    }
+}
+
 /// A busy period; see the documentation of the module.
 #[derive(Debug)]
 struct Period {
@@ -159,11 +181,20 @@ pub struct Tuning {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
+    /// The ways that earlier jobs have learnt, by key (`learnt.rs`).
+    earlier: HashMap<usize, Way>,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { entries: Vec::new(), under_way: 0, period: None, measures: true, copy: None }
+        Self {
+            entries: Vec::new(),
+            under_way: 0,
+            period: None,
+            measures: true,
+            copy: None,
+            earlier: HashMap::new(),
+        }
     }
 }
 
@@ -173,6 +204,22 @@ impl Tuning {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
         self.period = None;
+    }
+
+    /// Uses what earlier jobs have learnt: each way becomes the first one of its situation.
+    pub fn recall(&mut self, learnt: &[Learnt]) {
+        self.earlier = learnt.iter().map(|(bytes, at, way)| (key(*at, *bytes), *way)).collect();
+    }
+
+    /// Returns what this job and earlier jobs have learnt.
+    pub fn learnt(&self) -> Vec<Learnt> {
+        let mut all = self.earlier.clone();
+        all.extend(self.settled().map(|(key, entry)| (key, entry.best())));
+        let mut all: Vec<(usize, Way)> = all.into_iter().collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        all.into_iter()
+            .filter_map(|(key, way)| Some((least(key), Situation::at(key / CLASSES)?, way)))
+            .collect()
     }
 
     /// Picks the way of a message of `bytes` bytes that a receive has matched. `fused` is the static rule: true
@@ -187,7 +234,7 @@ impl Tuning {
     ) -> Way {
         let first = self.under_way == 0;
         self.under_way += 1;
-        let key = situation.index() * CLASSES + class(bytes);
+        let key = key(situation, bytes);
         if self.entries.is_empty() {
             self.entries.resize_with(SITUATIONS * CLASSES, || None);
         }
@@ -261,8 +308,8 @@ impl Tuning {
         fused: impl FnOnce() -> bool,
     ) -> Entry {
         let ways = situation.ways(bytes, terms, self.copy);
-        let neighbour = self.neighbour(key).filter(|way| ways.contains(way));
-        let first = neighbour.unwrap_or_else(|| {
+        let known = self.earlier.get(&key).copied().or_else(|| self.neighbour(key));
+        let first = known.filter(|way| ways.contains(way)).unwrap_or_else(|| {
             if fused() { Way::InPlace(Method::Vector) } else { Way::Packed(Method::Vector) }
         });
         let same_protocol =
@@ -282,21 +329,25 @@ impl Tuning {
             .filter(|&at| at < row + CLASSES)
             .filter_map(|at| self.entries[at].as_ref())
             .find(|entry| entry.chooser.is_settled())
-            .map(|entry| entry.ways[usize::from(entry.chooser.best())])
+            .map(|entry| entry.best())
+    }
+
+    /// Returns the keys that have several ways and have compared them.
+    fn settled(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        self.entries.iter().enumerate().filter_map(|(key, entry)| {
+            let entry = entry.as_ref().filter(|entry| entry.chooser.is_settled())?;
+            (entry.ways.len() > 1).then_some((key, &**entry))
+        })
     }
 
     /// Returns one line per key that has compared its ways: the situation, the best way, and by how much it is
     /// better than the second best.
     pub fn report(&self) -> Vec<String> {
-        let settled = self.entries.iter().enumerate().filter_map(|(key, entry)| {
-            let entry = entry.as_ref().filter(|entry| entry.chooser.is_settled())?;
-            (entry.ways.len() > 1).then_some((key, entry))
-        });
-        settled.map(|(key, entry)| line(key % CLASSES, entry)).collect()
+        self.settled().map(|(key, entry)| line(least(key), entry)).collect()
     }
 }
 
-fn line(class: usize, entry: &Entry) -> String {
+fn line(bytes: u64, entry: &Entry) -> String {
     let Situation { place, shape, contiguous, shared, far, busy } = entry.situation;
     let from = match place {
         None => "private or distant memory",
@@ -324,8 +375,18 @@ fn line(class: usize, entry: &Entry) -> String {
     };
     format!(
         "from {} KiB, {shape} in {from} to {to}{to_heap}, {distance}{busy}: {name}{gain}",
-        1 << class
+        bytes >> 10
     )
+}
+
+/// Returns the key of a situation and a message of `bytes` bytes.
+fn key(situation: Situation, bytes: u64) -> usize {
+    situation.index() * CLASSES + class(bytes)
+}
+
+/// Returns the least number of bytes of the messages of a key.
+fn least(key: usize) -> u64 {
+    1024 << (key % CLASSES)
 }
 
 /// Returns the size class of a message.
@@ -370,6 +431,7 @@ mod tests {
                     let situation = Situation { place, shape, contiguous, shared, far, busy };
                     assert!(situation.index() < SITUATIONS);
                     assert!(seen.insert(situation.index()));
+                    assert_eq!(Situation::at(situation.index()), Some(situation));
                     for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
                         for bytes in [1, STREAMING] {
                             let ways = situation.ways(bytes, terms(forced), None);
@@ -428,6 +490,21 @@ mod tests {
             }
         }
         assert_eq!(tuning.report(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_was_learnt_comes_first_and_is_kept() {
+        let mut tuning = Tuning::default();
+        let learnt = vec![(1 << 20, SITUATION, Way::InPlace(Method::Streaming))];
+        tuning.recall(&learnt);
+        assert_eq!(tuning.learnt(), learnt);
+        let streams = contiguous::available().any(|method| method == Method::Streaming);
+        let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
+        assert_eq!(way == learnt[0].2, streams);
+        // A way that this situation does not have is not used.
+        tuning.recall(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
+        let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
+        assert_eq!(way, Way::InPlace(Method::Vector));
     }
 
     /// A completion without a beginning, which a protocol error could cause, changes nothing.

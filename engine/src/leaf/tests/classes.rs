@@ -19,6 +19,8 @@ enum Kind {
     Runs(LevelShape),
     #[cfg(target_arch = "x86_64")]
     Window,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Shuffle,
     /// The number of bytes per element.
     Tile(u64),
 }
@@ -48,6 +50,8 @@ impl Kind {
             Work::Runs { .. } | Work::SwappedRuns { .. } => Self::Runs(level),
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => Self::Window,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Work::Shuffled(_) => Self::Shuffle,
         }
     }
 
@@ -66,6 +70,10 @@ impl Kind {
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512 && turn != 16 {
             all.push(Self::Window);
+        }
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if shuffle::has_shuffles(isa) && turn == 1 {
+            all.push(Self::Shuffle);
         }
         let transposed = |bytes: &u64| {
             whole(bytes) && tiles::transposer(isa, *bytes, Width::new(turn).unwrap()).is_some()
@@ -225,6 +233,11 @@ fn every_class_at_every_alignment() {
         let classes = |turn| Kind::all(isa, turn).into_iter().map(move |class| (class, turn));
         for (class, turn) in TURNS.into_iter().flat_map(classes) {
             for pack in [true, false] {
+                // Byte shuffles only pack.
+                #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+                if class == Kind::Shuffle && !pack {
+                    continue;
+                }
                 let seen = tried.get(&(class, turn, isa, pack));
                 assert_eq!(seen, Some(&(u64::MAX, true)), "{class:?} {turn} {isa} pack {pack}");
                 all += 1;

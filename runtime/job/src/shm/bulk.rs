@@ -8,10 +8,12 @@
 //! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
 //! memory is its stamp and its length.
 //!
-//! 1. Let `n` be the number of chunks that the sender has filled since the start of the job, `freed` the
-//!    number that the receiver has freed, and `window` the number of chunk buffers of the pair. When
-//!    `n - freed < window`, the sender takes chunk `n % window`, packs data into it, writes the length, and
-//!    then writes the stamp `n + 1` with release order.
+//! A chunk passes from the sender to the receiver in two steps. Let `n` be the number of chunks that the
+//! sender has filled since the start of the job, `freed` the number that the receiver has freed, and
+//! `window` the number of chunk buffers of the pair.
+//!
+//! 1. When `n - freed < window`, the sender packs data into chunk buffer `n % window`, writes the buffer's
+//!    length word, and then writes the value `n + 1` into the buffer's stamp word with release order.
 //! 2. The receiver reads the stamp with acquire order, checks that the length is at most the size of a
 //!    chunk and at most the number of bytes of the message that are still missing, unpacks the data, and
 //!    publishes `freed = n + 1`.
@@ -28,10 +30,10 @@ pub trait ChunkMemory {
     /// Size of one chunk in bytes.
     const BYTES: usize;
 
-    /// Returns the word with the stamp of chunk `index`. The index is below the number of chunks that the
-    /// pair uses.
+    /// Returns the stamp word of chunk buffer `index`. The index is below the number of chunk buffers of
+    /// the pair.
     fn stamp(&self, index: usize) -> &Self::Word;
-    /// Returns the length word of chunk `index`: the number of bytes in the chunk.
+    /// Returns the length word of chunk buffer `index`: the number of bytes of data in the buffer.
     fn length(&self, index: usize) -> &Self::Word;
     /// Returns the word with the number of chunks that the receiver has freed since the start of the job.
     fn freed(&self) -> &Self::Word;
@@ -46,14 +48,14 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the sender's side; it has filled no chunk yet. `window` is the number of chunks of the pair.
-    /// It is a power of two.
+    /// Creates the state of a sender that has filled no chunk yet. `window` is the number of chunk buffers
+    /// of the pair, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
     }
 
-    /// Returns the index of the next free chunk, or `None` if all chunks are full.
+    /// Returns the index of the next chunk buffer to fill, or `None` if all chunk buffers are full.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the receiver's count of freed chunks has decreased or exceeds the number of
@@ -99,8 +101,8 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the receiver's side; it has drained no chunk yet. `window` is the number of chunks of the
-    /// pair. It is a power of two.
+    /// Creates the state of a receiver that has drained no chunk yet. `window` is the number of chunk
+    /// buffers of the pair, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }

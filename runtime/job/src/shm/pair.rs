@@ -1,8 +1,8 @@
 //! The layout of the shared area of one ordered pair of ranks.
 //!
 //! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps the first
-//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use its parts.
-//! Messages from a rank to itself need no area.
+//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` use the parts of
+//! the area. Messages from a rank to itself need no area.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by

@@ -18,20 +18,21 @@
 //!    order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
 //!    the copy. The consumer never reads the producer's position.
-//! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever it
-//!    has freed a quarter of the ring since it last returned credits.
+//! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever
+//!    it has freed a quarter of the slots or a quarter of the payload area since it last returned credits.
 //!
 //! A payload occupies whole cache lines. Producer and consumer both compute the position of a payload from
 //! the lengths of all payloads so far (`place`), and never read a position from shared memory.
 //!
-//! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
-//! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
-//! returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
-//! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
-//! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
-//! bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`, and the
-//! consumer holds back credits for at most a quarter of the payload area. So as the consumer frees the
-//! outstanding bytes, it again reaches a quarter and returns credits.
+//! The delay before the consumer returns credits cannot cause a deadlock. A slot or a payload byte is
+//! outstanding if the producer has used it and has not got the credit for it back. If the producer has no
+//! free slot, then `SLOTS` slots are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them
+//! without returning credits. As the consumer frees the remaining slots, it reaches a quarter of the slots
+//! and returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX`
+//! bytes are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than
+//! `EAGER_MAX` bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`,
+//! and the consumer holds back credits for at most a quarter of the payload area. So as the consumer frees
+//! the outstanding bytes, it again reaches a quarter and returns credits.
 
 use super::pair::LINE;
 use crate::sync::Word;
@@ -80,9 +81,10 @@ impl Violation {
     }
 }
 
-/// Returns the place of a payload of `len` bytes if `position` bytes of the payload area have been used since
-/// the start of the job: the position of its first byte, and the position one past its last byte. The place
-/// consists of whole cache lines and never crosses the end of the area, which has `area` bytes.
+/// Returns where the cache lines of a payload of `len` bytes start and end. Both are positions: a position
+/// counts the bytes of the payload area that have been used or skipped since the start of the job.
+/// `position` is the end of the previous payload. The cache lines never cross the end of the area, which
+/// has `area` bytes.
 #[inline]
 fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     let need = len.next_multiple_of(LINE) as u64;

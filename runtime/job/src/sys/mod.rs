@@ -3,7 +3,7 @@
 //!
 //! `../shm/` uses `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
 //! `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime uses `clock`,
-//! `cma`, `fork`, `limits`, `machine`, `memory` and `process`. The files call rustix where rustix offers the
+//! `cma`, `fork`, `limits`, `machine`, `memory`, `process` and `text_file`. The files call rustix where rustix offers the
 //! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return
 //! `io::Error`s, which the callers turn into error messages.
 //!
@@ -25,3 +25,4 @@ pub mod poll;
 pub mod process;
 pub mod signal;
 pub mod stream;
+pub mod text_file;
