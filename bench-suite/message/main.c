@@ -5,13 +5,15 @@
  * one line; the answer of rank 0 has the figures.
  *
  *   line                                    action                  answer of rank 0
- *   row pingpong|halo|collective WORDS...   prepares the row        "ok PAYLOAD LINES"
- *   turn MILLISECONDS                       measures the row        "ns NS PACK SAMPLES BEFORE AFTER"
+ *   row pingpong|halo|collective WORDS...   prepares the row        "ok PAYLOAD LINES SPENT CALLS"
+ *   turn MILLISECONDS                       measures the row        "ns NS PACK SAMPLES BEFORE AFTER
+ *                                                                    SPENT CALLS"
  *   end                                     frees the row's memory  "ok"
  *
  * NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and SAMPLES the
  * number of samples. BEFORE and AFTER are the times of a cache line before and after the measurement
- * (probe()). If the data that a rank has received is wrong, this rank answers "error LINE". When the
+ * (probe()). SPENT and CALLS are the time and the number of all exchanges or calls since the last
+ * answer, warm-up and verification included. If the data that a rank has received is wrong, this rank answers "error LINE". When the
  * socket is closed, the job ends. */
 #include "bench.h"
 
@@ -27,6 +29,9 @@ static const double SAMPLE_NS = 40e3;
 
 static int rank, size, crowded;
 static long batch;
+/* The time and the number of all exchanges or calls of the row since the last answer. */
+static double spent_ns;
+static long spent_calls;
 
 /* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least`
  * samples. Stores the number of samples in `taken`. Returns the median of the samples; only the
@@ -47,7 +52,12 @@ static double samples(struct row *row, double (*one)(struct row *, long), double
     meet();
     if (now == 0)
       break;
-    list[count++] = one(row, now);
+    list[count] = one(row, now);
+    if (one == row->sample) {
+      spent_ns += list[count] * (double)now;
+      spent_calls += now;
+    }
+    count++;
   }
   *taken = count;
   return median(list, count);
@@ -117,9 +127,12 @@ static void turn(struct row *row, double budget)
   if (fault != NULL)
     link_write("error %s", fault);
   else if (rank == 0)
-    link_write("ns %.2f %.2f %ld %.1f %.1f", ns, packed, taken, before, after);
+    link_write("ns %.2f %.2f %ld %.1f %.1f %.0f %ld", ns, packed, taken, before, after, spent_ns,
+               spent_calls);
   else
     link_write("ok");
+  spent_ns = 0;
+  spent_calls = 0;
 }
 
 static void serve(void)
@@ -133,8 +146,12 @@ static void serve(void)
       if (words == NULL)
         die("a row of nothing");
       row = row_of(kind, words);
+      spent_ns = 0;
+      spent_calls = 0;
       settle(row);
-      link_write("ok %ld %ld", row->payload, row->lines);
+      link_write("ok %ld %ld %.0f %ld", row->payload, row->lines, spent_ns, spent_calls);
+      spent_ns = 0;
+      spent_calls = 0;
     } else if (strcmp(word, "turn") == 0 && row != NULL && words != NULL) {
       turn(row, 1e6 * atof(words));
     } else if (strcmp(word, "end") == 0 && row != NULL) {

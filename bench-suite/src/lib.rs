@@ -18,8 +18,8 @@
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
 //! kernels. `levels.rs` judges each instruction set of the machine against hand loops that are compiled
 //! for the same set (`typepack-bench pack --isa`). `message/` measures messages, collectives and jobs.
-//! `commit/` measures what a layout costs apart from packing in one call. `guidelines/` compares
-//! descriptions of the same layout. `record.rs`
+//! `regret/` and `message/regret/` compare free choices with forced ones. `commit/` measures what a layout
+//! costs apart from packing in one call. `guidelines/` compares descriptions of the same layout. `record.rs`
 //! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
 
 pub mod ablation;

@@ -11,6 +11,7 @@ use crate::command::guidelines::GuidelineArguments;
 use crate::command::pack::PackArguments;
 use crate::command::peers::PeersArguments;
 use crate::command::plot::PlotArguments;
+use crate::command::regret::RegretCommand;
 use crate::command::results::ResultsArguments;
 use crate::command::{Failure, failed, print_out, progress, usage};
 use clap::error::ErrorKind;
@@ -44,6 +45,10 @@ enum Command {
     /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
     /// as for pingpong.
     Collectives(message::command::MessageArguments),
+    /// Measure regret: how much more time a free choice takes than the best of the ways among which it
+    /// chooses, each of them forced in turn.
+    #[command(subcommand)]
+    Regret(RegretCommand),
     /// Measure everything else that has a bar (a required limit): creation of types, index lists until the
     /// first pack, seek, packing in pieces, external32 and fused copies. Each answer is verified.
     Commit(CommitArguments),
@@ -71,6 +76,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => command::peers::peers(&arguments),
         Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
         Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
+        Command::Regret(command) => command::regret::run(&command),
         Command::Commit(arguments) => command::commit::run(&arguments),
         Command::Calibrate => calibrate(),
         Command::Plot(arguments) => command::plot::run(&arguments),

@@ -97,7 +97,7 @@ pub struct Suite {
     /// The rows of the storm. A call makes one type and uses it [`storm::USES`] times.
     pub storm: Vec<Row>,
     /// The rows of the regret: how much more time a program takes with the compilation policy than with the
-    /// better of two fixed choices (`regret.rs`).
+    /// better of two fixed choices (`regret/policy.rs`).
     pub regret: Vec<Regret>,
     /// One line for each fault: a wrong answer, a crash, or a refused layout.
     pub faults: Vec<String>,
@@ -214,7 +214,7 @@ pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
     }
 }
 
-/// Measures the regret of the compilation policy (`regret.rs`) and adds its rows to `suite`.
+/// Measures the regret of the compilation policy (`regret/policy.rs`) and adds its rows to `suite`.
 pub fn regret(suite: &mut Suite, effort: &Effort) {
     let definitions = Definitions::reference();
     for (name, bytes) in regret::LAYOUTS {

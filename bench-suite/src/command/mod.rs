@@ -9,6 +9,7 @@ pub(super) mod guidelines;
 pub(super) mod pack;
 pub(super) mod peers;
 pub(super) mod plot;
+pub(super) mod regret;
 pub(super) mod results;
 
 use clap::ValueEnum;

@@ -16,7 +16,7 @@ use crate::split;
 use std::path::{Path, PathBuf};
 
 /// The folder in which `scripts/bench` installs typepack.
-const PREFIX: &str = "target/prefix";
+pub(super) const PREFIX: &str = "target/prefix";
 
 /// The arguments of `typepack-bench pingpong` and `collectives`.
 #[derive(clap::Args)]

@@ -1,5 +1,5 @@
 //! Reads the definitions of the rows and bars of messages and collectives: `definitions/message.toml`,
-//! `definitions/collective.toml`, or a file of the same form.
+//! `definitions/collective.toml`, `definitions/regret.toml`, or a file of the same form.
 //!
 //! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
 //! (`message/layout.c`, `message/halo.c`, `message/collective.c`) checks the words of a row, such as
@@ -9,6 +9,7 @@ use crate::definition::line_of;
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
+const REGRET: &str = include_str!("../../definitions/regret.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
 /// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
@@ -163,6 +164,15 @@ impl Definitions {
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
         Self::parse(COLLECTIVES).expect("the built-in definitions of collectives are not valid")
+    }
+
+    /// Returns the built-in rows of `typepack-bench regret messages`: those of `definitions/regret.toml`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `definitions/regret.toml` has faults. A test reads the file.
+    pub fn regret() -> Self {
+        Self::parse(REGRET).expect("the built-in definitions of regret messages are not valid")
     }
 
     /// Reads the text of a definitions file.
@@ -350,6 +360,11 @@ impl Row {
                 format!("row collective {} {operation} {bytes}", memory.name())
             }
         }
+    }
+
+    /// Returns true if the data of a message is one run of memory.
+    pub fn is_contiguous(&self) -> bool {
+        matches!(&self.what, What::Message { layout, .. } if layout.starts_with("contig "))
     }
 
     /// Returns true if `pattern` is the name of this row, or some consecutive parts of it. Dashes separate

@@ -62,6 +62,18 @@ pub struct Extent {
     pub payload: u64,
     /// Total size, in bytes, of all cache lines that one rank sends from and receives into.
     pub touched: u64,
+    /// What the warm-up of the row has taken.
+    pub spent: Spent,
+}
+
+/// The time of all exchanges or calls of a row since the job's last answer. Unlike the time of a turn, it
+/// includes warm-up and verification, and is no median.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// The sum of the times in nanoseconds.
+    pub ns: u64,
+    /// The number of exchanges or calls.
+    pub calls: u64,
 }
 
 /// The job of a library. The job measures many rows, one after the other.
@@ -104,6 +116,8 @@ pub struct Turn {
     /// The nanoseconds that a cache line takes from one rank's CPU to another's, before the turn and after
     /// it.
     pub probes: [f64; 2],
+    /// The time of all exchanges or calls of the turn.
+    pub spent: Spent,
 }
 
 impl Session {
@@ -343,20 +357,20 @@ fn introduction(line: &str, ranks: usize) -> Option<(usize, Option<Pid>, String)
 }
 
 fn parse(answer: &str) -> Option<Turn> {
-    let numbers: Vec<f64> =
-        answer.strip_prefix("ns ")?.split(' ').map_while(|word| word.parse().ok()).collect();
-    match numbers[..] {
-        [ns, pack, _, before, after] if ns > 0.0 => {
-            Some(Turn { ns, pack, probes: [before, after] })
-        }
-        _ => None,
-    }
+    let words: Vec<&str> = answer.strip_prefix("ns ")?.split(' ').collect();
+    let [ns, pack, _, before, after, spent, calls] = words[..] else { return None };
+    let number = |word: &str| word.parse::<f64>().ok();
+    let spent = Spent { ns: spent.parse().ok()?, calls: calls.parse().ok()? };
+    let probes = [number(before)?, number(after)?];
+    let turn = Turn { ns: number(ns)?, pack: number(pack)?, probes, spent };
+    (turn.ns > 0.0 && spent.calls > 0).then_some(turn)
 }
 
 fn extent(answer: &str) -> Option<Extent> {
-    let (payload, lines) = split::once(answer.strip_prefix("ok ")?, b' ')?;
-    let lines: u64 = lines.parse().ok()?;
-    Some(Extent { payload: payload.parse().ok()?, touched: lines.checked_mul(64)? })
+    let words: Option<Vec<u64>> =
+        answer.strip_prefix("ok ")?.split(' ').map(|word| word.parse().ok()).collect();
+    let [payload, lines, ns, calls] = words?[..] else { return None };
+    Some(Extent { payload, touched: lines.checked_mul(64)?, spent: Spent { ns, calls } })
 }
 
 /// The reasons why an answer is missing.
@@ -495,17 +509,19 @@ pub fn cpus() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Extent, Turn, extent, introduction, parse};
+    use super::{Extent, Spent, Turn, extent, introduction, parse};
 
     #[test]
     fn answers_are_read() {
-        let turn = Turn { ns: 12.5, pack: 0.0, probes: [60.0, 61.5] };
-        assert_eq!(parse("ns 12.5 0.0 100 60.0 61.5"), Some(turn));
-        assert_eq!(parse("ns 0 0 1 2 3"), None);
-        assert_eq!(parse("ns 1 0 1 2"), None);
+        let spent = Spent { ns: 900, calls: 70 };
+        let turn = Turn { ns: 12.5, pack: 0.0, probes: [60.0, 61.5], spent };
+        assert_eq!(parse("ns 12.5 0.0 100 60.0 61.5 900 70"), Some(turn));
+        assert_eq!(parse("ns 0 0 1 2 3 4 5"), None);
+        assert_eq!(parse("ns 1 0 1 2 3 4"), None);
+        assert_eq!(parse("ns 1 0 1 2 3 4 0"), None);
         assert_eq!(parse("ok"), None);
-        assert_eq!(extent("ok 8 2"), Some(Extent { payload: 8, touched: 128 }));
-        assert_eq!((extent("ok 8"), extent("error 8 2")), (None, None));
+        assert_eq!(extent("ok 8 2 900 70"), Some(Extent { payload: 8, touched: 128, spent }));
+        assert_eq!((extent("ok 8 2 900"), extent("error 8 2 900 70")), (None, None));
         let (rank, process, version) =
             introduction("rank 1 of 2, process 77: MPI 5: x", 2).expect("an introduction");
         assert_eq!((rank, version.as_str()), (1, "MPI 5: x"));

@@ -159,38 +159,10 @@ pub fn measure(
     effort: &Effort,
     faults: &mut Vec<String>,
 ) -> Measured {
-    let command = row.command(memory);
-    let mut fault = |session: &Session, line: String| {
-        let (name, memory) = (&row.name, memory.name());
-        faults.push(format!("{name} {memory}: {}: {line}", session.library().name));
-    };
-    let mut turns: Vec<Option<Vec<Turn>>> = Vec::new();
-    let mut extent = Extent::default();
-    for session in sessions.iter_mut() {
-        turns.push(match session.row(&command) {
-            Ok(found) => {
-                extent = found;
-                Some(Vec::new())
-            }
-            Err(line) => {
-                fault(session, line);
-                None
-            }
-        });
-    }
-    for _ in 0..effort.rounds.max(1) {
-        for (session, turns) in sessions.iter_mut().zip(&mut turns) {
-            let Some(list) = turns else { continue };
-            match session.turn(effort.milliseconds) {
-                Ok(turn) => list.push(turn),
-                Err(line) => {
-                    fault(session, line);
-                    *turns = None;
-                    session.end();
-                }
-            }
-        }
-    }
+    let raw = rounds(row, memory, sessions, effort, faults);
+    let extent = raw.iter().flatten().last().map_or_else(Extent::default, |(extent, _)| *extent);
+    let turns: Vec<Option<Vec<Turn>>> =
+        raw.into_iter().map(|job| job.map(|(_, turns)| turns)).collect();
     let mut measured = Measured {
         name: row.name.clone(),
         class: row.class.clone(),
@@ -206,13 +178,57 @@ pub fn measure(
         measured.probe = median(&mut probes);
         measured.probe_spread = probes[probes.len() - 1] / probes[0].max(1.0);
     }
-    for (session, turns) in sessions.iter_mut().zip(turns) {
+    for (session, turns) in sessions.iter().zip(turns) {
         if let Some(turns) = turns {
-            session.end();
             measured.figures.extend(figure(&session.library().name, &turns));
         }
     }
     measured
+}
+
+/// Prepares `row` in every job and lets the jobs take their turns. Returns, for each job, the sizes of the row
+/// and the turns; `None` for a job that has failed, whose fault is a new line of `faults`.
+pub(super) fn rounds(
+    row: &Row,
+    memory: Memory,
+    sessions: &mut [Session],
+    effort: &Effort,
+    faults: &mut Vec<String>,
+) -> Vec<Option<(Extent, Vec<Turn>)>> {
+    let command = row.command(memory);
+    let mut fault = |session: &Session, line: String| {
+        let (name, memory) = (&row.name, memory.name());
+        faults.push(format!("{name} {memory}: {}: {line}", session.library().name));
+    };
+    let mut jobs: Vec<Option<(Extent, Vec<Turn>)>> = Vec::new();
+    for session in sessions.iter_mut() {
+        jobs.push(match session.row(&command) {
+            Ok(extent) => Some((extent, Vec::new())),
+            Err(line) => {
+                fault(session, line);
+                None
+            }
+        });
+    }
+    for _ in 0..effort.rounds.max(1) {
+        for (session, job) in sessions.iter_mut().zip(&mut jobs) {
+            let Some((_, turns)) = job else { continue };
+            match session.turn(effort.milliseconds) {
+                Ok(turn) => turns.push(turn),
+                Err(line) => {
+                    fault(session, line);
+                    *job = None;
+                    session.end();
+                }
+            }
+        }
+    }
+    for (session, job) in sessions.iter_mut().zip(&jobs) {
+        if job.is_some() {
+            session.end();
+        }
+    }
+    jobs
 }
 
 fn figure(library: &str, turns: &[Turn]) -> Option<Figure> {
@@ -230,10 +246,11 @@ fn figure(library: &str, turns: &[Turn]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::{Distance, Turn, figure};
+    use crate::message::session::Spent;
 
     #[test]
     fn figures_are_medians_of_turns() {
-        let turn = |ns, pack| Turn { ns, pack, probes: [60.0, 60.0] };
+        let turn = |ns, pack| Turn { ns, pack, probes: [60.0, 60.0], spent: Spent::default() };
         let made = figure("a", &[turn(3.0, 2.0), turn(1.0, 4.0), turn(2.0, 0.0)]).expect("turns");
         assert_eq!((made.ns, made.spread, made.pack), (2.0, 3.0, Some(3.0)));
         assert_eq!(figure("a", &[turn(3.0, 0.0)]).expect("a turn").pack, None);

@@ -1,0 +1,261 @@
+//! `typepack-bench regret`: the regret of free choices, of kernels (`pack`) and of the ways of long messages
+//! (`messages`).
+//!
+//! The library measures and judges (`regret/`, `message/regret/`). This file has the arguments, and the report
+//! of `regret pack`.
+
+use super::{Directions, Failure, chosen, failed, print_out, progress, usage};
+use clap::ValueEnum;
+use std::fmt::Write;
+use std::path::PathBuf;
+use typepack_bench::definition::{Definitions, LayoutDefinition};
+use typepack_bench::layout::{Layout, sizes_of};
+use typepack_bench::measure::STEADY;
+use typepack_bench::message::command::Fault;
+use typepack_bench::message::regret::command::{self as messages, RegretArguments};
+use typepack_bench::pin;
+use typepack_bench::regret::judge::LEAST_ROUNDS;
+use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES, generators};
+use typepack_bench::regret::verdict::{CHOICE, POLICY, Value, above, heading, lines};
+use typepack_bench::regret::{self, Regret};
+use typepack_bench::report::size_text;
+
+/// The largest memory of a layout that is measured, in bytes.
+const MOST_MEMORY: usize = 300 << 20;
+
+/// The table shows this number of letters of a kernel's name. The CSV file has the whole name.
+const MOST_LETTERS: usize = 32;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum RegretCommand {
+    /// Measure the choice of kernels, for packing and unpacking in one thread, and the policy that compiles
+    /// them. The free choice takes turns with forced leaf kernels and forced compiled kernels
+    /// (TYPEPACK_KERNEL=leaf and kernel).
+    Pack(PackRegretArguments),
+    /// Measure the choice of the ways of long messages between two ranks. Jobs of one installed typepack take
+    /// turns: the free choice, and every forced way that is possible for the row on this machine
+    /// (TYPEPACK_TRANSPORT, TYPEPACK_COPY). Regret is the time of the free choice over that of the best
+    /// forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the mean
+    /// times over all exchanges since these jobs have started: warm-up, verification, every round.
+    Messages(RegretArguments),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PackRegretArguments {
+    /// Names of the reference layouts to measure, separated by commas; by default all, with --quick those of
+    /// the compilation policy.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    layout: Vec<String>,
+    /// The direction to measure.
+    #[arg(long, value_enum, default_value_t = Directions::Both)]
+    direction: Directions,
+    /// Number of rounds. In each round, the free choice and the candidates take turns. The even rounds pick
+    /// the best candidate, the odd rounds time it. By default 8, with --quick 6.
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(LEAST_ROUNDS as i64..=1000))]
+    rounds: Option<u16>,
+    /// Measure fewer layouts, sizes and rounds, in about a minute.
+    #[arg(long)]
+    quick: bool,
+    /// Measure only one part of the run.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+    /// Write every figure of the kernels to this file, as CSV.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The free choice beside forced leaf kernels and forced compiled kernels, from 1 KiB to 256 KiB.
+    Kernels,
+    /// The compilation policy, compile and up to 1000 uses included, against "never compile" and "compile at
+    /// commit".
+    Policy,
+}
+
+/// Runs the command.
+pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
+    let text = match command {
+        RegretCommand::Pack(arguments) => pack(arguments)?,
+        RegretCommand::Messages(arguments) => {
+            messages::run(arguments, progress).map_err(|fault| match fault {
+                Fault::Usage(line) => usage(line),
+                Fault::Failed(line) => failed(line),
+            })?
+        }
+    };
+    progress(0, 0);
+    print_out(&text)
+}
+
+fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
+    let definitions = Definitions::reference();
+    let chosen = chosen(&definitions, &arguments.layout)?;
+    let is_wanted = |part| arguments.only.is_none_or(|only| only == part);
+    let rounds = usize::from(arguments.rounds.unwrap_or(if arguments.quick { 6 } else { 8 }));
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let mut work: Vec<(&LayoutDefinition, u64)> = Vec::new();
+    if is_wanted(Part::Kernels) {
+        let sizes: &[u64] = if arguments.quick { &QUICK } else { &SIZES };
+        let is_quick = |name: &str| regret::LAYOUTS.iter().any(|(layout, _)| *layout == name);
+        let all = !arguments.quick || !arguments.layout.is_empty();
+        for &layout in chosen.iter().filter(|layout| all || is_quick(&layout.name)) {
+            let sizes = sizes_of(layout, sizes).into_iter();
+            let fitting = sizes.filter(|size| (SIZES[0]..=SIZES[4]).contains(size));
+            work.extend(fitting.map(|size| (layout, size)));
+        }
+    }
+    let policies: Vec<(&LayoutDefinition, u64)> = regret::LAYOUTS
+        .iter()
+        .filter(|_| is_wanted(Part::Policy))
+        .filter_map(|(name, bytes)| {
+            chosen.iter().find(|layout| layout.name == *name).map(|&layout| (layout, *bytes))
+        })
+        .collect();
+    let (total, mut done) = (work.len() + policies.len(), 0);
+    let [eager, lazy] = generators();
+    let mut rows: Vec<Compared> = Vec::new();
+    for (definition, size) in work {
+        done += 1;
+        progress(done, total);
+        let made = Layout::new(definition, size).map_err(|e| e.to_string()).and_then(|layout| {
+            if layout.memory > MOST_MEMORY {
+                return Err(format!("left out: {} MiB of memory", layout.memory >> 20));
+            }
+            kernels::measure(layout, arguments.direction.list(), rounds, &eager, &lazy)
+        });
+        match made {
+            Ok(measured) => rows.extend(measured),
+            Err(line) => faults.push(format!("{} at {size} bytes: {line}", definition.name)),
+        }
+    }
+    let mut policy: Vec<Regret> = Vec::new();
+    for (definition, size) in policies {
+        done += 1;
+        progress(done, total);
+        let made = Layout::new(definition, size).map_err(|e| e.to_string());
+        match made.and_then(|layout| regret::measure(&layout, rounds)) {
+            Ok(measured) => policy.extend(measured),
+            Err(line) => faults.push(format!("policy, {}: {line}", definition.name)),
+        }
+    }
+    if let Some(path) = &arguments.csv {
+        std::fs::write(path, csv(&rows))
+            .map_err(|e| failed(format!("--csv {}: {e}", path.display())))?;
+    }
+    Ok(report(&rows, &policy, is_wanted, &faults))
+}
+
+fn report(
+    rows: &[Compared],
+    policy: &[Regret],
+    is_wanted: impl Fn(Part) -> bool,
+    faults: &[String],
+) -> String {
+    let mut out = String::new();
+    if is_wanted(Part::Kernels) {
+        out.push_str(&table(rows));
+    }
+    let _ =
+        write!(out, "\nRegret of free choices for packing (steady rows decide)\n\n{}", heading());
+    let mut lists = String::new();
+    let mut part = |title: &str, rows: &[Value], bars| {
+        out.push_str(&lines(title, rows, bars));
+        lists.push_str(&above(title, rows, bars));
+    };
+    if is_wanted(Part::Kernels) {
+        part("kernels", &rows.iter().filter_map(value).collect::<Vec<_>>(), CHOICE);
+    }
+    if is_wanted(Part::Policy) {
+        let value = |row: &Regret| Value {
+            name: format!("{} {}, {} uses", row.layout, size_text(row.bytes), row.uses),
+            ratio: row.ratio(),
+            steady: row.steady,
+        };
+        part("policy", &policy.iter().map(value).collect::<Vec<_>>(), POLICY);
+    }
+    let same = rows.iter().filter(|row| row.judged.is_none()).count();
+    if same > 0 {
+        let _ = writeln!(out, "\n{same} rows have no choice: both candidates ran the same kernel.");
+    }
+    out.push_str(&lists);
+    if !faults.is_empty() {
+        out.push_str("\nFaults\n");
+        faults.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+    }
+    out
+}
+
+fn value(row: &Compared) -> Option<Value> {
+    let judged = row.judged.as_ref()?;
+    let (layout, size, direction) = (&row.layout, size_text(row.bytes), row.direction);
+    Some(Value {
+        name: format!("{layout} {size} {direction}, {}", judged.best),
+        ratio: judged.ratio,
+        steady: judged.steady,
+    })
+}
+
+/// Returns the times of the free choice and of the candidates, one line per row.
+fn table(rows: &[Compared]) -> String {
+    let Some(first) = rows.first() else { return String::new() };
+    let mut out = format!("{:<16}{:>9}  {:<8}", "layout", "bytes", "");
+    for tried in [&first.free].into_iter().chain(&first.candidates) {
+        let _ = write!(out, "{:>11}", tried.name);
+    }
+    let _ = writeln!(out, "{:>10}{:>9}   kernels", "best", "regret");
+    for row in rows {
+        let _ = write!(out, "{:<16}{:>9}  {:<8}", row.layout, row.bytes, row.direction);
+        for tried in [&row.free].into_iter().chain(&row.candidates) {
+            let _ = write!(out, "{:>11.1}", tried.timed_ns());
+        }
+        let (best, ratio, mark) = match &row.judged {
+            Some(judged) => {
+                let mark = if judged.steady { ' ' } else { '~' };
+                (judged.best.as_str(), format!("{:.3}", judged.ratio), mark)
+            }
+            None => ("-", "-".to_owned(), ' '),
+        };
+        let kernels: Vec<String> =
+            row.executors.iter().map(|name| name.chars().take(MOST_LETTERS).collect()).collect();
+        let _ = writeln!(out, "{best:>10}{ratio:>9}{mark}  {}", kernels.join(", "));
+    }
+    let _ = writeln!(
+        out,
+        "\nNanoseconds per call, medians of the odd rounds. best: the best candidate of the even rounds. \
+         regret: time of the free choice over that of best. ~: odd rounds differ by more than {STEADY}x. \
+         kernels: what ran, column by column."
+    );
+    out
+}
+
+/// Returns the rows as CSV: a header line, and one line per row and candidate. The regret stands in the line of
+/// the free choice.
+fn csv(rows: &[Compared]) -> String {
+    let mut text = String::from(
+        "layout,bytes,direction,candidate,kernel,even_ns,odd_ns,odd_spread,best,regret,steady\n",
+    );
+    for row in rows {
+        let all = [&row.free].into_iter().chain(&row.candidates).zip(&row.executors);
+        for (number, (tried, executor)) in all.enumerate() {
+            let of = row.judged.as_ref().filter(|_| number == 0);
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{:.1},{:.1},{:.3},{},{},{}",
+                row.layout,
+                row.bytes,
+                row.direction,
+                tried.name,
+                executor.replace(',', ";"),
+                tried.picked_ns(),
+                tried.timed_ns(),
+                tried.spread(),
+                of.map_or("", |judged| judged.best.as_str()),
+                of.map_or_else(String::new, |judged| format!("{:.4}", judged.ratio)),
+                of.map_or_else(String::new, |judged| judged.steady.to_string()),
+            );
+        }
+    }
+    text
+}

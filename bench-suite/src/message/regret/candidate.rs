@@ -1,0 +1,122 @@
+//! The forced ways of a message, and the environment variables that force them.
+//!
+//! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
+
+use crate::message::definition::{Memory, Row};
+use typepack_engine::contiguous::{self, Method};
+
+/// The name of the free choice in rows.
+pub const FREE: &str = "free";
+/// The variables that force a way. None of them may be set when a run begins, because the free choice must
+/// be free.
+pub const VARIABLES: [&str; 4] =
+    ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_TUNE_FILE"];
+
+/// One way of a message, or the free choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The name in rows: `free`, `ring-vector`, `heap-repeat`, `cma`, …
+    pub name: String,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Candidate {
+    /// Returns the free choice, which has no variables.
+    pub fn free() -> Self {
+        Self { name: FREE.to_owned(), variables: Vec::new() }
+    }
+
+    fn forced(transport: &'static str, method: Option<Method>) -> Self {
+        let mut variables = vec![("TYPEPACK_TRANSPORT", transport), ("TYPEPACK_TUNE", "off")];
+        variables.extend(method.map(|method| ("TYPEPACK_COPY", method.name())));
+        let name = method.map_or(transport.to_owned(), |method| format!("{transport}-{method}"));
+        Self { name, variables }
+    }
+
+    /// Returns the environment variables of the candidate's jobs.
+    pub fn environment(&self) -> impl Iterator<Item = (String, String)> + use<'_> {
+        self.variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+    }
+}
+
+/// Returns the candidates that are possible for `row` with buffers in `memory` on this machine: chunks (`ring`)
+/// for all rows, copies out of the shared heap (`heap`) for memory of `MPI_Alloc_mem`, each with every copy
+/// method of the machine; and copies between private memories (`cma`) for contiguous user memory, which the
+/// kernel carries out with a method of its own.
+pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
+    with(&contiguous::available().collect::<Vec<_>>(), row.is_contiguous(), memory)
+}
+
+/// Returns the names of all candidates of this machine, in the order of the columns.
+pub fn names() -> Vec<String> {
+    let methods: Vec<Method> = contiguous::available().collect();
+    let mut list = with(&methods, true, Memory::Alloc);
+    list.extend(with(&methods, true, Memory::User).into_iter().skip(methods.len()));
+    list.into_iter().map(|candidate| candidate.name).collect()
+}
+
+fn with(methods: &[Method], contiguous: bool, memory: Memory) -> Vec<Candidate> {
+    let each =
+        |transport| methods.iter().map(move |&method| Candidate::forced(transport, Some(method)));
+    let mut list: Vec<Candidate> = each("ring").collect();
+    match memory {
+        Memory::Alloc => list.extend(each("heap")),
+        Memory::User if contiguous => list.push(Candidate::forced("cma", None)),
+        Memory::User => {}
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Candidate, Memory, Method, names, possible, with};
+    use crate::message::definition::Definitions;
+
+    fn shown(list: &[Candidate]) -> Vec<&str> {
+        list.iter().map(|candidate| candidate.name.as_str()).collect()
+    }
+
+    #[test]
+    fn candidates_depend_on_memory_layout_and_machine() {
+        let two = [Method::Vector, Method::Repeat];
+        assert_eq!(shown(&with(&two, true, Memory::User)), ["ring-vector", "ring-repeat", "cma"]);
+        assert_eq!(shown(&with(&two, false, Memory::User)), ["ring-vector", "ring-repeat"]);
+        let all = ["ring-vector", "ring-repeat", "heap-vector", "heap-repeat"];
+        assert_eq!(shown(&with(&two, true, Memory::Alloc)), all);
+        assert_eq!(shown(&with(&two, false, Memory::Alloc)), all);
+        let one = with(&[Method::Vector], true, Memory::Alloc);
+        assert_eq!(shown(&one), ["ring-vector", "heap-vector"]);
+    }
+
+    #[test]
+    fn candidates_force_everything_and_the_free_choice_nothing() {
+        let list = with(&[Method::Streaming], true, Memory::User);
+        let of = |candidate: &Candidate| {
+            let mut list: Vec<String> =
+                candidate.environment().map(|(name, value)| format!("{name}={value}")).collect();
+            list.sort();
+            list
+        };
+        assert_eq!(
+            of(&list[0]),
+            ["TYPEPACK_COPY=streaming", "TYPEPACK_TRANSPORT=ring", "TYPEPACK_TUNE=off"]
+        );
+        assert_eq!(of(&list[1]), ["TYPEPACK_TRANSPORT=cma", "TYPEPACK_TUNE=off"]);
+        assert!(of(&Candidate::free()).is_empty());
+    }
+
+    #[test]
+    fn every_built_in_row_has_columns_for_its_candidates() {
+        let names = names();
+        assert_eq!(names.iter().filter(|name| *name == "cma").count(), 1);
+        for row in &Definitions::regret().rows {
+            for memory in [Memory::User, Memory::Alloc] {
+                let list = possible(row, memory);
+                assert!(list.iter().all(|candidate| names.contains(&candidate.name)), "{list:?}");
+                let cma = list.iter().any(|candidate| candidate.name == "cma");
+                let contiguous = row.name.starts_with("contig-");
+                assert_eq!(cma, contiguous && memory == Memory::User, "{}", row.name);
+            }
+        }
+    }
+}

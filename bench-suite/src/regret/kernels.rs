@@ -1,0 +1,165 @@
+//! Measures the regret of the choice of a kernel: the free choice against forced leaf kernels and forced
+//! compiled kernels, in one process.
+//!
+//! `../command/regret.rs` calls [`measure`] for every layout and size. All three competitors are verified first
+//! and make enough calls that the policy has decided; then they take turns, and `judge.rs` computes the regret
+//! from the turns. `policy.rs` measures what the first calls cost.
+
+use super::judge::{Judged, Tried, judge};
+use crate::competitor::{self, Competitor, JIT, TYPEPACK};
+use crate::layout::Layout;
+use crate::measure::{calibrate, direction_name, turn};
+use crate::prepare::Bench;
+use std::sync::Arc;
+use typepack_engine::kernel::Direction;
+use typepack_engine::{Settings, Strategy};
+use typepack_jit::{Jit, Mode};
+
+/// The packed sizes at which layouts are measured, in bytes.
+pub const SIZES: [u64; 5] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
+/// The sizes of a quick run.
+pub const QUICK: [u64; 3] = [1 << 10, 16 << 10, 256 << 10];
+/// The name of forced leaf kernels in rows.
+pub const LEAF: &str = "leaf";
+
+/// A layout at one size in one direction.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The name of the layout.
+    pub layout: String,
+    /// Number of packed bytes per call.
+    pub bytes: u64,
+    /// `pack` or `unpack`.
+    pub direction: &'static str,
+    /// The times of the free choice.
+    pub free: Tried,
+    /// The times of the candidates.
+    pub candidates: Vec<Tried>,
+    /// The names of the kernels that have moved the bytes: of the free choice and of the candidates.
+    pub executors: Vec<String>,
+    /// The regret. `None` if both candidates ran the same kernel, so that there was no choice.
+    pub judged: Option<Judged>,
+}
+
+/// Measures `layout` in `directions` with `rounds` rounds. Both generators keep the kernels that they have
+/// compiled: `eager` serves the forced kernels, and `lazy` the free choice.
+///
+/// # Errors
+///
+/// Returns a one-line message if the engine refuses the layout, if there is not enough memory, if an answer is
+/// wrong, or if there are too few rounds.
+pub fn measure(
+    layout: Layout,
+    directions: &[Direction],
+    rounds: usize,
+    eager: &Jit,
+    lazy: &Jit,
+) -> Result<Vec<Compared>, String> {
+    let competitors = competitors(&layout, eager, lazy).map_err(|e| e.to_string())?;
+    let mut bench = Bench::verified(layout, competitors)?;
+    directions.iter().map(|&direction| one(&mut bench, direction, rounds)).collect()
+}
+
+/// Returns the code generators of the forced kernels and of the free choice.
+pub fn generators() -> [Jit; 2] {
+    let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
+    [new(Mode::Eager), new(Mode::Lazy)]
+}
+
+/// Returns the free choice, forced leaf kernels, and forced compiled kernels. As in an application with
+/// `TYPEPACK_KERNEL=leaf`, nothing is compiled for forced leaf kernels.
+fn competitors(
+    layout: &Layout,
+    eager: &Jit,
+    lazy: &Jit,
+) -> typepack_engine::Result<Vec<Box<dyn Competitor>>> {
+    let compiling = |jit: &Jit, strategy| Settings {
+        compiler: Some(Arc::new(jit.clone())),
+        strategy,
+        ..Settings::default()
+    };
+    let leaf = Settings { strategy: Some(Strategy::Leaf), ..Settings::default() };
+    let make = |name, settings: &Settings| {
+        competitor::typed(name, &layout.datatype, layout.count, settings)
+    };
+    Ok(vec![
+        make(TYPEPACK, &compiling(lazy, None))?,
+        make(LEAF, &leaf)?,
+        make(JIT, &compiling(eager, Some(Strategy::Kernel)))?,
+    ])
+}
+
+fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compared, String> {
+    let count = bench.competitors.len();
+    let calls: Vec<usize> = (0..count).map(|number| calibrate(bench, number, direction)).collect();
+    let mut turns = vec![Vec::new(); count];
+    for _ in 0..rounds {
+        for (number, turns) in turns.iter_mut().enumerate() {
+            turns.push(turn(bench, number, direction, calls[number]));
+        }
+    }
+    let tried = bench.competitors.iter().zip(turns).map(|(competitor, rounds)| Tried {
+        name: competitor.name().to_owned(),
+        rounds,
+        whole: None,
+    });
+    let mut tried = tried.collect::<Vec<_>>().into_iter();
+    let Some(free) = tried.next() else { return Err("there are no competitors".to_owned()) };
+    let candidates: Vec<Tried> = tried.collect();
+    let executors: Vec<String> =
+        bench.competitors.iter().map(|competitor| competitor.executor(direction)).collect();
+    let is_choice = executors[1..].windows(2).any(|pair| pair[0] != pair[1]);
+    let judged = judge(&free, &candidates)?;
+    Ok(Compared {
+        layout: bench.layout.name.clone(),
+        bytes: bench.layout.payload,
+        direction: direction_name(direction),
+        free,
+        candidates,
+        executors,
+        judged: is_choice.then_some(judged),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{generators, measure};
+    use crate::competitor::{JIT, TYPEPACK};
+    use crate::definition::Definitions;
+    use crate::layout::Layout;
+    use typepack_engine::kernel::Direction;
+
+    fn layout(name: &str, bytes: u64) -> Layout {
+        let definitions = Definitions::reference();
+        let found = definitions.layouts.iter().find(|layout| layout.name == name).expect(name);
+        Layout::new(found, bytes).expect("a layout")
+    }
+
+    #[test]
+    fn kernels_are_forced_and_the_free_choice_is_timed_beside_them() {
+        let [eager, lazy] = generators();
+        let both = [Direction::Pack, Direction::Unpack];
+        let rows = measure(layout("d3s7", 1 << 10), &both, 2, &eager, &lazy).expect("rows");
+        assert_eq!(rows.len(), 2);
+        for row in rows {
+            assert_eq!(row.free.name, TYPEPACK);
+            let names: Vec<&str> = row.candidates.iter().map(|c| c.name.as_str()).collect();
+            assert_eq!(names, ["leaf", JIT]);
+            // The forced candidates ran different kernels, so the row has a choice.
+            assert_ne!(row.executors[1], row.executors[2], "{:?}", row.executors);
+            let judged = row.judged.expect("a choice");
+            assert!(judged.ratio > 0.0 && names.contains(&judged.best.as_str()));
+            assert_eq!(judged.learning, None);
+        }
+    }
+
+    #[test]
+    fn contiguous_layouts_have_no_choice() {
+        let [eager, lazy] = generators();
+        let rows =
+            measure(layout("contig", 1 << 10), &[Direction::Pack], 2, &eager, &lazy).expect("rows");
+        assert_eq!(rows[0].judged, None, "{:?}", rows[0].executors);
+        let fault = measure(layout("d3s7", 1 << 10), &[Direction::Pack], 1, &eager, &lazy);
+        assert!(fault.expect_err("one round").contains("needs at least 2"));
+    }
+}
