@@ -98,7 +98,7 @@ const RECALL_AT: u32 = 40;
 /// The name of a message whose sender waits for an answer. The alignment of 4 bytes keeps an [`Envelope`] at 64
 /// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 pub struct Offer {
     /// The sender's request id, which the answers contain.
     pub id: u64,
