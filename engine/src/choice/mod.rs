@@ -8,15 +8,15 @@
 //! The rules:
 //!
 //! - The first way is the static choice. It is used until another way has been *shown* to be better: the
-//!   median of its last [`SAMPLES`] costs is lower by more than [`MARGIN`] of the present way's median.
-//! - Looking costs at most 1 / [`BUDGET`] of the time that this kind of job has taken so far. The time that
+//!   median of its last `SAMPLES` costs is lower by more than `MARGIN` of the present way's median.
+//! - Looking costs at most 1 / `BUDGET` of the time that this kind of job has taken so far. The time that
 //!   a look has cost is the cost of the job minus the median of the present way. A way that has never been
 //!   tried is expected to take twice as long as the present one.
 //! - The first job in each way is not counted, because it may touch memory for the first time.
-//! - A way that takes more than [`HOPELESS`] times as long in two jobs is not tried a third time.
-//! - Every [`LOOK_AGAIN`] jobs one other way gets a second look, because virtual machines move between
+//! - A way that takes more than `HOPELESS` times as long in two jobs is not tried a third time.
+//! - Every `LOOK_AGAIN` jobs one other way gets a second look, because virtual machines move between
 //!   processors, and so near cores become far ones. If the present way's own median rises by more than
-//!   [`DRIFT`], all ways get a second look at once.
+//!   `DRIFT`, all ways get a second look at once.
 //! - Single outliers, such as a page fault or stolen time, do not move a median.
 //!
 //! `contiguous/own.rs` and the runtime's `transport/tuning.rs` use choosers.

@@ -312,6 +312,26 @@ impl Envelope {
         }
     }
 
+    /// Returns the label of a short message, and its payload if the payload is in the slot. Returns `None` for
+    /// any other envelope, and for one that [`decode`](Self::decode) refuses.
+    ///
+    /// A receive that waits for a short message uses this function and not `decode`: the value that `decode`
+    /// returns goes through memory, which takes a fifth of the time of an 8-byte message.
+    #[inline(always)]
+    pub fn short(words: &[u64; ENVELOPE_WORDS]) -> Option<(Label, Option<[u8; INLINE_MAX]>)> {
+        let (kind, tag) = (words[0] & ((1 << KIND_BITS) - 1), (words[0] >> 32) as u32 as i32);
+        let types = (words[0] as u32) >> KIND_BITS;
+        let label = Label { context: words[1], tag, bytes: words[2], types };
+        if tag < 0 {
+            return None;
+        }
+        match kind {
+            INLINE if label.bytes <= INLINE_MAX as u64 => Some((label, Some(payload(words)))),
+            EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Some((label, None)),
+            _ => None,
+        }
+    }
+
     /// Decodes and checks the words that another rank wrote.
     ///
     /// # Errors
@@ -335,13 +355,7 @@ impl Envelope {
             return Err(Malformed("an envelope has a message length above 2^63 - 1"));
         }
         match kind {
-            INLINE if label.bytes <= INLINE_MAX as u64 => {
-                let mut payload = [0; INLINE_MAX];
-                for (bytes, word) in payload.chunks_exact_mut(8).zip(&words[3..]) {
-                    bytes.copy_from_slice(&word.to_le_bytes());
-                }
-                Ok(Self::Inline(label, payload))
-            }
+            INLINE if label.bytes <= INLINE_MAX as u64 => Ok(Self::Inline(label, payload(words))),
             INLINE => Err(Malformed("an inline message is longer than 32 bytes")),
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
             EAGER => Err(Malformed("an eager message is empty or longer than 16 KiB")),
@@ -399,6 +413,16 @@ impl Envelope {
             _ => Err(Malformed("an RTS has an empty message")),
         }
     }
+}
+
+/// Returns the payload of an inline message.
+#[inline(always)]
+fn payload(words: &[u64; ENVELOPE_WORDS]) -> [u8; INLINE_MAX] {
+    let mut payload = [0; INLINE_MAX];
+    for (bytes, word) in payload.chunks_exact_mut(8).zip(&words[3..]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    payload
 }
 
 /// Returns the copy method with the number `code`.
@@ -463,6 +487,12 @@ mod tests {
             let (mut words, used) = envelope.encode();
             words[used..].fill(0);
             assert_eq!(Envelope::decode(&words), Ok(envelope));
+            let short = match envelope {
+                Envelope::Inline(label, payload) => Some((label, Some(payload))),
+                Envelope::Eager(label) => Some((label, None)),
+                _ => None,
+            };
+            assert_eq!(Envelope::short(&words), short);
         }
     }
 
@@ -509,6 +539,7 @@ mod tests {
             [CTS, 0, u64::MAX, 0, 0, 0, 0],
         ] {
             assert!(Envelope::decode(&words).is_err(), "{words:?}");
+            assert_eq!(Envelope::short(&words), None, "{words:?}");
         }
     }
 }

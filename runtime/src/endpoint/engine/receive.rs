@@ -86,27 +86,25 @@ impl MessageEngine {
         let Posting { layout, capacity, context, tag, .. } = *posting;
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
-        let envelope = Envelope::decode(&words).map_err(|v| broken(from, v.of(words)))?;
-        let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
-            return Ok(Glance::Other);
-        };
+        // The normal path also reports the errors of an envelope that is malformed.
+        let Some((label, inline)) = Envelope::short(&words) else { return Ok(Glance::Other) };
         // The message takes the normal path if it does not match the receive, or if its types have to be
         // compared.
         if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
         let fits = label.bytes.min(capacity);
-        let payload = match &envelope {
-            Envelope::Inline(_, data) => {
+        let payload = match inline {
+            Some(data) => {
                 // SAFETY: `data` is a local array that is at least as long as the message. `fits` is at most
                 // the length of the message and at most `capacity`.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 0
             }
-            _ => {
+            None => {
                 let len = label.bytes as usize;
                 let offset = rx.ring.payload_offset::<Area>(len);
-                // SAFETY: `decode` has checked that the length is at most the eager maximum, and
+                // SAFETY: `short` has checked that the length is at most the eager maximum, and
                 // `payload_offset` places such a payload within the area. The sender reuses the bytes only
                 // after the ring advances below. No user layout overlaps the area, and `fits <= capacity`.
                 unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
