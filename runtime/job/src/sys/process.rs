@@ -1,6 +1,6 @@
 //! Starts, watches and ends processes.
 //!
-//! The launcher uses most of this file, mainly in `start.rs` and `watch.rs`. `shm/attach.rs` and the
+//! The launcher uses most of this file, to start the ranks and to watch them. `shm/attach.rs` and the
 //! runtime use the functions that concern their own process, such as [`die_with_parent`]. Between `fork`
 //! and `execve`, the child makes only raw system calls on data that was prepared before the fork. Any other
 //! function might wait for ever for a library's lock that was held, at the time of the fork, by a thread

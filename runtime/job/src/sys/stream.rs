@@ -1,7 +1,7 @@
 //! Reads and writes that do not block the caller: on the pipes to and from ranks, and on this process's own
 //! output.
 //!
-//! The launcher uses this file (`start.rs`, `watch.rs`, `forward.rs` and `input.rs` in `launcher/src/`).
+//! The launcher uses this file to forward the output of the ranks, and its own input to rank 0.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
