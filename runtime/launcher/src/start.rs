@@ -225,7 +225,8 @@ impl Shared<'_> {
             report: self.report,
         };
         // The cast is exact: the layout of the segment limits the number of ranks.
-        let child = process::spawn(&command, rank as u32, fds).map_err(failed("cannot make a process"))?;
+        let child =
+            process::spawn(&command, rank as u32, fds).map_err(failed("cannot make a process"))?;
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);

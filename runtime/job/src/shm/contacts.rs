@@ -24,6 +24,7 @@
 //! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +50,8 @@ struct Known {
     to: HashMap<usize, usize>,
     /// The mapped areas, by area number.
     maps: HashMap<usize, Mapping>,
+    /// The mapped pools, by slot.
+    pools: HashMap<usize, Mapping>,
     /// Number of an area that this process has taken but could not use, because there was no memory for it.
     /// The next attempt at a first contact uses this area.
     spare: Option<usize>,
@@ -146,6 +149,37 @@ impl Contacts {
             return Ok(None);
         };
         self.lock().map(&self.segment, number as usize).map(Some)
+    }
+
+    /// Returns the address of the pool of `slot`. The function maps the pool at the first call.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if address space has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
+    pub fn pool(&self, slot: usize) -> Result<NonNull<u8>, Error> {
+        let mut known = self.lock();
+        if let Some(map) = known.pools.get(&slot) {
+            return Ok(map.base());
+        }
+        let map = self.segment.map_pool(slot)?;
+        Ok(known.pools.entry(slot).or_insert(map).base())
+    }
+
+    /// Allocates memory for chunks of this process's own pool.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if memory has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such chunk.
+    pub fn reserve_pool(&self, chunks: Range<usize>) -> Result<(), Error> {
+        self.segment.reserve_pool(self.slot, chunks)
     }
 
     /// Returns the word for `from` in this process's mailbox. Tests use this function to store values that a

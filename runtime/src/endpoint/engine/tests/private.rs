@@ -232,7 +232,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     let sent = send(&mut here, &mut source, &byte);
     here.progress().expect("a turn");
     let words = theirs.written_by(0).expect("a mailbox").expect("a name");
-    let mut tx = Producer::default();
+    let mut tx = Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
     words.private_split().open(5);
     let (space, count) = (Space::Private, LEN as u64);
     let place = Place { space, number: BYTES, origin: u64::MAX << 12, count };
@@ -253,7 +253,8 @@ fn addresses_that_lead_nowhere_are_survived() {
         let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         publish(&mut tx, &area, &Envelope::Rts(label, 77, Some(place)));
         for _ in 0..4 {
             there.progress().expect("a turn");
@@ -287,7 +288,8 @@ fn addresses_that_lead_nowhere_are_survived() {
     ] {
         let [(_, hostile), (mut there, _)] = pair();
         let area = hostile.contact(1).expect("contact");
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         publish(&mut tx, &area, &envelope);
         for _ in 0..2 {
             let error = there.progress().expect_err("a violation");
