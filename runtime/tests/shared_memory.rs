@@ -4,9 +4,10 @@
 
 mod job;
 
-use job::ranks;
+use job::{body, is_rank, mpiexec, ranks, run, text};
 use std::os::unix::fs::MetadataExt;
-use typepack::{Collective, Communicator, Datatype, Named, Part, Plan, commit};
+use std::process::Command;
+use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 
 const MIB: u64 = 1 << 20;
 
@@ -91,4 +92,78 @@ fn short_parts_of_many_ranks_take_little_memory() {
         let taken = shared();
         assert!(taken <= 64 * MIB, "the job takes {taken} bytes of shared memory");
     });
+}
+
+/// Checks that parts which are too long for the rings pass through few chunks.
+#[test]
+fn long_parts_of_many_ranks_share_few_chunks() {
+    ranks(128, "long_parts_of_many_ranks_share_few_chunks", |world| {
+        const LEN: usize = 16 << 10;
+        for _ in 0..2 {
+            exchange(world, (&gapped(LEN, LEN), LEN, LEN), false);
+        }
+        world.barrier().unwrap();
+        let taken = shared();
+        assert!(taken <= 512 * MIB, "the job takes {taken} bytes of shared memory");
+    });
+}
+
+/// Runs a job of `size` ranks in a cgroup with a limit of `limit` bytes, of which `used` bytes are in use. The
+/// files of the cgroup are fake: they lie in a mount that only the job sees. Returns `None` if the system does
+/// not allow such a mount.
+fn in_a_cgroup(size: usize, limit: u64, used: u64, name: &str) -> Option<std::process::Output> {
+    let may = Command::new("unshare").args(["-m", "true"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: unshare -m is not allowed");
+        return None;
+    }
+    let script = format!(
+        "if [ -d /sys/fs/cgroup/memory ]; then
+            root=/sys/fs/cgroup/memory
+            path=$(sed -n 's/^[0-9]*:\\([^:]*,\\)*memory\\(,[^:]*\\)*://p' /proc/self/cgroup)
+            limit=memory.limit_in_bytes usage=memory.usage_in_bytes
+        else
+            root=/sys/fs/cgroup
+            path=$(sed -n 's/^0:://p' /proc/self/cgroup)
+            limit=memory.max usage=memory.current
+        fi
+        mount -t tmpfs tmpfs \"$root\"
+        mkdir -p \"$root$path\"
+        echo {limit} > \"$root$path/$limit\"
+        echo {used} > \"$root$path/$usage\"
+        exec \"$@\""
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-ec", &script, "sh"]).arg(mpiexec());
+    command.args(["-n", &size.to_string()]).args(body(name));
+    Some(run(command, name, &[]))
+}
+
+/// Checks that a job in a small cgroup keeps within the limit and still gives the right results, and that it
+/// ends with an error that names the limit if not even its first messages have memory.
+#[test]
+fn a_small_cgroup_makes_the_job_slow_and_then_fail() {
+    const NAME: &str = "a_small_cgroup_makes_the_job_slow_and_then_fail";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        const LEN: usize = 300 << 10;
+        if world.size() == 20 {
+            exchange(&world, (&gapped(LEN, LEN), LEN, LEN), false);
+            // The limit leaves 24 MiB to the job, beside the parts that belong to no pair.
+            let taken = shared();
+            assert!(taken <= 25 * MIB, "the job takes {taken} bytes of shared memory");
+        } else {
+            let error = world.barrier().expect_err("no memory for a first contact");
+            assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+            let line = error.to_string();
+            assert!(line.contains("limit: memory."), "{line}");
+        }
+        return;
+    }
+    for (size, limit) in [(20, 48 * MIB), (2, 17 * MIB)] {
+        let Some(output) = in_a_cgroup(size, limit, 16 * MIB, NAME) else { return };
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(text(&output).matches("1 passed").count(), size, "{}", text(&output));
+    }
 }

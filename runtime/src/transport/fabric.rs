@@ -10,6 +10,7 @@
 use super::area::Area;
 use super::pool::Pool;
 use crate::memory::heaps::Heaps;
+use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
@@ -191,7 +192,7 @@ impl Fabric {
         let base = self.contacts()?.connect(to, pair::SLOTS_AT).map_err(|e| of_contact(to, e))?;
         let (at, bytes) = pair::LEVELS[self.first_level()].pages();
         if bytes > 0 {
-            self.contacts()?.reserve(to, at, bytes)?;
+            self.contacts()?.reserve(to, at, bytes, Need::Must)?;
         }
         // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps the area mapped.
         // The link that stores the returned value lives in the message engine, which owns `self`. All pools of
@@ -202,7 +203,9 @@ impl Fabric {
     /// Allocates the memory of a ring in which this rank will write to `to`. Returns false if memory is short.
     pub fn reserve_ring(&self, to: usize, level: pair::Level) -> bool {
         let (at, bytes) = level.pages();
-        self.contacts.as_ref().is_some_and(|contacts| contacts.reserve(to, at, bytes).is_ok())
+        self.contacts
+            .as_ref()
+            .is_some_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
     }
 
     /// Returns the level of the ring with which every pair of this job begins.
@@ -226,7 +229,7 @@ impl Fabric {
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn reserve_stamps(&self, to: usize) -> Result<()> {
         let bytes = pair::small_chunk(self.window()) + pair::SMALL_CHUNK_BYTES - pair::STAMPS_AT;
-        Ok(self.contacts()?.reserve(to, pair::STAMPS_AT, bytes)?)
+        Ok(self.contacts()?.reserve(to, pair::STAMPS_AT, bytes, Need::Must)?)
     }
 
     /// Returns the number of connections that other ranks have made to this rank, or `None` if this number

@@ -119,6 +119,10 @@ impl Pool {
             }
             _ => Self::find(state).or_else(|| self.grow(state))?,
         };
+        // A process that has joined the job later has a slot beyond the ranks.
+        if to >= state.freed.len() {
+            state.freed.resize(to + 1, 0);
+        }
         state.loans[chunk] = Some(Loan { area, to, number });
         state.next = chunk + 1;
         Some((chunk as u64, Self::chunk(base.0, chunk)))

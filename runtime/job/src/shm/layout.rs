@@ -106,6 +106,12 @@ pub struct Header {
     /// Number of areas taken so far. A process adds one before it writes to another process for the first
     /// time.
     pub areas_taken: AtomicU64,
+    /// Number of bytes that the processes of the job have reserved for rings and chunks (`budget.rs`).
+    pub taken: AtomicU64,
+    /// Value of `taken` up to which no process has to look how much memory is left.
+    pub checked: AtomicU64,
+    /// Maximum value of `taken`. Written by the launcher.
+    pub budget: AtomicU64,
 }
 
 /// Flag: the job has more ranks than CPUs, so waiting ranks should not spin.

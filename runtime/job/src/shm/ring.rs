@@ -110,6 +110,54 @@ pub struct Room {
     end: u64,
 }
 
+/// The numbers of a level as the hot paths use them. They take up little room, so that the state of a side of the
+/// ring fits in one cache line.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    first_slot: u32,
+    slot_mask: u32,
+    first_byte: u32,
+    byte_mask: u32,
+}
+
+impl Shape {
+    /// Returns the shape of a level. The casts are exact, because areas have less than 4 GiB.
+    fn of(level: Level) -> Self {
+        let Level { first_slot, slots, first_byte, payload } = level;
+        Self {
+            first_slot: first_slot as u32,
+            slot_mask: slots as u32 - 1,
+            first_byte: first_byte as u32,
+            byte_mask: payload as u32 - 1,
+        }
+    }
+
+    #[inline]
+    fn slot(self, number: u64) -> usize {
+        (self.first_slot + (number as u32 & self.slot_mask)) as usize
+    }
+
+    #[inline]
+    fn offset(self, position: u64) -> usize {
+        (self.first_byte + (position as u32 & self.byte_mask)) as usize
+    }
+
+    #[inline]
+    fn payload(self) -> usize {
+        self.byte_mask as usize + 1
+    }
+
+    #[inline]
+    fn slots(self) -> usize {
+        self.slot_mask as usize + 1
+    }
+
+    #[inline]
+    fn longest(self) -> usize {
+        self.payload() / 4
+    }
+}
+
 /// The producer's side of a ring.
 #[derive(Debug)]
 pub struct Producer {
@@ -118,9 +166,9 @@ pub struct Producer {
     slots_freed: u64,
     bytes_freed: u64,
     /// Number of messages that may be in the ring at a time.
-    limit: u64,
-    ring: Level,
-    level: usize,
+    limit: u32,
+    level: u32,
+    ring: Shape,
     /// The position at which the payloads of this level begin.
     base: u64,
 }
@@ -133,8 +181,8 @@ impl Producer {
     /// Panics if there is no such level.
     pub fn new<M: RingMemory>(level: usize) -> Self {
         let (sent, bytes, slots_freed, bytes_freed, base) = (0, 0, 0, 0, 0);
-        let (ring, limit) = (M::LEVELS[level], limit::<M>(level));
-        Self { sent, bytes, slots_freed, bytes_freed, limit, ring, level, base }
+        let (ring, limit) = (Shape::of(M::LEVELS[level]), limit::<M>(level));
+        Self { sent, bytes, slots_freed, bytes_freed, limit, level: level as u32, ring, base }
     }
 
     /// Returns room for one message with `payload` bytes outside its slot, or `None` while the ring is full or
@@ -152,14 +200,14 @@ impl Producer {
         if payload > self.ring.longest() {
             return Ok(None);
         }
-        let (start, end) = place(self.bytes, payload, self.ring.payload);
+        let (start, end) = place(self.bytes, payload, self.ring.payload());
         if !self.fits(end) {
             self.refresh(memory)?;
             if !self.fits(end) {
                 return Ok(None);
             }
         }
-        Ok(Some(Room { offset: self.offset(start), end }))
+        Ok(Some(Room { offset: self.ring.offset(start), end }))
     }
 
     /// Returns the maximum length of a payload in the ring of the present level.
@@ -170,7 +218,7 @@ impl Producer {
 
     /// Returns the next level, or `None` if the ring has the last level.
     pub fn next_level<M: RingMemory>(&self) -> Option<Level> {
-        M::LEVELS.get(self.level + 1).copied()
+        M::LEVELS.get(self.level as usize + 1).copied()
     }
 
     /// Changes to the next level. The caller has allocated the memory of the ring of that level.
@@ -179,24 +227,14 @@ impl Producer {
     /// Returns a [`Violation`] if a count of credits is impossible.
     pub fn grow<M: RingMemory>(&mut self, memory: &M) -> Result<(), Violation> {
         let Some(next) = self.next_level::<M>() else { return Ok(()) };
-        let slot = self.slot(self.sent);
+        let slot = self.ring.slot(self.sent);
         self.sent += 1;
         memory.slot(slot, 0).store_release(self.sent | GROWN);
-        (self.level, self.ring) = (self.level + 1, next);
-        self.limit = limit::<M>(self.level);
+        (self.level, self.ring) = (self.level + 1, Shape::of(next));
+        self.limit = limit::<M>(self.level as usize);
         self.bytes = self.bytes.next_multiple_of(next.payload as u64);
         (self.base, self.bytes_freed) = (self.bytes, self.bytes);
         self.refresh(memory)
-    }
-
-    #[inline]
-    fn slot(&self, number: u64) -> usize {
-        self.ring.first_slot + (number as usize & (self.ring.slots - 1))
-    }
-
-    #[inline]
-    fn offset(&self, position: u64) -> usize {
-        self.ring.first_byte + (position as usize & (self.ring.payload - 1))
     }
 
     /// Publishes a message. The caller has written the payload at `room`. The first `used_words` words of
@@ -209,7 +247,7 @@ impl Producer {
         envelope: &[u64; ENVELOPE_WORDS],
         used_words: usize,
     ) {
-        let slot = self.slot(self.sent);
+        let slot = self.ring.slot(self.sent);
         for (i, word) in envelope.iter().enumerate().take(used_words) {
             memory.slot(slot, i + 1).store_relaxed(*word);
         }
@@ -222,13 +260,13 @@ impl Producer {
     /// between this offset and the end of the area.
     #[inline]
     pub fn next_offset(&self) -> usize {
-        self.offset(self.bytes)
+        self.ring.offset(self.bytes)
     }
 
     #[inline]
     fn fits(&self, end: u64) -> bool {
-        self.sent - self.slots_freed < self.limit
-            && end - self.bytes_freed <= self.ring.payload as u64
+        self.sent - self.slots_freed < u64::from(self.limit)
+            && end - self.bytes_freed <= self.ring.payload() as u64
     }
 
     #[cold]
@@ -254,8 +292,8 @@ impl Producer {
 
 /// Returns the number of messages that a ring of level `level` may hold. A ring that can grow keeps one slot
 /// free for the marker.
-fn limit<M: RingMemory>(level: usize) -> u64 {
-    (M::LEVELS[level].slots - usize::from(level + 1 < M::LEVELS.len())) as u64
+fn limit<M: RingMemory>(level: usize) -> u32 {
+    M::LEVELS[level].slots as u32 - u32::from(level + 1 < M::LEVELS.len())
 }
 
 /// The consumer's side of a ring.
@@ -265,8 +303,8 @@ pub struct Consumer {
     bytes: u64,
     slots_returned: u64,
     bytes_returned: u64,
-    ring: Level,
-    level: usize,
+    ring: Shape,
+    level: u32,
 }
 
 impl Consumer {
@@ -277,14 +315,15 @@ impl Consumer {
     /// Panics if there is no such level.
     pub fn new<M: RingMemory>(level: usize) -> Self {
         let (taken, bytes, slots_returned, bytes_returned) = (0, 0, 0, 0);
-        Self { taken, bytes, slots_returned, bytes_returned, ring: M::LEVELS[level], level }
+        let ring = Shape::of(M::LEVELS[level]);
+        Self { taken, bytes, slots_returned, bytes_returned, ring, level: level as u32 }
     }
 
     /// Returns a copy of the next envelope if one has been published, and `None` otherwise. Does not free the
     /// message.
     #[inline]
     pub fn peek<M: RingMemory>(&mut self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
-        let slot = self.slot();
+        let slot = self.ring.slot(self.taken);
         let stamp = memory.slot(slot, 0).load_acquire();
         if stamp != self.taken + 1 {
             return if stamp & GROWN == 0 { None } else { self.follow(memory, stamp) };
@@ -295,22 +334,26 @@ impl Consumer {
     /// Changes to the next level if `stamp`, the stamp of the next slot, is a marker. Returns the first envelope
     /// in the ring of that level if the envelope has been published.
     #[cold]
-    fn follow<M: RingMemory>(&mut self, memory: &M, stamp: u64) -> Option<[u64; ENVELOPE_WORDS]> {
-        if stamp != (self.taken + 1) | GROWN {
-            return None;
+    #[inline(never)]
+    fn follow<M: RingMemory>(
+        &mut self,
+        memory: &M,
+        mut stamp: u64,
+    ) -> Option<[u64; ENVELOPE_WORDS]> {
+        while stamp == (self.taken + 1) | GROWN {
+            // If there is no next level, the other process has broken the protocol. Its messages end here.
+            self.ring = Shape::of(*M::LEVELS.get(self.level as usize + 1)?);
+            self.level += 1;
+            self.taken += 1;
+            self.bytes = self.bytes.next_multiple_of(self.ring.payload() as u64);
+            self.bytes_returned = self.bytes;
+            let slot = self.ring.slot(self.taken);
+            stamp = memory.slot(slot, 0).load_acquire();
+            if stamp == self.taken + 1 {
+                return Some(envelope(memory, slot));
+            }
         }
-        // If there is no next level, the other process has broken the protocol. Its messages end here.
-        self.ring = *M::LEVELS.get(self.level + 1)?;
-        self.level += 1;
-        self.taken += 1;
-        self.bytes = self.bytes.next_multiple_of(self.ring.payload as u64);
-        self.bytes_returned = self.bytes;
-        self.peek(memory)
-    }
-
-    #[inline]
-    fn slot(&self) -> usize {
-        self.ring.first_slot + (self.taken as usize & (self.ring.slots - 1))
+        None
     }
 
     /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The caller
@@ -319,8 +362,7 @@ impl Consumer {
     /// lie within the area of the pair.
     #[inline]
     pub fn payload_offset(&self, len: usize) -> usize {
-        let start = place(self.bytes, len, self.ring.payload).0 as usize;
-        self.ring.first_byte + (start & (self.ring.payload - 1))
+        self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
     /// Frees the next message and its `payload` bytes outside the slot. Returns true if this call has
@@ -330,9 +372,9 @@ impl Consumer {
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {
         self.taken += 1;
-        self.bytes = place(self.bytes, payload, self.ring.payload).1;
-        if self.taken - self.slots_returned < (self.ring.slots / 4) as u64
-            && self.bytes - self.bytes_returned < (self.ring.payload / 4) as u64
+        self.bytes = place(self.bytes, payload, self.ring.payload()).1;
+        if self.taken - self.slots_returned < (self.ring.slots() / 4) as u64
+            && self.bytes - self.bytes_returned < (self.ring.payload() / 4) as u64
         {
             return false;
         }
@@ -426,6 +468,96 @@ mod tests {
         assert!(received > 1000);
     }
 
+    /// A ring of three levels in private memory.
+    struct Growing<W>(Vec<[W; 8]>, [W; 2]);
+
+    impl<W: Word> RingMemory for Growing<W> {
+        type Word = W;
+        const LEVELS: &'static [Level] = &[
+            Level { first_slot: 0, slots: 2, first_byte: 0, payload: 256 },
+            Level { first_slot: 2, slots: 4, first_byte: 256, payload: 512 },
+            Level { first_slot: 6, slots: 8, first_byte: 768, payload: 1024 },
+        ];
+        fn slot(&self, slot: usize, word: usize) -> &W {
+            &self.0[slot][word]
+        }
+        fn slots_freed(&self) -> &W {
+            &self.1[0]
+        }
+        fn bytes_freed(&self) -> &W {
+            &self.1[1]
+        }
+    }
+
+    impl<W: Word> Growing<W> {
+        fn new(word: impl Fn() -> W) -> Self {
+            let slot = || std::array::from_fn(|_| word());
+            Self((0..14).map(|_| slot()).collect(), [word(), word()])
+        }
+    }
+
+    /// Sends random messages through rings that grow at random moments, and checks their contents and order.
+    #[test]
+    fn everything_arrives_in_order_through_growing_rings() {
+        let mut random = 1_u64;
+        let mut below = move |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            (random >> 33) % bound
+        };
+        for case in 0..500 {
+            let memory = Growing::<AtomicU64>::new(AtomicU64::default);
+            let (mut tx, mut rx) =
+                (Producer::new::<Growing<AtomicU64>>(0), Consumer::new::<Growing<AtomicU64>>(0));
+            let mut bytes = vec![0_u64; 1792 / LINE];
+            let (mut sent, mut received) = (0_u64, 0_u64);
+            for _ in 0..200 {
+                for _ in 0..below(6) {
+                    let payload = below(257) as usize;
+                    let room = match tx.reserve(&memory, payload).unwrap() {
+                        Some(room) => room,
+                        None if below(8) == 0
+                            && tx.next_level::<Growing<AtomicU64>>().is_some() =>
+                        {
+                            tx.grow(&memory).unwrap();
+                            continue;
+                        }
+                        None => continue,
+                    };
+                    let lines = room.offset / LINE..(room.offset + payload).div_ceil(LINE);
+                    bytes[lines].fill(sent);
+                    tx.publish(&memory, room, &[sent, payload as u64, 0, 0, 0, 0, 0], 7);
+                    sent += 1;
+                }
+                for _ in 0..below(6) {
+                    let Some(words) = rx.peek(&memory) else { break };
+                    assert_eq!(words[0], received, "case {case}");
+                    let (len, offset) = (words[1] as usize, rx.payload_offset(words[1] as usize));
+                    let lines = offset / LINE..(offset + len).div_ceil(LINE);
+                    assert!(bytes[lines].iter().all(|&line| line == received), "case {case}");
+                    let _ = rx.advance(&memory, len);
+                    received += 1;
+                }
+            }
+            // When the consumer has taken everything, the producer has room again.
+            while rx.peek(&memory).map(|words| rx.advance(&memory, words[1] as usize)).is_some() {
+                received += 1;
+            }
+            assert_eq!(sent, received, "case {case}");
+            assert!(tx.reserve(&memory, 64).unwrap().is_some(), "case {case}");
+        }
+    }
+
+    /// Checks that a producer that grows beyond the last level, or skips a number, only stops its own messages.
+    #[test]
+    fn hostile_markers_are_no_messages() {
+        let memory = Growing::<AtomicU64>::new(AtomicU64::default);
+        let mut rx = Consumer::new::<Growing<AtomicU64>>(2);
+        for stamp in [1 | GROWN, 2 | GROWN, GROWN, u64::MAX] {
+            memory.slot(6, 0).store_release(stamp);
+            assert!(rx.peek(&memory).is_none());
+        }
+    }
+
     #[test]
     fn a_full_ring_gets_its_credits_back_once_drained() {
         for payload in [0, 1, 64, 200, 256] {
@@ -457,6 +589,55 @@ mod tests {
             memory.bytes_freed().store_release(bytes);
             assert!(tx.reserve(&memory, 0).is_err());
         }
+    }
+
+    /// Sends three messages while the ring grows. The model explores interleavings with at most 3
+    /// preemptions.
+    #[test]
+    fn loom_ring_grows() {
+        use loom::cell::UnsafeCell;
+        use loom::sync::Arc;
+        use loom::sync::atomic::AtomicU64 as Modelled;
+        type Rings = Growing<Modelled>;
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let memory = Arc::new(Rings::new(|| Modelled::new(0)));
+            let cells: Arc<Vec<UnsafeCell<u64>>> =
+                Arc::new((0..28).map(|_| UnsafeCell::new(0)).collect());
+            let (shared, theirs) = (memory.clone(), cells.clone());
+            let producer = loom::thread::spawn(move || {
+                let mut tx = Producer::new::<Rings>(0);
+                for n in 0..3u64 {
+                    let room = loop {
+                        match tx.reserve(&*shared, 64).unwrap() {
+                            Some(room) => break room,
+                            None => tx.grow(&*shared).unwrap(),
+                        }
+                    };
+                    // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports
+                    // any access by the consumer.
+                    theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
+                    tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
+                }
+            });
+            let mut rx = Consumer::new::<Rings>(0);
+            for n in 0..3u64 {
+                let words = loop {
+                    match rx.peek(&*memory) {
+                        Some(words) => break words,
+                        None => loom::thread::yield_now(),
+                    }
+                };
+                assert_eq!(words[0], n);
+                let offset = rx.payload_offset(64);
+                // SAFETY: between the publication and `advance`, only the consumer uses the published
+                // message.
+                cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
+                let _ = rx.advance(&*memory, 64);
+            }
+            producer.join().unwrap();
+        });
     }
 
     /// Sends three messages through two slots, in every interleaving. The test checks the contents and the

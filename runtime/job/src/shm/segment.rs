@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::budget;
 use super::doorbell::{Doorbell, Machine};
 use super::failure::{Ending, Failure};
 use super::layout::{
@@ -96,6 +97,8 @@ impl Segment {
         let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
             .map_err(|error| Error::system(describe(), error))?;
         let segment = Self { map, fd, layout, flags };
+        let budget = budget::at_start(limits::available_memory());
+        segment.header().budget.store(budget, Ordering::Relaxed);
         segment.write_header(cpus, launcher);
         Ok(segment)
     }
