@@ -43,7 +43,7 @@ impl Eager {
             let Some(room) = tx.reserve(fabric, len)? else { return Ok(false) };
             pack(tx.area.payload(room.offset));
             tx.publish(fabric, room, &Envelope::Eager(label));
-            tx.ready = Ready::payload(tx.next_payload(), len);
+            tx.ready = Ready::payload(tx.next_payload(len), len);
         }
         Ok(true)
     }

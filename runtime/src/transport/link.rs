@@ -163,10 +163,10 @@ impl Tx {
         Ok(true)
     }
 
-    /// Returns the offset at which the next payload will begin, provided that the payload fits there.
+    /// Returns the offset at which the next payload will begin if it has `len` bytes.
     #[inline]
-    pub fn next_payload(&self) -> usize {
-        self.ring.next_offset()
+    pub fn next_payload(&self, len: usize) -> usize {
+        self.ring.next_offset(len)
     }
 
     /// Takes back the memory of a message whose RTS has named the place of the data. After the return the

@@ -80,7 +80,6 @@ impl Ready {
                 self.line = if full { 0 } else { self.line + 1 };
                 self.at += usize::from(full);
             } else {
-                // At the end of the payload area, the hint fetches lines that this rank does not use.
                 Area::claim(area.payload(self.at + self.line * LINE));
                 self.line += 1;
             }

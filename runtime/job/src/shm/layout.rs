@@ -267,7 +267,8 @@ pub struct Layout {
 pub struct Room {
     /// Number of slots, and therefore the maximum number of processes.
     pub slots: usize,
-    /// Number of areas; each ordered pair of processes that communicates needs one.
+    /// Number of areas; each ordered pair of processes that communicates needs one. There is one for each pair
+    /// of slots.
     pub areas: usize,
     /// Number of rows of the CPU table.
     pub cpus: usize,
@@ -281,7 +282,7 @@ impl Layout {
     pub fn new(ranks: usize, room: Room) -> Option<Self> {
         let Room { slots, areas, cpus, heap } = room;
         let fits = (1..=MAX_SLOTS).contains(&slots) && (1..=slots).contains(&ranks);
-        if !fits || areas > MAX_SLOTS * MAX_SLOTS || cpus > MAX_CPUS {
+        if !fits || areas != slots * slots || cpus > MAX_CPUS {
             return None;
         }
         if !heap.is_multiple_of(HUGE_PAGE) || heap.checked_mul(ranks)? > HEAPS_MAX {

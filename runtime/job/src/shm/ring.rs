@@ -256,11 +256,10 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Returns the offset in the payload area at which the next payload will begin, provided that it fits
-    /// between this offset and the end of the area.
+    /// Returns the offset in the payload area at which the next payload will begin if it has `len` bytes.
     #[inline]
-    pub fn next_offset(&self) -> usize {
-        self.ring.offset(self.bytes)
+    pub fn next_offset(&self, len: usize) -> usize {
+        self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
     #[inline]
@@ -323,37 +322,37 @@ impl Consumer {
     /// message.
     #[inline]
     pub fn peek<M: RingMemory>(&mut self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
-        let slot = self.ring.slot(self.taken);
+        let mut slot = self.ring.slot(self.taken);
         let stamp = memory.slot(slot, 0).load_acquire();
         if stamp != self.taken + 1 {
-            return if stamp & GROWN == 0 { None } else { self.follow(memory, stamp) };
+            if stamp & GROWN == 0 || !self.follow(memory, stamp) {
+                return None;
+            }
+            slot = self.ring.slot(self.taken);
         }
-        Some(envelope(memory, slot))
+        let mut envelope = [0; ENVELOPE_WORDS];
+        for (i, word) in envelope.iter_mut().enumerate() {
+            *word = memory.slot(slot, i + 1).load_relaxed();
+        }
+        Some(envelope)
     }
 
-    /// Changes to the next level if `stamp`, the stamp of the next slot, is a marker. Returns the first envelope
-    /// in the ring of that level if the envelope has been published.
+    /// Changes to the next level if `stamp`, the stamp of the next slot, is a marker. Returns whether the first
+    /// envelope in the ring of that level has been published.
     #[cold]
     #[inline(never)]
-    fn follow<M: RingMemory>(
-        &mut self,
-        memory: &M,
-        mut stamp: u64,
-    ) -> Option<[u64; ENVELOPE_WORDS]> {
+    fn follow<M: RingMemory>(&mut self, memory: &M, mut stamp: u64) -> bool {
         while stamp == (self.taken + 1) | GROWN {
             // If there is no next level, the other process has broken the protocol. Its messages end here.
-            self.ring = Shape::of(*M::LEVELS.get(self.level as usize + 1)?);
+            let Some(next) = M::LEVELS.get(self.level as usize + 1) else { return false };
+            self.ring = Shape::of(*next);
             self.level += 1;
             self.taken += 1;
             self.bytes = self.bytes.next_multiple_of(self.ring.payload() as u64);
             self.bytes_returned = self.bytes;
-            let slot = self.ring.slot(self.taken);
-            stamp = memory.slot(slot, 0).load_acquire();
-            if stamp == self.taken + 1 {
-                return Some(envelope(memory, slot));
-            }
+            stamp = memory.slot(self.ring.slot(self.taken), 0).load_acquire();
         }
-        None
+        stamp == self.taken + 1
     }
 
     /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The caller
@@ -384,15 +383,6 @@ impl Consumer {
         memory.slots_freed().store_release(self.taken);
         true
     }
-}
-
-#[inline]
-fn envelope<M: RingMemory>(memory: &M, slot: usize) -> [u64; ENVELOPE_WORDS] {
-    let mut envelope = [0; ENVELOPE_WORDS];
-    for (i, word) in envelope.iter_mut().enumerate() {
-        *word = memory.slot(slot, i + 1).load_relaxed();
-    }
-    envelope
 }
 
 #[cfg(test)]
