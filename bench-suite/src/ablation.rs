@@ -12,8 +12,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
 /// The competitor "typepack" has the default policy, which chooses between leaf kernels and compiled
-/// kernels. Its choice for a row (one layout, size and direction) is wrong if its bandwidth is less than
-/// this fraction of the greater of the bandwidths of "leaf" and "jit".
+/// kernels. The choice for a row (one layout, size and direction) is wrong if the bandwidth of "typepack"
+/// is less than this fraction of the greater of the bandwidths of "leaf" and "jit".
 const RIGHT: f64 = 0.9;
 
 /// Returns a text: the list of wrong choices, and then a table with one line per layout. For each direction

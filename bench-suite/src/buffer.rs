@@ -50,8 +50,8 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the buffer does not exist, cannot be opened, or is shorter than
-    /// `length`.
+    /// Returns a one-line message if the buffer does not exist, cannot be opened or mapped, or is shorter
+    /// than `length`.
     pub fn open(path: &str, length: usize) -> Result<Self, String> {
         let file = std::fs::File::options().read(true).write(true).open(path);
         let file = file.map_err(|e| format!("{path}: {e}"))?;

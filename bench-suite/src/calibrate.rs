@@ -6,11 +6,12 @@
 //! as the members of a struct.
 //!
 //! For every executor and block size, the command times three layouts: a short row, a long row, and several
-//! short rows. Each of them fits into a first-level cache of 48 KiB. From these three times, the command
-//! computes the fixed cost of a call, the fixed cost of a row, and the time of a run. A run is a block of
-//! up to 64 bytes, 64 bytes of a longer block, or a part of a window: a cache line, or a move of up to 16
-//! bytes. The command forces the engine to use the executor, and checks the name of the kernel that the
-//! engine has chosen, because a table with the times of the wrong executor would be worse than no table.
+//! short rows. The bytes that each of them moves fit into a first-level cache of 48 KiB, together with
+//! their packed form. From these three times, the command computes the fixed cost of a call, the fixed cost
+//! of a row, and the time of a run. A run is a block of up to 64 bytes, 64 bytes of a longer block, or a
+//! part of a window: a cache line, or a move of up to 16 bytes. The command forces the engine to use the
+//! executor, and checks the name of the kernel that the engine has chosen, because a table with the times
+//! of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -24,7 +25,7 @@ use typepack_jit::{Jit, Mode};
 /// The block lengths in bytes, in the order of the table. The last one stands for all blocks longer than
 /// 64 bytes.
 const BLOCKS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
-/// The number of leaves in a short row. Rows of the longest blocks are even shorter.
+/// The number of leaves in a short row. A short row of the longest blocks has only 5.
 const FEW: i64 = 16;
 /// The number of moves of up to 16 bytes in a struct of 16 bytes (`record(16)`): one of 1 byte and one of
 /// 12 bytes.
@@ -155,8 +156,8 @@ fn blocks(
     let _ = writeln!(text, "        {name}: [");
     for block in BLOCKS {
         let runs = if block > 64 { block as f64 / 64.0 } else { 1.0 };
-        // Only a few of the longest blocks fit in `SPAN` bytes, so the short row of these blocks has
-        // fewer blocks than `FEW`.
+        // Only 20 of the longest blocks fit in the `SPAN` bytes of the long row. The short row has only 5
+        // of them instead of `FEW`, so that the lengths of the two rows differ enough.
         let few = if block > 64 { 5 } else { FEW };
         let cost = cost(executor, direction, runs, few, |rows, n| {
             layout(rows, n.min(SPAN / stride(block)), block)
@@ -226,8 +227,8 @@ fn cost(
     let short = time(executor, direction, &layout(1, few), 1)?;
     let many = time(executor, direction, &layout(1, SPAN), 1)?;
     let rows = time(executor, direction, &layout(ROWS, few), 1)?;
-    // `leaves` is the number of leaves that a layout really has. A layout with long blocks has fewer
-    // leaves than requested, because they would not all fit.
+    // `leaves` is the number of leaves that a layout really has. For the long row, the code requests `SPAN`
+    // leaves, but the row has only as many leaves as fit in `SPAN` bytes.
     let run = ((many.ns - short.ns) / (many.leaves - short.leaves) / runs).max(0.0);
     let in_rows = rows.leaves * runs * run;
     let row = ((rows.ns - in_rows) - (short.ns - short.leaves * runs * run)) / (ROWS - 1) as f64;

@@ -28,8 +28,8 @@ pub struct Layout {
     pub count: u64,
     /// Number of bytes of memory from the origin to the end of the data of the last element.
     pub memory: usize,
-    /// The loops that a programmer would write instead of the datatype. `None` if `hand.rs` has no such
-    /// loops.
+    /// The loops that a programmer would write instead of the datatype. `None` if the definition states no
+    /// loops, and for a layout that [`Layout::of`] makes.
     pub nest: Option<HandNest>,
 }
 
@@ -145,8 +145,8 @@ impl Layout {
 }
 
 /// Returns the sizes at which `definition` is measured: the sizes that it states; if it states none, all of
-/// `sizes`. A text shape that states no sizes is an exception: with a `unit`, it is measured at those of
-/// `sizes` that are at least `unit`; without one, at the size of its type.
+/// `sizes`. A text shape is an exception if its definition states no sizes: with a `unit`, it is measured
+/// at those of `sizes` that are at least `unit`; without a `unit`, at the packed size of its elements.
 pub fn sizes_of(definition: &LayoutDefinition, sizes: &[u64]) -> Vec<u64> {
     if !definition.sizes.is_empty() {
         return definition.sizes.clone();
@@ -182,8 +182,8 @@ fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     Ok((vector, 1, Some(nest)))
 }
 
-/// Makes a part of one face if `size` is smaller than a face. Otherwise makes whole faces, one for each of
-/// several fields.
+/// Makes a part of one face if `size` is smaller than a face. Otherwise makes whole faces, one of each of
+/// several cubes that follow one another in memory (the fields).
 fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
     // A part of a face has fewer cells in the slowest dimension of the face: z, or y if the normal is z.
     // `unit` is the number of packed bytes per cell of this dimension.
@@ -256,8 +256,8 @@ impl Numbers {
 
     /// Returns a generator whose numbers depend on `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
-        // The bit `| 1` keeps the state from being 0, a state that xorshift never leaves. The
-        // multiplication gives neighbouring seeds states that are far apart.
+        // `| 1` keeps the state from being 0, a state that xorshift never leaves. The multiplication makes
+        // the states for consecutive seeds very different.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
     }
 
@@ -403,7 +403,7 @@ fn expression(text: &TextShape, size: u64) -> Made {
     let count = text.count.at(n);
     let payload = (ty.size() as u64).saturating_mul(count);
     if text.unit.is_none() && payload != size {
-        return Err(format!("the type has no unit, so the size must be exactly {payload} bytes"));
+        return Err(format!("the layout has no unit, so the size must be exactly {payload} bytes"));
     }
     // The two checks below reject types for which the `i64` arithmetic of the caller would be wrong or
     // would overflow. The size limits of definitions do not exclude such types.

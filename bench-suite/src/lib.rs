@@ -17,7 +17,7 @@
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
 //! kernels. `message/` measures messages, collectives and jobs. `commit/` measures what a layout costs
-//! apart from packing. `guidelines/` compares different descriptions of the same layout. `record.rs`
+//! apart from packing in one call. `guidelines/` compares descriptions of the same layout. `record.rs`
 //! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
 
 pub mod ablation;

@@ -44,8 +44,8 @@ enum Command {
     /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
     /// as for pingpong.
     Collectives(message::command::MessageArguments),
-    /// Measure everything else that has a bar: creation of types, index lists until the first pack, seek,
-    /// packing in pieces, external32 and fused copies. Each answer is verified.
+    /// Measure everything else that has a bar (a required limit): creation of types, index lists until the
+    /// first pack, seek, packing in pieces, external32 and fused copies. Each answer is verified.
     Commit(CommitArguments),
     /// Measure the table of the engine's cost model and print it as Rust source
     /// (engine/src/plan/cost/table.rs).

@@ -78,12 +78,14 @@ impl Row {
         self.figures.iter().find(|f| f.competitor == name)
     }
 
-    /// Returns the bandwidth of the competitor [`JIT`] divided by the bandwidth of the competitor `name`.
+    /// Returns the bandwidth of the competitor [`JIT`] divided by the bandwidth of the competitor `name`,
+    /// or `None` if the row lacks one of the two figures.
     pub fn ratio(&self, name: &str) -> Option<f64> {
         self.ratio_of(JIT, name)
     }
 
-    /// Returns the bandwidth of the competitor `one` divided by the bandwidth of the competitor `other`.
+    /// Returns the bandwidth of the competitor `one` divided by the bandwidth of the competitor `other`, or
+    /// `None` if the row lacks one of the two figures.
     pub fn ratio_of(&self, one: &str, other: &str) -> Option<f64> {
         Some(self.figure(one)?.gb_per_s / self.figure(other)?.gb_per_s)
     }

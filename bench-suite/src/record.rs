@@ -150,12 +150,13 @@ impl<'a> Line<'a> {
         self.text(column).parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
     }
 
-    /// Returns the bandwidth of a competitor in 10^9 bytes per second.
+    /// Returns the bandwidth of a competitor in 10^9 bytes per second, or `None` if this row has none.
     pub fn speed(&self, competitor: &str) -> Option<f64> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// Returns that one of `competitors` which has the greatest bandwidth in this row.
+    /// Returns that one of `competitors` which has the greatest bandwidth in this row, or `None` if none of
+    /// them has a bandwidth.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)

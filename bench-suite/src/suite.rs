@@ -47,26 +47,26 @@ pub struct SuiteRow {
 }
 
 impl SuiteRow {
-    /// Returns the figure of the fastest of `peers`.
+    /// Returns the figure of the fastest of `peers`, or `None` if none of them has a figure.
     pub fn best_peer(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.row.figures.iter().filter(|f| peers.contains(&f.competitor));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
     /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `peers`, and whether both
-    /// figures are steady.
+    /// figures are steady. Returns `None` if one of the two figures is missing.
     pub fn against_peer(&self, peers: &[String]) -> Option<(f64, bool)> {
         self.against(self.best_peer(peers)?)
     }
 
-    /// Returns the figure of the fastest hand loop.
+    /// Returns the figure of the fastest hand loop, or `None` if no hand loop has a figure.
     pub fn best_hand(&self) -> Option<&Figure> {
         let figures = [HAND, HAND_C].into_iter().filter_map(|name| self.row.figure(name));
         figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
     }
 
     /// Returns typepack's bandwidth divided by the bandwidth of the fastest hand loop, and whether both
-    /// figures are steady.
+    /// figures are steady. Returns `None` if one of the two figures is missing.
     pub fn against_hand(&self) -> Option<(f64, bool)> {
         self.against(self.best_hand()?)
     }

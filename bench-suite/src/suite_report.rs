@@ -1,7 +1,7 @@
 //! Turns the results of `suite.rs` into a table, into CSV, and into JSON.
 //!
-//! `summary.rs` compares the rows with the bars. It also chooses the word after each ratio: win, tie or
-//! loss.
+//! `summary.rs` compares the rows with the bars. It also chooses the word after each ratio to the best
+//! peer: win, tie or loss.
 
 use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
 use crate::measure::STEADY;
@@ -15,8 +15,8 @@ use std::fmt::Write;
 /// The name that the table of the storm has in records. The nanoseconds in this table are the time for one
 /// type with all its uses.
 pub(crate) const STORM: &str = "storm";
-/// The number of characters of a kernel's name that the table shows. The name of an unrolled list has
-/// hundreds of characters.
+/// The table shows only this many characters of a kernel's name. The name of an unrolled list has hundreds
+/// of characters.
 const EXECUTOR: usize = 48;
 /// The competitors that are not peers, in the order of the columns.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
@@ -124,8 +124,9 @@ pub fn csv(suite: &Suite) -> String {
     text
 }
 
-/// Returns one line per row and competitor, in the columns of DDTBench's output: test, method, bytes,
-/// phase, microseconds. The method is the name of the competitor. The time is the median.
+/// Returns a header line and one line per row and competitor, in the columns of DDTBench's output: test,
+/// method, bytes, phase, microseconds. The method is the name of the competitor. The phase is the
+/// direction. The time is the median.
 pub fn ddtbench(suite: &Suite) -> String {
     let mut text =
         format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");

@@ -1,4 +1,5 @@
-//! Counts the bytes that a layout touches in memory: whole cache lines, and each line only once.
+//! Counts the bytes that a layout touches in memory: whole cache lines, and each line only once. Adds the
+//! number of packed bytes.
 //!
 //! `suite.rs` stores the number in each row, because some bars apply only to rows that fit into the caches.
 

@@ -107,7 +107,7 @@ fn a_layout_file_with_faults_is_named_with_the_line() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty.toml");
     let good = "sizes = [128]\n\n[[layout]]\nname = \"a\"\ntext = \"b\"\n";
     let faults = [
-        ("shape.blocks = { block = 7, stride = 8 }", "line 3: layout a: block = 7"),
+        ("shape.blocks = { block = 7, stride = 8 }", "line 3: layout a: block is 7; it must be "),
         ("shape.text = { type = \"vector(1, dubble)\" }", "line 3: layout a: column "),
         ("shape.blocks = { block = 8, strife = 8 }", "line 6: unknown field `strife`"),
         ("shape.blocks = { block = 8", "line 6: "),

@@ -1,5 +1,5 @@
-//! Checks the reference layouts and those of DDTBench: every competitor that uses the engine must give
-//! the same bytes as the oracle (the engine's naive walk over the typemap).
+//! Checks the reference layouts and those of DDTBench: their sizes, their hand-written loops, and that
+//! every competitor gives the same bytes as the oracle (the engine's naive walk over the typemap).
 
 use std::path::Path;
 use typepack_bench::competitor::hand::Hands;
@@ -10,8 +10,8 @@ use typepack_bench::prepare::Bench;
 use typepack_engine::iov::Iov;
 use typepack_jit::{Jit, Mode, Settings};
 
-/// The tests skip larger layouts, which take long in debug builds. `typepack-bench peers` verifies these
-/// layouts when it runs.
+/// A test skips layouts with more packed bytes than `PAYLOAD` or more bytes of memory than `MEMORY`,
+/// because they take long in debug builds. `typepack-bench peers` verifies these layouts when it runs.
 const PAYLOAD: u64 = 128 << 10;
 const MEMORY: usize = 48 << 20;
 

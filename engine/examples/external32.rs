@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p typepack-engine --example external32`
 //!
-//! Every round times each candidate once; the table shows the medians over the rounds, in GB/s.
-//! `native` is the engine's own pack without a compiler. `loop` is the loop that a programmer would
-//! write by hand.
+//! Every round times each of the five columns of the table once; the table shows the medians over the
+//! rounds, in GB/s. `native` is the engine's own pack without a compiler. `loop` is the loop that a
+//! programmer would write by hand for the native form.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -48,7 +48,7 @@ fn main() -> typepack_engine::Result<()> {
                 // The call of `unpack` above interpreted external32 bytes as native doubles, so it
                 // stored wrong values in the memory, many of them denormal. `unpack_external` should
                 // have replaced them with the original values. This line restores these values in any
-                // case, so that no candidate of the next round works on denormal numbers.
+                // case, so that nothing in the next round works on denormal numbers.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -3,8 +3,9 @@
 //! `cargo run --release -p typepack-engine --example fused [-- PART-OF-A-NAME]`
 //!
 //! Each row is one pair of layouts. The program first verifies the result of the fused copy. Then
-//! every round times both candidates, and the row shows the medians over the rounds. The ratio is the
-//! time of pack and unpack divided by the time of the fused copy; above 1, the fused copy is faster.
+//! every round times the fused copy, and pack followed by unpack. The row shows the medians over the
+//! rounds. The ratio is the time of pack and unpack divided by the time of the fused copy; above 1, the
+//! fused copy is faster.
 
 use std::hint::black_box;
 use std::time::Instant;

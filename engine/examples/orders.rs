@@ -7,9 +7,9 @@
 //! dimensions of an array in the order that the row's name indicates. (The name of a random array lists
 //! its dimensions as `count:stride`, outermost first, and then the length of its blocks.) The second
 //! type packs the same blocks in address order, and no other order can be much faster. The ratio is the
-//! time of the first type divided by the time of the second. Before the measurement, the packed bytes
-//! are compared with those of the interpreter. The times are medians over rounds in which the two types
-//! take turns.
+//! time of the first type divided by the time of the second. Before the measurement, the bytes that the
+//! first type packs and unpacks are compared with those of the interpreter. The times are medians over
+//! rounds in which the two types take turns.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,7 +3,7 @@
 //! The table at the end of the file contains the values of the MPI 5 ABI for an LP64 machine. The
 //! leaves of every tree in `datatype/` are named types, and `ir/lower.rs` turns them into blocks. The
 //! two bound markers of MPI-1 are the last rows of the table: they have no data, and only
-//! `Datatype::type_struct` accepts them.
+//! `Datatype::type_struct` and `Datatype::dup` accept them.
 
 use std::fmt;
 
@@ -72,12 +72,13 @@ impl Named {
         self.row().name
     }
 
-    /// Returns the handle value that the MPI 5 standard ABI assigns to this type.
+    /// Returns the handle value that the MPI 5 standard ABI assigns to this type. The ABI assigns none to
+    /// the bound markers, so the engine does.
     pub fn abi_value(self) -> u32 {
         self.row().abi
     }
 
-    /// Returns the type to which the ABI assigns this value, or `None` if there is no such type.
+    /// Returns the type whose [`Named::abi_value`] is `value`, or `None` if there is no such type.
     pub fn from_abi_value(value: u32) -> Option<Self> {
         Self::all_with_markers().find(|n| n.row().abi == value)
     }

@@ -4,7 +4,7 @@
 //! shares these tables instead of copying them, and kernels read them in place. So the width of a
 //! table is part of a kernel's shape. The first access to a page of fresh memory costs more than
 //! copying data into the page, so a narrower table is also made in less time. A list of a million
-//! short blocks takes only five bytes per block.
+//! short blocks takes only five bytes per block: four for the displacement and one for the length.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum Table {
     Wide(Arc<[i64]>),
 }
 
-/// The entries of [`Table::Short`]. Only the engine can make this type.
+/// The entries of [`Table::Short`]. Only the engine can make a value of this type.
 #[derive(Clone, Debug)]
 pub struct Short(Bytes);
 
@@ -90,7 +90,7 @@ pub(crate) use entries;
 
 /// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
 /// to its relevant bits; `fits` decides from the bitwise OR of the bits of several values whether all
-/// these values fit.
+/// these values fit. `narrow` converts one value.
 ///
 /// The function makes one pass, because a second pass over a long array costs measurable time. It
 /// converts the values in parts, and stops after the first part that does not fit. Before the pass,

@@ -1,4 +1,4 @@
-//! Identifies the current thread by a number, in one instruction.
+//! Identifies the current thread by a number. On Linux on x86-64 and AArch64, this takes one instruction.
 //!
 //! A call that packs a hundred bytes takes ten nanoseconds. Two thread-local variables in a shared
 //! library cost three of these ten nanoseconds, because each access is a call into the loader. So the

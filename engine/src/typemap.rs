@@ -2,14 +2,14 @@
 //! for all executors.
 //!
 //! This file follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word.
-//! It makes one entry per basic element and copies entry by entry. Of the rest of the engine, it uses
-//! little more than the tree and the extents of types. It serves tests, fuzzing and the self-check of
-//! the bench suite. It is unsuitable for anything else, because its cost is proportional to the number
-//! of basic elements and it recurses over the depth of the tree.
+//! It makes one entry (a basic type and its displacement) per basic element and copies entry by entry.
+//! Of the rest of the engine, it uses little more than the tree and the extents of types. It serves
+//! tests, fuzzing and the self-check of the bench suite. It is unsuitable for anything else, because its
+//! cost is proportional to the number of basic elements and it recurses over the depth of the tree.
 //!
-//! Displacements are computed with wrapping arithmetic. The constructors guarantee that the address of
-//! every basic element fits in 64 bits. But they do not check the displacement of a block of length 0,
-//! or the stride between blocks of extent 0, so an intermediate product may overflow.
+//! Displacements are computed with wrapping arithmetic. The constructors guarantee that the displacement
+//! of every basic element fits in an `i64`. But they do not check the displacement of a block of length
+//! 0, or the stride between blocks of extent 0, so an intermediate product may overflow.
 
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,

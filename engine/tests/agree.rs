@@ -34,8 +34,8 @@ fn types() -> Vec<(&'static str, Datatype)> {
     types
 }
 
-/// Returns ranges of the packed form, which has `bytes` bytes. If `bytes` is small, these are all
-/// ranges; otherwise they have many different starts and ends.
+/// Returns ranges of the packed form, which has `bytes` bytes. If `bytes` is at most 150, these are
+/// all ranges; otherwise they have many different starts and ends.
 fn ranges(bytes: u64) -> Vec<Range<u64>> {
     let step = if bytes <= 150 { 1 } else { 37 };
     let mut all = Vec::new();

@@ -186,8 +186,9 @@ fn an_interleaved_tower_is_sorted_once() {
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
 
-/// Repeats the types of `random_types` so often that the analysis cannot sort their runs. The
-/// repeated elements are far apart, so the right answer is the same as for one element.
+/// Checks the overlap test for 2^30 elements of each random type, so many that the analysis cannot sort
+/// their runs. The elements begin 1 MiB apart and do not overlap each other, so the right answer is the
+/// same as for one element.
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];

@@ -92,8 +92,8 @@ fn check(dimensions: &[Dimension], order: Order) {
     assert_eq!(seen, owners.len(), "{dimensions:?}: an element was never seen or seen twice");
 }
 
-/// Returns the dimensions of the given size and number of processes with every distribution, and with
-/// several arguments.
+/// Returns dimensions of `size` elements and `processes` processes: one for each distribution and each
+/// of several distribution arguments that are valid for it.
 fn ways(size: i64, processes: i32) -> Vec<Dimension> {
     let mut ways = vec![];
     if processes == 1 {

@@ -178,8 +178,8 @@ fn the_default_form() {
     assert_eq!(ty.form(), Form::Int);
 }
 
-/// Checks the combiners of the MPI-1 calls (MPI-2.2 section 4.1.13). The call from Fortran has a
-/// combiner of its own, but its arguments have the same positions as those of the call from C.
+/// Checks the combiners of the MPI-1 calls (MPI-2.2 section 4.1.13). A call from Fortran has a combiner
+/// of its own, but its arguments have the same positions in the contents as those of the call from C.
 #[test]
 fn the_integer_combiners() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -356,7 +356,8 @@ impl Random {
             .unwrap()
     }
 
-    /// Returns a random type with at most about 300 elements, which is small enough for the oracle.
+    /// Returns a random tree of at most `depth` levels of constructors, small enough for the oracle: the
+    /// function adds no constructor above a type with more than 60 basic elements.
     fn tree(&mut self, depth: i64) -> Datatype {
         if depth == 0 {
             return self.leaf();

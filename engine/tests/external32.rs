@@ -35,8 +35,8 @@ fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
         };
         (memory, quad)
     };
-    // The bytes of 1.5 in memory and in external32, and then those of -2.0. (`quad` has only those of
-    // 1.5.)
+    // Each tuple has the bytes of 1.5 in memory, of 1.5 in external32, of -2.0 in memory, and of -2.0 in
+    // external32. (`quad` has only the first two.)
     let half = ([0x00, 0x3e], [0x3e, 0x00], [0x00, 0xc0], [0xc0, 0x00]);
     let float = ([0, 0, 0xc0, 0x3f], [0x3f, 0xc0, 0, 0], [0, 0, 0, 0xc0], [0xc0, 0, 0, 0]);
     let double = (
@@ -466,10 +466,10 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     .expect("a small tree")
 }
 
-/// Returns memory for `count` elements and the position of displacement 0 in it. The bytes are random,
-/// but some values are changed so that external32 can represent them: integers that have fewer bytes in
-/// external32 are made small, and a `long double` gets the integer bit that every normal x87 number
-/// has. Where elements overlap, a value may still not be representable.
+/// Returns memory for `count` elements, and the position of displacement 0 in that memory. The bytes are
+/// random, but some values are changed so that external32 can represent them: integers that have fewer
+/// bytes in external32 are made small, and a `long double` gets the integer bit that every normal x87
+/// number has. Where elements overlap, a value may still not be representable.
 fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);
@@ -502,8 +502,8 @@ fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
         .collect()
 }
 
-/// Returns settings at random: they force the interpreter, or select one of this machine's instruction
-/// sets for the leaf kernels.
+/// Returns random settings, which either force the interpreter or select one of this machine's
+/// instruction sets for the leaf kernels.
 fn settings(random: &mut Random) -> Settings {
     let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
     // The best instruction set is in the list twice, so it is chosen most often.
@@ -548,7 +548,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
         assert_eq!(part, expected[from as usize..to as usize], "{ty:?} x {count}: {from}..{to}");
     }
 
-    // Two calls, one after the other, pack the elements into one packing unit.
+    // Two successive calls pack the elements into one packing unit.
     for first in 0..=count {
         let (mut unit, mut position) = (vec![0u8; bytes as usize + 3], 3);
         let second = origin as i64 + first as i64 * ty.extent();
@@ -617,8 +617,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Checks types whose conversion changes only the byte order of the elements. The engine makes a plan
-/// for such types. Covers every instruction set, lists and windows.
+/// Checks types whose conversion changes only the byte order of the basic elements. The engine converts
+/// such types with a plan. Covers every instruction set, lists and windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -680,8 +680,8 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let program = |ty: &Datatype| External32::new(ty).unwrap().program().program().to_string();
     let dense = Datatype::contiguous(3, &Datatype::contiguous(4, &double).unwrap()).unwrap();
     assert_eq!(program(&dense), "elements 1 x 96\n  block 96 @0\n");
-    // Neighbouring elements of different types stay separate blocks, even if the types have the same
-    // size.
+    // Neighbouring basic elements of different types stay separate blocks, even if these types have the
+    // same size.
     let mixed = [double.clone(), named(Named::INT64_T), named(Named::INT64_T)];
     let mixed = Datatype::structured(&[1, 1, 2], &[0, 8, 16], &mixed).unwrap();
     assert_eq!(program(&mixed), "elements 1 x 32\n  seq 2 @0\n    block 8 @0\n    block 24 @8\n");
@@ -708,8 +708,8 @@ fn doubles_are_one_run_and_deep_towers_work() {
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
 }
 
-/// Checks single runs of every length up to 219 elements, at all alignments, with every instruction
-/// set.
+/// Checks single runs of every length up to 219 basic elements, at several alignments, with every
+/// instruction set.
 #[test]
 fn runs_of_any_length_and_alignment() {
     for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {

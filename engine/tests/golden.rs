@@ -61,7 +61,7 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
     for path in &paths {
         let wanted = fs::read_to_string(path).unwrap();
         let mut found = String::new();
-        // The first type of the current case, and the final program of that type.
+        // The text of the first type of the current case, and the final program of that type.
         let mut meeting: Option<(String, String)> = None;
         let mut title = "";
         for line in wanted.lines() {

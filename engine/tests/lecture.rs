@@ -308,8 +308,7 @@ fn displacements_of_any_kind() {
 }
 
 /// Checks the slide "Type map vs. Type signature". Signatures match if they are equal once all counts
-/// are expanded, a receive buffer must not overlap itself, and a message need not fill the receive
-/// buffer.
+/// are expanded. A receive buffer must not overlap itself. A message need not fill the receive buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -340,9 +339,9 @@ fn matching_by_the_signature_with_the_counts_unrolled() {
     assert_eq!(ints.commit().unwrap().overlaps(2), Answer::No);
 }
 
-/// Checks the slide on contiguous: `int myvec[4]` is sent as one element. In a contiguous type, an
-/// element begins exactly where the extent of the previous element ends, even if that element has gaps
-/// at its end.
+/// Checks the slide on contiguous: `int myvec[4]` is sent as one element. In a contiguous type, each
+/// element begins where the extent of the element before it ends. The extent includes a gap at the end
+/// of an element.
 #[test]
 fn contiguous_of_a_named_and_of_a_derived_type() {
     let (int, mut packed, mut back) = (named(Named::INT), [0; 16], [0i32; 4]);

@@ -51,8 +51,7 @@ fn counts_and_lengths() {
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     let text = format!("count: {} is negative", i64::MIN);
     refused(Datatype::contiguous(i64::MIN, &t), COUNT, &text);
-    // The constructor must report these arguments even though the type would be empty and no other
-    // check looks at them.
+    // The constructor must refuse a negative `blocklength` even if the type would be empty.
     refused(Datatype::vector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::hvector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::indexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
@@ -365,7 +364,7 @@ fn fortran_kinds_classes_and_pairs() {
 
 #[test]
 fn bound_markers_go_into_the_struct_of_mpi_1_only() {
-    let text = "is a bound marker of MPI-1; only type_struct accepts bound markers";
+    let text = "is a bound marker of MPI-1; only dup and type_struct accept bound markers";
     for (marker, name) in [(Named::LB, "MPI_LB"), (Named::UB, "MPI_UB")] {
         let (marker, old) = (Datatype::named(marker), format!("old: {name} {text}"));
         for ty in [

@@ -1,6 +1,6 @@
-//! Checks, for every kind of program, that the segments a plan proposes add up to the whole packed
-//! form. Also checks that a packing unit contains the same bytes as the packed form, wherever packing
-//! begins.
+//! Checks, for every kind of program, that the segments a plan proposes add up to the whole packed form.
+//! Also checks that packing into a packing unit gives the bytes of the packed form at any start
+//! position.
 
 mod layouts;
 
@@ -104,8 +104,8 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     assert_eq!(position, end);
 }
 
-/// Checks that no tiles are proposed for gigantic columns. In an earlier version, the size of such a
-/// tile in bytes overflowed.
+/// Checks that the segments of gigantic columns are not sized by tiles. In an earlier version, the size
+/// in bytes of a tile of such columns overflowed.
 #[test]
 fn tiles_of_gigantic_columns_are_not_proposed() {
     for text in [

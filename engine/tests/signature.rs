@@ -229,7 +229,8 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
         let (elements, bytes) = ((1 << (k + 1)) - 1, (1 << k) + 2 * ((1 << k) - 1));
         let front = a.prefix_hash(1, elements).unwrap();
         assert_eq!(a.hash_of_bytes(1, bytes).unwrap(), Some(front));
-        // The element after this prefix is a short, so no prefix is exactly one byte longer.
+        // The element after this prefix is an `MPI_SHORT` (2 bytes), so no prefix is exactly one byte
+        // longer.
         if k < 50 {
             assert_eq!(a.hash_of_bytes(1, bytes + 1).unwrap(), None);
         }

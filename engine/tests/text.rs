@@ -119,7 +119,7 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "f90_integer(5000000000)",
-            "1:13: f90_integer: range: 5000000000 does not fit in an integer of 32 bits",
+            "1:13: f90_integer: range: 5000000000 does not fit in a signed 32-bit integer",
         ),
         (
             "f90_real(undefined, 99999)",
@@ -132,7 +132,7 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "contiguous(2, lb)",
-            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only type_struct accepts bound markers",
+            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only dup and type_struct accept bound markers",
         ),
         (
             "darray(4, 4, [8], [block], [default], [4], C, int)",

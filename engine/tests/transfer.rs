@@ -1,5 +1,5 @@
-//! Compares fused copies with a pack followed by an unpack, both by the oracle, for many ranges. The
-//! pairs of layouts reach every executor.
+//! Compares fused copies of many ranges with a pack by the oracle, followed by an unpack. The pairs of
+//! layouts reach every executor.
 
 mod layouts;
 #[path = "../../fuzz/support/walk.rs"]
@@ -86,7 +86,8 @@ fn every_range_of_a_few_pairs() {
     }
 }
 
-/// Checks every block length that has a copy loop of its own, in one row and in two levels.
+/// Checks every block length for which the engine has a separate copy loop, in one row and in two
+/// levels.
 #[test]
 fn every_block_length() {
     let byte = Datatype::named(Named::BYTE);
@@ -106,8 +107,8 @@ fn every_block_length() {
     }
 }
 
-/// Checks ranges that are longer than the buffer of `staged.rs`, for runs just below and just above
-/// each of its thresholds.
+/// Checks layouts that are larger than the buffer of `staged.rs`, with runs that are shorter and longer
+/// than its thresholds of 512 bytes and 4 KiB.
 #[test]
 fn large_layouts_through_every_rule() {
     let byte = Datatype::named(Named::BYTE);

@@ -181,15 +181,15 @@ fn every_changed_byte() {
             }
         }
     }
-    // Some changes, for example of a displacement inside a layout, leave the bounds as they are, and
-    // the decoder must accept such a change. Check that it accepted some, because otherwise this test
-    // has executed no changed program.
+    // Some changes, for example of a displacement inside a layout, leave the bounds as they are, and the
+    // decoder must accept such a change. Check that the decoder accepted more than 100 changed
+    // encodings, because this test executes only accepted programs.
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Checks encodings in which an extreme number replaces one word of the first 600 bytes. The test
-/// corrects the header where possible, so that the decoder does not fail at its checks of the header
-/// but computes with the extreme numbers.
+/// Checks encodings in which an extreme number replaces 8 bytes. The replaced bytes begin at each
+/// multiple of 4 from 16 up to 600. The test corrects the header where possible, so that the decoder
+/// does not fail at its checks of the header but computes with the extreme numbers.
 #[test]
 fn extreme_words() {
     let extremes = [
@@ -271,7 +271,7 @@ fn execute(plan: &Plan, count: u64) {
         let (first, end) = (i128::from(run.offset), i128::from(run.offset) + i128::from(run.bytes));
         !addressable || low <= first && end <= high
     }));
-    // The memory must contain displacement 0, even if all data of the type lies after it.
+    // The memory must contain displacement 0, even if all data of the type lies after displacement 0.
     let low = low.min(0);
     let length = high.max(0) - low;
     if length > 1 << 16 {

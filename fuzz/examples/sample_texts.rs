@@ -69,8 +69,8 @@ fn main() -> ExitCode {
         let texts = source_texts::read(&source);
         let long = |text: &Text| text.words.split(' ').count() > 3;
         all.0.extend(texts.comments.into_iter().filter(long).map(|text| (shown.clone(), text)));
-        // Skips the error messages of tests and examples. Unit tests are at the end of a file, after
-        // `#[cfg(test)]`; other tests, examples and benchmarks have folders of their own.
+        // Skips the error messages of tests, examples and benchmarks. Unit tests are at the end of a
+        // file, after `#[cfg(test)]`; other tests, examples and benchmarks have folders of their own.
         let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
         let tests = source[..tests].matches('\n').count();
         let folders = ["tests", "examples", "benches"];
@@ -110,7 +110,7 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Adds to `errors` each line in `scripts/` whose command prints to standard error.
+/// Adds to `errors` each line of the scripts in `scripts/` in which `echo` prints to standard error.
 fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
     let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();

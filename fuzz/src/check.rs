@@ -73,11 +73,11 @@ impl Executors {
 /// memory get fewer ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Tries all ranges if a case has at most 24 packed bytes. Otherwise tries a few random ranges and,
-    /// if the case has at most 128 packed bytes, both parts of every split in two.
+    /// Tries all ranges if a case has at most 24 packed bytes. Otherwise tries 6 random ranges and, if
+    /// the case has at most 128 packed bytes, both parts of every split in two.
     Quick,
-    /// Tries all ranges if a case has at most 200 packed bytes. Otherwise tries more random ranges than
-    /// `Quick` and, if the case has at most 1024 packed bytes, both parts of every split in two.
+    /// Tries all ranges if a case has at most 200 packed bytes. Otherwise tries 40 random ranges and,
+    /// if the case has at most 1024 packed bytes, both parts of every split in two.
     Thorough,
 }
 
@@ -102,7 +102,7 @@ pub struct Report {
     pub packed_bytes: u64,
     /// Number of ranges that were packed or unpacked, over all executors.
     pub ranges: u64,
-    /// Number of plans that were checked, one per executor.
+    /// Number of plans that were checked: one for each of the checker's settings.
     pub plans: u64,
     /// True if compiled code took part in packing.
     pub kernel: bool,
@@ -129,7 +129,7 @@ impl Checker {
     ///
     /// # Panics
     ///
-    /// Panics if the system refuses to allocate or to protect a few MiB of memory.
+    /// Panics if the system refuses to allocate or to protect about 700 KiB of memory.
     pub fn new(executors: Executors) -> Self {
         let (settings, jit) = executors.settings();
         Self { jit, ..Self::with(settings) }
@@ -140,7 +140,7 @@ impl Checker {
     ///
     /// # Panics
     ///
-    /// Panics if the system refuses to allocate or to protect a few MiB of memory.
+    /// Panics if the system refuses to allocate or to protect about 700 KiB of memory.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
         let guarded = |bytes| Guarded::new(bytes + CANARY).expect("cannot map guarded memory");
         Self {
@@ -250,9 +250,9 @@ impl Scene {
         Self { addresses, low, source, packed, data, canary }
     }
 
-    /// Returns memory that contains `touched`, and the position of the origin in that memory, for calls
-    /// that take a slice and a position. If the touched bytes begin after the origin, filler bytes lie
-    /// between the origin and the touched bytes.
+    /// Returns memory that contains `touched`, and the position of the origin (displacement 0) in that
+    /// memory, for calls that take a slice and a position. If the touched bytes begin after the origin,
+    /// filler bytes lie between the origin and the touched bytes.
     pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;

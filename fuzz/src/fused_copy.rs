@@ -3,8 +3,9 @@
 //!
 //! The pair of layouts comes from `pair.rs`. The memory of the source and the memory of the destination
 //! have exactly the needed length, and each touches a forbidden page; guard bytes lie next to the
-//! destination's other end. For every range of packed bytes, the destination, gaps included, must equal
-//! the result of packing the source and unpacking into the destination, and the source must not change.
+//! destination's other end. The check copies many ranges of packed bytes. After each copy, the
+//! destination, gaps included, must equal the result of packing the source and unpacking into the
+//! destination, and the source must not have changed.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, intact, ranges};
 use crate::generate::MAX_TOUCHED;

@@ -83,7 +83,8 @@ impl Case {
         Ok(Case { recipe, count })
     }
 
-    /// Returns the model of this case; `None` if the case exceeds the bounds of [`crate::Checker`].
+    /// Returns the model of this case. Returns `None` if the case exceeds the generator's limits, if MPI
+    /// would refuse the arguments of a call, or if the type is a bound marker.
     pub fn model(&self) -> Option<Model> {
         let model = Model::of(&self.recipe, MAX_ENTRIES).filter(|_| !is_marker(&self.recipe));
         model.filter(|m| in_reach(m) && fits(m, self.count))
@@ -93,12 +94,13 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the case exceeds the bounds of [`crate::Checker`].
+    /// Returns a one-line message if [`Case::model`] returns `None`.
     pub fn bounded(&self) -> std::result::Result<Model, String> {
         self.model().ok_or_else(|| {
             format!(
-                "the case, with count {}, is beyond the generator's bounds: {MAX_ENTRIES} entries in an \
-                 element, {MAX_TOTAL_ENTRIES} in all, data within {MAX_TOUCHED} bytes",
+                "the case, with count {}, has arguments that MPI refuses, or exceeds one of the \
+                 generator's limits, such as {MAX_ENTRIES} entries in an element, {MAX_TOTAL_ENTRIES} in \
+                 all, data within {MAX_TOUCHED} bytes",
                 self.count
             )
         })
@@ -378,8 +380,9 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Makes the starts of blocks. They are evenly spaced, or ascending, or arbitrary (so that blocks
-    /// may descend and overlap).
+    /// Makes the starts of `count` blocks, in bytes if `bytes` is true, otherwise in extents of the
+    /// element type. The starts are evenly spaced, or irregularly spaced in one direction, or arbitrary
+    /// (so that blocks may descend and overlap).
     fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
         let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
         let kind = self.u.int_in_range(0..=4)?;

@@ -52,7 +52,7 @@ impl Guarded {
     /// Panics if `length` exceeds the capacity. Callers check the bounds of a case before they place
     /// its buffers.
     pub fn place(&self, length: usize, side: Side) -> std::ops::Range<usize> {
-        assert!(length <= self.capacity, "length is {length} bytes, at most {} fit", self.capacity);
+        assert!(length <= self.capacity, "length is {length} bytes; at most {} fit", self.capacity);
         match side {
             Side::Front => 0..length,
             Side::Back => self.capacity - length..self.capacity,

@@ -22,8 +22,8 @@ pub struct Model {
     pub lb: i64,
     /// Upper bound.
     pub ub: i64,
-    /// For the lower and the upper bound: true if `resized` or a marker sets the bound, in this type or
-    /// in a part of it.
+    /// For the lower and the upper bound: true if `resized`, `subarray`, `darray` or a marker sets the
+    /// bound, in this type or in a part of it.
     pub explicit: (bool, bool),
     /// Number of nodes that a naive walk over the tree visits. The walk enters every copy of a type,
     /// even of an empty type, which adds nothing to the type map. So a walk over nested empty types
@@ -35,7 +35,7 @@ pub struct Model {
 type Place<'a> = (i64, &'a Model);
 
 impl Model {
-    /// Computes the model of `recipe`. Returns `None` if a number does not fit in 64 bits, if the type
+    /// Computes the model of `recipe`. Returns `None` if a number does not fit in an `i64`, if the type
     /// map would have more than `most` entries, or if the MPI call would refuse the arguments.
     pub fn of(recipe: &Recipe, most: usize) -> Option<Model> {
         let children: Option<Vec<Model>> =
@@ -155,8 +155,8 @@ impl Model {
     }
 
     /// Returns the range of bytes that `count` elements touch: the first byte, and one past the last
-    /// byte. Both are 0 if the elements touch nothing. Returns `None` if a number does not fit in 64
-    /// bits.
+    /// byte. Both are 0 if the elements touch nothing. Returns `None` if a number does not fit in an
+    /// `i64`.
     pub fn touched(&self, count: u64) -> Option<(i64, i64)> {
         if count == 0 || self.entries.is_empty() {
             return Some((0, 0));
@@ -180,7 +180,8 @@ impl Model {
 }
 
 /// Adds to `places` the copies of `old` that make up `block`, whose displacement is in units of `unit`
-/// bytes. Returns `None` if there are too many copies, or if a position does not fit in 64 bits.
+/// bytes. Returns `None` if a block has more than `most` copies, if `places` already has more than
+/// `most` entries, or if a position does not fit in an `i64`.
 fn run<'a>(
     block: Block,
     unit: i64,
@@ -208,8 +209,9 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
 
 /// Returns the model of a type that consists of copies of other types, in the given order. The lower and
 /// the upper bound are computed separately. If a bound is explicit in some copies, only these copies
-/// determine the bound. Otherwise every copy with data helps to determine the bound. If only one of the
-/// two bounds is set (by a marker), the other bound gets the same position.
+/// determine the bound. Otherwise every copy with data helps to determine the bound. If no copy
+/// determines one of the two bounds, this bound gets the position of the other one. If no copy
+/// determines either bound, both are 0.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {
@@ -240,8 +242,8 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     Some(Model { entries, lb, ub, explicit, visits })
 }
 
-/// Computes a subarray (MPI-5.0 section 5.1.3). Its entries are the part's elements in the array's
-/// order, and its extent is that of the whole array.
+/// Computes the model of a subarray (MPI-5.0 section 5.1.3). Its entries are those of the selected
+/// elements of the array, in the order of the array. Its extent is that of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
     // `dims` must begin with the slowest-varying dimension, which in Fortran order is the last one.
     let mut dims = dimensions.to_vec();
@@ -271,8 +273,9 @@ fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) ->
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// Computes a distributed array (MPI-5.0 section 5.1.4). Returns `None` also for arguments that
-/// `MPI_Type_create_darray` refuses; shrinking a case makes such arguments.
+/// Computes the model of a distributed array (MPI-5.0 section 5.1.4). Returns `None` under the
+/// conditions of [`Model::of`]. For example, `shrink.rs` makes arguments that `MPI_Type_create_darray`
+/// would refuse.
 fn darray(
     order: Order,
     rank: i32,
@@ -360,8 +363,8 @@ fn f90(kind: F90) -> Option<Named> {
     }
 }
 
-/// Computes a value-index pair (MPI-5.0 section 6.9.4), which is laid out like a C struct of the two
-/// types.
+/// Computes the model of a value-index pair (MPI-5.0 section 6.9.4), which is laid out like a C struct
+/// of the two types.
 fn value_index(value: Named, index: Named) -> Model {
     let offset = i64::from(value.size().next_multiple_of(index.align()));
     let end = offset + i64::from(index.size());

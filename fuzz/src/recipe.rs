@@ -4,10 +4,15 @@
 //! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes what the
 //! standard says about them, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one
 //! line, for example `resized(-8, 64, vector(2, 1, -2, double))`. `parse.rs` reads such a line, so the
-//! line from a failure message can become a regression file. Arguments are in the order of the
-//! standard. A block is written `blocklength@displacement`, a dimension of a subarray
-//! `size:subsize@start`, and a dimension of a distributed array `size:distribution/argument/processes`.
-//! A named type is written as its MPI name in lower case, without the prefix.
+//! line from a failure message can become a line of a regression file.
+//!
+//! In such a line, the element type is the last argument of a call, and the order of the dimensions is
+//! the first argument of `subarray` and `darray`. A block of an indexed type is written as
+//! `blocklength@displacement`. A member of a struct is written as such a block, followed by the type of
+//! the member. A dimension of a subarray is written as `size:subsize@start`. A dimension of a distributed
+//! array is written as `size:distribution/argument/processes`, in which `distribution` is `none`, `block`
+//! or `cyclic`, and `argument` is a number or `default`. A named type is written as its MPI name in lower
+//! case, without the prefix `MPI_`.
 
 use std::fmt;
 use typepack_engine::{
@@ -54,7 +59,7 @@ pub enum Recipe {
         bytes: bool,
         /// Elements per block.
         blocklength: i64,
-        /// Block starts.
+        /// The start of each block.
         displacements: Vec<i64>,
         /// The element type.
         old: Box<Recipe>,

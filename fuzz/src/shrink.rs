@@ -69,7 +69,8 @@ fn numbers(value: i64) -> Vec<i64> {
     list
 }
 
-/// Returns shorter lists: the two halves, then lists with one item removed.
+/// Returns shorter lists that are not empty: the two halves, and then lists from which one of the first
+/// 16 items is removed.
 fn lists<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     let half = items.len() / 2;
     let mut list = Vec::new();

@@ -52,8 +52,8 @@ fn reduced(number: u128) -> u128 {
     if number >= SignatureHash::MODULUS { number - SignatureHash::MODULUS } else { number }
 }
 
-/// Returns the product of two reduced numbers modulo 2^127 - 1. The computation goes bit by bit, so no
-/// intermediate result exceeds the sum of two reduced numbers, which is below 2^128.
+/// Returns `a * b` modulo 2^127 - 1. Both factors must be below the modulus. The computation goes bit by
+/// bit, so every intermediate result is below twice the modulus and fits in 128 bits.
 fn times(a: u128, b: u128) -> u128 {
     let (mut product, mut power, mut rest) = (0u128, a, b);
     while rest > 0 {

@@ -175,7 +175,8 @@ struct Game<'a> {
     broken: [bool; 2],
 }
 
-/// Returns an error if `error` is of the kind that hostile memory must never cause.
+/// Returns an error if `error` is of the kind [`ErrorKind::Internal`], which hostile memory must never
+/// cause.
 fn fair(what: &str, error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Internal => Err(format!("{what}: {error}")),
@@ -211,8 +212,9 @@ fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
 
 impl Game<'_> {
     fn start(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
-        // Half of the operations are the counterpart of the last one: for a send, a receive with the
-        // same layout on the other rank; for a receive, such a send. The others are new.
+        // About half of the operations are the counterpart of the last operation: after a send, a
+        // receive with the same layout on the other rank; after a receive, a send with the same layout
+        // on the other rank. The other operations have new layouts.
         let last = self.last.take().filter(|_| u.ratio(1, 2).unwrap_or(false));
         let choose = || -> arbitrary::Result<_> {
             let choice = u.int_in_range(0..=255_u8)?;
@@ -302,8 +304,8 @@ impl Game<'_> {
         }
     }
 
-    /// Sends many small messages, which fill the ring, or fewer long messages, which fill the payload
-    /// area.
+    /// Sends many small messages, which fill all message slots, or fewer long messages, which fill the
+    /// payload area.
     fn burst(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         static BYTES: [u8; 8192] = [9; 8192];
         let mut choose = || -> arbitrary::Result<_> {

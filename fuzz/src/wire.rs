@@ -44,7 +44,7 @@ impl WireChecker {
     ///
     /// # Panics
     ///
-    /// Panics if the system refuses to allocate or to protect a few hundred KiB of memory.
+    /// Panics if the system refuses to allocate or to protect about 150 KiB of memory.
     pub fn new() -> Self {
         let guarded = || Guarded::new(MOST as usize + CANARY).expect("cannot map guarded memory");
         Self { memory: guarded(), packed: guarded() }
@@ -93,7 +93,8 @@ impl WireChecker {
     }
 
     /// Packs and unpacks 1 element and then 3 elements, in memory as large as their footprint. Skips a
-    /// count that needs too much memory. Returns false if it skips both counts.
+    /// count whose footprint or packed size exceeds [`MOST`] bytes. Returns false if it skips both
+    /// counts.
     fn execute(&mut self, plan: &Plan) -> Result<bool, String> {
         let place = plan.footprint();
         let mut executed = false;
@@ -105,7 +106,7 @@ impl WireChecker {
             if total > MOST as u64 || span > MOST {
                 continue;
             }
-            // A plan with packed bytes must read them from some memory, so its footprint must not be
+            // A plan with packed bytes reads these bytes from memory, so its footprint must not be
             // empty.
             if total > 0 && span <= 0 {
                 return Err(format!(

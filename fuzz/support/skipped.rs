@@ -3,8 +3,9 @@
 
 use std::io::Write;
 
-/// Prints `SKIPPED name: reason` for the calling test. Also adds the line to the file that the variable
-/// `TEST_SKIPPED` names, because the test harness hides the output of a test that passes.
+/// Prints `SKIPPED program: test: reason` for the calling test, where `program` is the name of the test
+/// program without Cargo's hash. Also adds the line to the file that the variable `TEST_SKIPPED` names,
+/// because the test harness hides the output of a test that passes.
 pub fn skipped(reason: impl std::fmt::Display) {
     let program = std::env::current_exe().expect("cannot find the path of this program");
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
 //! Finds the comments and string literals of a Rust source file, each with its line.
 //!
-//! The test of `// SAFETY:` texts and the example `sample_texts` read sources with this scanner. A parser
-//! such as `syn` would drop ordinary comments.
+//! The tests in `fuzz/tests/texts` and the example `sample_texts` read sources with this scanner. A
+//! parser such as `syn` would drop ordinary comments.
 
 /// A piece of text in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Checks that the checker finds faults. Each kernel in these tests has one deliberate mistake, and the
-//! checker must catch every one.
+//! Checks that the checker finds faults. The kernels in these tests make deliberate mistakes. The
+//! checker must catch each mistake that changes a result, and must accept the kernels without mistakes.
 
 use std::sync::Arc;
 use typepack_engine::kernel::{
@@ -70,8 +70,8 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
-/// Copies from one layout to another, with one deliberate mistake, numbered as in [`kernel`] (0 is no
-/// mistake).
+/// Copies one loop over 8-byte blocks to another layout, with deliberate mistake number `MISTAKE`: 0 is
+/// no mistake, 1 visits the blocks in reverse order, and 2 leaves out a byte.
 ///
 /// # Safety
 ///

@@ -10,9 +10,9 @@
 //!
 //! A path may omit its leading folders. A path without a slash, or one that begins with `src/`,
 //! `tests/`, `examples/` or `benches/`, must exist in the crate of the file that names it (for the
-//! README of the repository: in any crate). Any other path with a slash may exist in any crate. A path
-//! that begins with `../` starts at the folder of the file that names it. [`FOREIGN`] lists words that
-//! look like paths but name no files of the repository.
+//! guide, and for a file outside all crates such as `README.md`: in any crate). Any other path with a
+//! slash may exist in any crate. A path that begins with `../` starts at the folder of the file that
+//! names it. [`FOREIGN`] lists words that look like paths but name no files of the repository.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,8 @@ fn all_regressions_pass() {
         }
     }
     assert!(cases > 20, "only {cases} cases found");
-    // The translator accepts every shape for which the engine asks, because both have the same limits.
+    // The JIT accepts every shape for which the engine requests a kernel, because the JIT and the engine
+    // have the same limits.
     let refusals = checker.jit().map(|jit| jit.counters().refusals);
     assert_eq!(refusals, Some(0), "a shape of these cases was refused");
 }

@@ -27,8 +27,8 @@ fn say(line: &str) {
 }
 
 /// Calls `run` once per case, with random bytes for the case, a mode, and a stream for the check's own
-/// choices. `room` changes the seed, so that each check gets random numbers of its own. Returns the
-/// number of cases.
+/// choices. `room` is the number of the check. It changes the seed, so that each check gets random
+/// numbers of its own. Returns the number of cases.
 fn each(room: u64, cases: u64, mut run: impl FnMut(&mut Unstructured<'_>, Mode, Stream)) -> u64 {
     let cases = cases * number("FUZZ_CASES", 100) / 100;
     let seed = number("FUZZ_SEED", SEED) ^ room;

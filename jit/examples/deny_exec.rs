@@ -1,9 +1,9 @@
 //! Runs a command that cannot make memory executable: `deny_exec PROGRAM ARGUMENTS…`.
 //!
-//! `scripts/test` uses this program to show that the test programs also pass on the interpreter.
-//! The operating system denies executable memory (`PR_SET_MDWE`, Linux 6.3), and all descendants
-//! inherit the denial. The exit code is 125 if the system does not support the denial, and 127 if
-//! the command cannot be started.
+//! `scripts/test` uses this program to show that the test programs also pass on the interpreter. The
+//! operating system denies executable memory (`PR_SET_MDWE`, Linux 6.3), and all descendants inherit the
+//! denial. The exit code is 2 if the argument PROGRAM is missing, 125 if the system does not support the
+//! denial, and 127 if the command cannot be started. Otherwise it is the exit code of PROGRAM.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -15,7 +15,8 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::kernel::Kernel;
 
-/// Maximum number of remembered shapes. A kernel takes a page of 4 KiB, so 1024 kernels take 4 MiB.
+/// Maximum number of remembered shapes. Nearly every kernel takes one page of 4 KiB, so 1024 kernels
+/// take about 4 MiB.
 pub(crate) const CAPACITY: usize = 1024;
 
 /// A kernel, or `None` for a refusal. The slot is empty while a thread compiles the shape.

@@ -10,11 +10,12 @@ pub struct Counters {
     pub kernels: u64,
     /// Number of requests answered with a kernel from the cache.
     pub hits: u64,
-    /// Number of requests refused because the shape is outside the translator's limits, the code
-    /// generator failed, or the system denied memory. Each repeated request for a refused shape
-    /// counts again.
+    /// Number of requests that were refused, because the `Jit` refuses every shape, the shape is outside
+    /// the translator's limits, the code generator failed, or there was no memory for the code. Each
+    /// repeated request for a refused shape counts again.
     pub refusals: u64,
-    /// Time spent compiling in nanoseconds, including shapes that were then refused.
+    /// Total time of all compilations, in nanoseconds. It includes the compilations of shapes that were
+    /// then refused.
     pub compile_ns: u64,
     /// Number of bytes of machine code made.
     pub code_bytes: u64,

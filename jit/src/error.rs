@@ -1,8 +1,9 @@
 //! Describes why a shape is refused.
 //!
 //! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine's interpreter
-//! executes the nest. Only the functions for human readers, [`emit`](crate::emit),
-//! [`clif`](crate::clif) and [`report`](crate::report()), return the reason.
+//! executes the nest. Only calls for human readers return the reason: [`emit`](crate::emit),
+//! [`clif`](crate::clif), their counterparts for fused copies, [`report`](crate::report()) and
+//! [`Jit::disabled`](crate::Jit::disabled).
 
 use std::fmt;
 use typepack_engine::ErrorClass;
@@ -13,12 +14,12 @@ use typepack_engine::ErrorClass;
 pub enum ErrorKind {
     /// The shape is outside the translator's limits.
     Shape,
-    /// There is no code generator for the requested machine.
+    /// There is no code generator for the requested machine, or the mode is [`Off`](crate::Mode::Off).
     Target,
     /// The code generator failed or panicked. This is a bug in this crate or in Cranelift.
     CodeGeneration,
-    /// There is no executable memory, because the system denied it or because the code memory is
-    /// full.
+    /// There is no executable memory: the system denied it, the code memory is full, or the start-up
+    /// test, which runs new code, failed.
     Memory,
 }
 

@@ -86,8 +86,9 @@ struct Shared {
 }
 
 impl Jit {
-    /// Reserves code memory and runs a stub to prove that new code can run. Never fails: if the
-    /// stub cannot run, or if the mode is [`Mode::Off`], the new `Jit` refuses every shape.
+    /// Tries to set up the code generator, to reserve code memory, and to run a stub, which proves that
+    /// new code can run. Never fails: if one of these steps fails, or if the mode is [`Mode::Off`], the
+    /// new `Jit` refuses every shape.
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
             // With the mode off, the process needs no code memory, so none is reserved.
@@ -112,7 +113,8 @@ impl Jit {
     }
 
     /// Returns the reason if this `Jit` refuses every shape: the mode is off, executable memory is
-    /// denied, or there is no code generator for this machine.
+    /// denied, [`Settings::memory_max`] is less than a page, or there is no code generator for this
+    /// machine. Returns `None` if the `Jit` compiles kernels.
     pub fn disabled(&self) -> Option<&Error> {
         self.shared.generator.as_ref().err()
     }

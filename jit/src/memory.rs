@@ -21,7 +21,7 @@
 //!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
 //!   are never used again.
 //!
-//! The memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
+//! The two memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
 //! other panics if the system refuses to change the protection.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
@@ -59,7 +59,8 @@ impl Arena {
     /// # Errors
     ///
     /// Returns the system's error if the system refuses a call, `OutOfMemory` if `bytes` is less
-    /// than a page, or `Unsupported` if there is no stub for this processor.
+    /// than a page, `Unsupported` if there is no stub for this processor, or `Other` if the stub
+    /// returns a wrong value.
     pub(crate) fn new(bytes: u64) -> io::Result<Arc<Self>> {
         let page = rustix::param::page_size();
         let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / page;
@@ -89,7 +90,8 @@ impl Arena {
         (self.pages - free) * self.page
     }
 
-    /// Takes enough free pages for `bytes` bytes and makes these pages writable.
+    /// Takes enough adjacent free pages for `bytes` bytes and makes these pages writable. Returns
+    /// `OutOfMemory` if no free stretch is long enough, or the system's error.
     fn take(self: &Arc<Self>, bytes: usize) -> io::Result<Draft> {
         let pages = bytes.max(1).div_ceil(self.page);
         let first = {
@@ -144,7 +146,7 @@ impl Drop for Arena {
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, "the code arena is full")
+    io::Error::new(io::ErrorKind::OutOfMemory, "the code memory has too few free pages")
 }
 
 /// Pages that were taken from an arena. Dropping a span gives its pages back.
@@ -201,8 +203,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Returns the address of the next `size` bytes at a multiple of `align` (a power of two), or
-    /// `None` if the pages have no room for them.
+    /// Reserves `size` bytes, which begin at the next multiple of `align` (a power of two), and returns
+    /// their address. Returns `None` if the pages have no room for these bytes.
     fn carve(&mut self, size: usize, align: usize) -> Option<*mut u8> {
         let start = self.filled.checked_next_multiple_of(align)?;
         let end = start.checked_add(size)?;

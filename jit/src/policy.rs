@@ -69,8 +69,8 @@ pub struct Settings {
     /// nest with a fast leaf kernel loses less time per byte, so it moves many more bytes before it
     /// is compiled, or is never compiled.
     pub threshold: u64,
-    /// Maximum address space for code, in bytes, rounded down to whole pages. With 0, every shape
-    /// is refused.
+    /// Maximum address space for code, in bytes, rounded down to whole pages. With less than one page,
+    /// every shape is refused.
     pub memory_max: u64,
 }
 
@@ -87,8 +87,9 @@ impl Settings {
     /// (1/2.5 - 1/20) ns per byte, which is 630 KB. The default is 512 KiB, the power of two below
     /// this number.
     pub const THRESHOLD: u64 = 512 << 10;
-    /// The default [`memory_max`](Self::memory_max), in bytes. The process reserves this much
-    /// address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.
+    /// The default [`memory_max`](Self::memory_max), in bytes. Each [`Jit`](crate::Jit) reserves this
+    /// much address space. Reserved space costs nothing until a kernel uses it; 1024 kernels take 4
+    /// MiB.
     pub const MEMORY_MAX: u64 = 64 << 20;
 }
 

@@ -31,7 +31,8 @@ pub struct Report {
     /// executable. Each of these compilations sets up its own code generator, while a
     /// [`Jit`](crate::Jit) sets up one for all kernels.
     pub compile: Duration,
-    /// Meaning and value of each word of the parameter block, for one element of the nest.
+    /// Meaning and value of each word of the parameter block, for a call that executes the whole nest
+    /// once.
     pub parameters: Vec<(String, u64)>,
 }
 

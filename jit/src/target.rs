@@ -23,9 +23,9 @@ pub enum Target {
 /// The facts about a processor that the translator needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// True if joining several narrow loads into one 16-byte store is faster than several narrow
-    /// stores. On x86-64 the joined store is faster. On AArch64 the narrow stores are faster,
-    /// because Cranelift builds a vector there with one move through a general register per lane.
+    /// True if joining several narrow loads into one 16-byte store is faster than several narrow stores.
+    /// On x86-64 the joined store is faster. On AArch64 the narrow stores are faster, because to build a
+    /// vector there, Cranelift needs one move through a general register per lane.
     pub(crate) joins: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Tests a process in which the system really denies executable memory: Linux refuses execute
-//! permission to pages that were ever writable. The denial cannot be undone, so this test has its
-//! own process.
+//! Tests a process in which the system really denies executable memory: Linux refuses to make
+//! a mapping executable that was not executable from the start. The denial cannot be undone, so this test
+//! has its own process.
 //!
 //! This file has only one test, because the denial holds for the whole process and the order of the
 //! steps matters.

@@ -186,8 +186,8 @@ fn has_avx512() -> bool {
 
 /// Does the same as `pack_any`, but is compiled for AVX-512; all loops are inlined into this function. In
 /// the copy of the loops inside `typepack-bench`, this function is nearly as fast as `pack_any` in the
-/// shared object, which is built for this machine (`-C target-cpu=native`). In the shared object, the two
-/// functions do not differ.
+/// shared object. The shared object needs no such function: there, `pack_any` itself is compiled for all
+/// features of this machine (`-C target-cpu=native`).
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {

@@ -2,8 +2,8 @@
 //! print.
 //!
 //! The rows are about Rust calls, so each build must measure them with its own program. For each part of
-//! `commit` (such as `create` or `seek`), the two programs run alternately several times (A B A B A B). The
-//! value of a row for one build is the median over the runs of its program.
+//! `commit` (such as `create` or `seek`), the two programs run alternately, three times each (A B A B A B).
+//! The value of a row for one build is the median over these three runs of its program.
 
 use super::{Compared, RUNS};
 use crate::commit::{Limit, PARTS, Row};
@@ -17,8 +17,9 @@ const TURNS: usize = 3;
 
 /// Measures the parts of `typepack-bench commit` (such as `create` or `seek`) with both programs, or only
 /// the part `only`. `programs[0]` is the program of the new build. Both programs get `arguments` as
-/// additional arguments. If a row is slower in the new build, its part is measured again, up to [`RUNS`]
-/// times in all. Returns the rows that both builds have, and the names of the rows that only one build has.
+/// additional arguments. If the ratio of a row is below `SLOWER` at the first measurement of its part, the
+/// part is measured [`RUNS`] times in all. Returns the rows that both builds have, and the names of the
+/// rows that only one build has.
 ///
 /// # Errors
 ///
@@ -57,8 +58,9 @@ pub fn run(
 
 type Ratios = BTreeMap<String, (f64, bool)>;
 
-/// Runs one part of `typepack-bench commit` [`TURNS`] times with each program, alternately. Returns the
-/// ratio of each row that both builds have, and the names of the other rows.
+/// Runs one part of `typepack-bench commit` [`TURNS`] times with each program, alternately. For each row
+/// that both builds have, returns the ratio (above 1 if the new build is better), and true if both values
+/// are steady. Also returns the names of the other rows.
 fn turns(
     programs: [&Path; 2],
     part: &str,

@@ -63,8 +63,10 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// Returns the report as text: for each class, the number of steady rows and of all rows, with the mean and
-/// the least of their ratios; then the rows that are slower in every run.
+/// Returns the report as text. Each class has one line: whether its mean reaches [`BAR`]; the mean and the
+/// least ratio of its steady rows, and their number; the same three numbers for all its rows. If there are
+/// several classes, another line has these values for all classes together. Below are the rows that are
+/// slower in every run.
 pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
     let mut out = format!(
         "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \

@@ -14,8 +14,8 @@ use crate::storm;
 use std::path::Path;
 use typepack_engine::kernel::Direction;
 
-/// Layouts that span more bytes of memory than this are left out. A quick run of `peers` has the same
-/// limit.
+/// Layouts that span more bytes of memory than this are left out. `typepack-bench peers --quick` has the
+/// same limit.
 const MOST_MEMORY: usize = 300 << 20;
 
 /// What to measure: a layout or a storm.
@@ -108,8 +108,8 @@ pub fn run(
     }
     let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
     for _ in 1..RUNS {
-        // Starts new processes for every run, because the placement of a process's memory affects its
-        // times but is not a property of the build.
+        // Ends the processes, so that every run starts new ones. The placement of a process's memory
+        // affects its times but is not a property of the build.
         sessions.iter_mut().for_each(Session::end);
         for &row in &slower {
             let (one, direction) = places[row];

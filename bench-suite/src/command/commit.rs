@@ -1,4 +1,5 @@
-//! `typepack-bench commit`: measures everything that has a bar, except packing and messages.
+//! `typepack-bench commit`: measures everything that has a bar (a limit that the project requires), except
+//! packing in one call and messages.
 
 use super::{Failure, Format, failed, parse_size, print_out, progress};
 use clap::ValueEnum;
@@ -19,7 +20,8 @@ pub(crate) struct CommitArguments {
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     entries: u32,
-    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB.
+    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB. Also the
+    /// largest size of the layouts that are converted to external32.
     #[arg(long, default_value = "1M", value_name = "BYTES", value_parser = parse_pieces)]
     size: u64,
     /// Measure one part only: create, tables, seek, segments, external32 or fused.

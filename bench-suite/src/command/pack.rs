@@ -42,8 +42,8 @@ pub(crate) struct PackArguments {
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
     /// The C library of another build. The run compares MPI_Pack and MPI_Unpack of the --face library
-    /// with those of this library, on the layouts of `pack` and on the reference layouts. It measures
-    /// nothing else.
+    /// with those of this library, and measures nothing else. Without --layout and --definitions, it adds
+    /// the reference layouts and the storm (a new type every ten uses) to the layouts of `pack`.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
@@ -156,7 +156,7 @@ fn compare(
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
     if arguments.format != Format::Table {
         return match arguments.face {
-            Some(_) => Err(usage("--face: it is allowed only with --format table".to_owned())),
+            Some(_) => Err(usage("--face is allowed only with --format table".to_owned())),
             None => Ok(None),
         };
     }

@@ -1,5 +1,6 @@
-//! Compares external32 with the native representation of the same layout, in both directions. The ratio
-//! shows the cost of converting the byte order. The native kernels are compiled.
+//! Compares the speed of external32 with the speed of the native representation of the same layout, in both
+//! directions. The ratio (external32 speed divided by native speed) shows the cost of converting the byte
+//! order. The native kernels are compiled.
 //!
 //! A row stands for a layout of `definitions/reference.toml` and a direction. Its value is the least ratio
 //! over the sizes, and its details list the ratios at all sizes. Every byte of the answers is compared with
@@ -52,8 +53,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
         let mut layouts: Vec<Layout> =
             SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
         if layouts.is_empty() {
-            // The layout exists at none of `SIZES`, so it is measured at the smallest power of two at
-            // which it exists: the size of its type or of its faces.
+            // The layout exists at none of `SIZES`, so it is measured at the smallest power of two from
+            // 2^7 to 2^23 at which it exists.
             let sizes = (7..=23).map(|log| 1 << log);
             layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
@@ -135,8 +136,8 @@ fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2
     Ok([packing, unpacking])
 }
 
-/// Computes the external32 form of `native`, the packed bytes, from the typemap: the bytes of each entry
-/// are in big-endian order.
+/// Computes the external32 form of the packed bytes `native` from the typemap: reverses the bytes of each
+/// entry on a little-endian machine.
 fn swapped(plan: &Plan, native: &[u8]) -> Vec<u8> {
     let mut external = native.to_vec();
     let widths: Vec<usize> = plan.datatype().map_or_else(Vec::new, |ty| {

@@ -10,11 +10,11 @@ use crate::buffer::Buffer;
 use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
-/// The bar if source and destination have blocks of the same length: the least allowed ratio of the time
-/// for pack and unpack to the time for the copy.
+/// The bar if the block length of the source divides that of the destination, or the other way round: the
+/// least allowed ratio of the time for pack and unpack to the time for the copy.
 const EQUAL: Limit = Limit::AtLeast(1.2);
-/// The bar if source and destination have blocks of different lengths: the copy must not be slower than
-/// pack and unpack, except for ties within 3 %.
+/// The bar if neither block length divides the other: the copy must not be slower than pack and unpack,
+/// except for ties within 3 %.
 const UNEQUAL: Limit = Limit::AtLeast(0.97);
 
 /// Stands in [`LAYOUTS`] for the type that `indexed` makes: a list of single doubles with gaps of 0 to 3

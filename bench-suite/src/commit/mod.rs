@@ -1,8 +1,8 @@
 //! Measures what a layout costs apart from packing in one call: creation, first use, finding positions,
 //! packing in pieces, conversion to external32, and fused copies.
 //!
-//! `typepack-bench commit` runs these benchmarks. Each of the following files measures one operation, and
-//! checks its results before timing it: `create.rs` (create, commit and free), `tables.rs` (index lists of
+//! `typepack-bench commit` runs these benchmarks. Each of the following files measures one operation and
+//! checks its results: `create.rs` (create, commit and free), `tables.rs` (index lists of
 //! 10^6 entries, from creation to the first pack, in new processes), `seek.rs` (finding a packed byte),
 //! `segments.rs` (packing in pieces), `external.rs` (external32), `fused.rs` (copies from layout to
 //! layout). `clock.rs` lets the competitors take turns. `row.rs` compares values with bars and prints them.
@@ -31,7 +31,8 @@ pub struct Scale {
     pub rounds: usize,
     /// Number of entries of the index lists; the bars are for 10^6.
     pub entries: usize,
-    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB.
+    /// Size of the layouts that are packed in pieces, in packed bytes; the bars are for 1 MiB. Also the
+    /// largest size of the layouts that are converted to external32.
     pub bytes: usize,
 }
 

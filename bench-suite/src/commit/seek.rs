@@ -79,8 +79,8 @@ fn seek(cursor: &mut Cursor<'_>, positions: &[u64], i: &mut usize) {
     *i += 1;
 }
 
-/// Returns random positions in the packed bytes. Checks that a cursor finds each position at the place in
-/// memory that `place` returns.
+/// Returns random positions in the packed bytes. Checks that a cursor finds each position at the offset in
+/// memory that `place` returns for it. If not, returns an error.
 fn positions(
     plan: &Plan,
     place: impl Fn(u64) -> i64,

@@ -1,10 +1,10 @@
 //! Compares packing in pieces with packing in one call.
 //!
 //! Every layout is packed in equal pieces of 64 KiB, and in the pieces near 64 KiB that the plan (the
-//! committed type) proposes.
-//! The engine packs some layouts, such as transposes, in tiles: several columns of an array together. All
-//! other layouts are also packed in smaller pieces: in equal pieces of 8 KiB, in equal pieces of 8 KiB + 4
-//! bytes (so that pieces end inside blocks), and in the pieces near 8 KiB that the plan proposes.
+//! committed type) proposes. The engine packs some layouts, such as transposes, in tiles: several columns
+//! of an array together. All other layouts are also packed in smaller pieces: in equal pieces of 8 KiB, in
+//! equal pieces of 8 KiB + 4 bytes (so that pieces end inside blocks), and in the pieces near 8 KiB that
+//! the plan proposes.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};

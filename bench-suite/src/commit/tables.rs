@@ -1,10 +1,10 @@
 //! Measures index lists of 10^6 entries: the time and the memory that create, commit and the first pack
 //! take together.
 //!
-//! Every measurement runs in a new process, because the heap of a process that has already measured a list
-//! is large enough to hide the growth of the next one. For each measurement, the command starts itself with
-//! a hidden argument; the new process prints a [`Child`]. The arrays of arguments, the application's memory
-//! and the packed buffer are allocated and written before the measurement starts.
+//! Every measurement runs in a new process. A process that has already measured a list has free memory in
+//! its heap, so the next list would seem to need less memory. For each measurement, the command starts
+//! itself with the hidden argument `--child`; the new process prints a [`Child`]. The arrays of arguments,
+//! the application's memory and the packed buffer are allocated and written before the measurement starts.
 
 use super::clock::of_rounds;
 use super::{Limit, Numbers, Row, Scale, line, settings};
@@ -85,7 +85,7 @@ impl Child {
                 let expected = memory[i as usize].to_ne_bytes();
                 if word != expected {
                     return Err(format!(
-                        "{table:?}: the packed element {i} has the bytes {word:?}; expected \
+                        "{table:?}: double {i} of memory is packed as the bytes {word:?}; expected \
                          {expected:?}"
                     ));
                 }

@@ -21,8 +21,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Compiles and loads the C loops. Returns the loops and a text with the version and the flags of the
-/// compiler.
+/// Compiles and loads the C loops. Returns the loops and a text with the version of the compiler and its
+/// optimisation flags.
 ///
 /// # Errors
 ///

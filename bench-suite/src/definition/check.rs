@@ -1,5 +1,5 @@
-//! Finds the faults of a shape when the definitions file is read. Describes each fault in a one-line
-//! message.
+//! Finds the faults of a layout's shape (`shape.rs`) when the definitions file is read. Describes each
+//! fault in a one-line message.
 
 use super::MOST_BYTES;
 use super::shape::{

@@ -1,4 +1,5 @@
-//! Reads the definitions file: the layouts, their sizes, and the bars.
+//! Reads the definitions file: the layouts, their sizes, and the bars (the ratios that the project
+//! requires).
 //!
 //! This folder is the first step of a run. `layout.rs` turns a [`LayoutDefinition`] and a size into a
 //! layout that competitors can pack, and `bars.rs` compares the results with the [`Bar`]s. This folder
@@ -49,17 +50,18 @@ pub struct LayoutDefinition {
     pub name: String,
     /// A human-readable description.
     pub text: String,
-    /// The class of the layout. Some bars apply only to the layouts of one class.
+    /// The class of the layout. Some bars of `summary.rs` apply only to the layouts of one class.
     #[serde(default)]
     pub class: Class,
-    /// The sizes of this layout. If the list is empty, the layout has the sizes of the file.
+    /// The sizes of this layout, in packed bytes per call. If the list is empty, `layout::sizes_of` chooses
+    /// the sizes.
     #[serde(default)]
     pub sizes: Vec<u64>,
     /// The shape of the layout in memory.
     pub shape: ShapeDefinition,
 }
 
-/// The class of a layout. Some bars apply only to the layouts of one class.
+/// The class of a layout. Some bars of `summary.rs` apply only to the layouts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -197,7 +199,7 @@ pub(crate) fn line_of(text: &str, position: usize) -> usize {
 }
 
 /// The numbers of the lines on which the parts of a definitions file begin. `quick` is 0 if the file has no
-/// such part.
+/// list `quick`.
 #[derive(Default)]
 struct Places {
     sizes: usize,

@@ -71,7 +71,7 @@ impl Element {
 }
 
 /// A list of runs of 1 to `longest` elements, with gaps of 1 to `gap` elements between them. The size
-/// determines the number of runs. The list is the same in every run of the program.
+/// determines the number of runs. The list is random, but the same in every execution of the program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -104,8 +104,8 @@ pub struct TextShape {
     /// The count: how many elements of the type the layout has.
     #[serde(default)]
     pub count: Number,
-    /// The number of packed bytes per unit of `n`. Without `unit`, the layout exists at only one size:
-    /// that of the type.
+    /// The number of packed bytes by which the layout grows if `n` grows by 1. Without `unit`, the layout
+    /// exists at only one size: that of its `count` elements.
     pub unit: Option<u64>,
     /// Lists of indices. In the expression, `{name}` stands for the indices of the list `name`, separated
     /// by commas.
@@ -117,7 +117,7 @@ pub struct TextShape {
     pub hand: Vec<Loops>,
 }
 
-/// A list of different indices in random order. The list is the same in every run of the program.
+/// A list of different indices in random order. The list is the same in every execution of the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexList {

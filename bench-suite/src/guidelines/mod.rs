@@ -271,8 +271,8 @@ fn bench((own, other): Pair, jit: &Jit, hands: &[Loops]) -> Result<Bench, String
     Bench::verified(layout, competitors)
 }
 
-/// Returns a hand-written loop over the runs of the type: a loop over offsets if all runs have the same
-/// length, and a loop over runs otherwise.
+/// Returns a hand-written loop over the runs of the type: if all runs have the same length, a loop over a
+/// list of offsets; otherwise, a loop over a list of offsets and a list of lengths.
 fn runs((ty, count): &Counted) -> Result<HandNest, String> {
     let plan = ty.commit().map_err(|e| e.to_string())?;
     let iov = Iov::new(&plan);

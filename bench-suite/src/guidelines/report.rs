@@ -6,7 +6,7 @@ use super::{Check, Checks, Guideline, MOST};
 use crate::report::size_text;
 use std::fmt::Write;
 
-/// The number of characters of a type or kernel name that the reports show.
+/// The reports show only this many characters of the text of a type and of the name of a kernel.
 const SHOWN: usize = 150;
 
 /// Returns the summary: one line per guideline, and then one line per violation and fault.

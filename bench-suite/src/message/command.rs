@@ -155,7 +155,8 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job of `ranks` ranks for every library. Returns the jobs that have started.
+/// Starts a job of `ranks` ranks for every library. Returns the jobs that have started. Returns an error if
+/// a job of typepack does not start.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
@@ -180,9 +181,9 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares the rows of `work` with the same rows of the other builds. In the run, the rows of `work`
-/// begin at index `first`. For each row in which this build is slower, new jobs measure the row again until
-/// it has [`builds::RUNS`] ratios.
+/// Compares this build (the first typepack) with each other build in the rows of `work`. Their results
+/// begin at index `first` of `run.rows`. If the ratio of a row is below [`builds::SLOWER`], new jobs
+/// measure the row again until it has [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,
     first: usize,

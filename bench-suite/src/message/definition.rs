@@ -28,9 +28,9 @@ pub struct Definitions {
 /// One row to measure. Its buffers can be in user memory or in memory of `MPI_Alloc_mem`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The name of the row, which contains the size: `d1s8-64K`.
+    /// The name of the row, such as `d1s8-64K`. It contains the size if the entry of the file has sizes.
     pub name: String,
-    /// The row's class. The row must meet the bars (required limits) of this class. May be empty.
+    /// The row's class. The bars (required limits) of this class apply to the row. May be empty.
     pub class: String,
     /// A human-readable description.
     pub text: String,
@@ -258,8 +258,8 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     }
 }
 
-/// Makes a row for each combination of a size and a number of ranks. The name and the class of each row
-/// contain the number of ranks.
+/// Makes a row for each combination of a size and a number of ranks. If there are no sizes, makes a row of
+/// 0 bytes for each number of ranks. The name and the class of each row contain the number of ranks.
 fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
     let others = [
         ("layout", definition.layout.is_some()),

@@ -173,7 +173,8 @@ impl Library {
     }
 
     /// Sets the environment variables with which the library finds its files, even if it is not installed
-    /// in the folder for which it was built.
+    /// in the folder for which it was built. For Open MPI, also sets the variables that let root start
+    /// jobs.
     fn surround(&self, command: &mut Command) {
         match self.kind {
             Kind::Typepack | Kind::Mpich => {}

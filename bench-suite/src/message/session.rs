@@ -1,4 +1,4 @@
-//! Keeps one job of a library running for the whole run, and sends it the rows to measure.
+//! Keeps one job of a library alive while many rows are measured, and sends it these rows.
 //!
 //! `suite.rs` uses the sessions. The ranks run `message/main.c`. Every rank has a socket of its own and
 //! answers each line with one line. If a job crashes, hangs or does not start, the current row gets a
@@ -109,8 +109,8 @@ pub struct Turn {
 impl Session {
     /// Starts a job of `program`, with as many ranks as `memory` has. The sockets and the output of the
     /// job are in `folder`. The ranks run on the CPUs `cpus` (such as `0,1`). If `cpus` has an entry for
-    /// each rank, each rank is bound to its CPU. If an answer takes longer than `patience`, the job counts
-    /// as hanging.
+    /// each rank, each rank is bound to its CPU; otherwise, every rank may run on any of these CPUs. If an
+    /// answer takes longer than `patience`, the job counts as hanging.
     ///
     /// # Errors
     ///
@@ -296,7 +296,8 @@ impl Session {
     /// # Errors
     ///
     /// Returns a one-line message if the job crashes, does not answer in time or does not start, if a rank
-    /// answers with an error, or if the library was given up after `LIVES` crashes.
+    /// answers with an error, if an answer has the wrong form, or if the library was given up after `LIVES`
+    /// crashes.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
@@ -312,8 +313,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if no job is running, if the job crashes or does not answer in time, or
-    /// if a rank answers with an error, for example because a received byte is wrong.
+    /// Returns a one-line message if no job is running, if the job crashes or does not answer in time, if
+    /// an answer has the wrong form, or if a rank answers with an error, for example because a received
+    /// byte is wrong.
     pub fn turn(&mut self, milliseconds: f64) -> Result<Turn, String> {
         let answers = self.ask(&format!("turn {milliseconds}"))?;
         parse(&answers[0]).ok_or(format!("answered {}", answers[0]))

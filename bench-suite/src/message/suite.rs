@@ -68,7 +68,7 @@ pub struct Figure {
 pub struct Measured {
     /// The name of the row.
     pub name: String,
-    /// The row's class. The row must meet the bars (required limits) of this class.
+    /// The row's class. The bars (required limits) of this class apply to the row.
     pub class: String,
     /// The kind of memory of the buffers.
     pub memory: &'static str,
@@ -101,20 +101,21 @@ impl Measured {
         self.figures.iter().find(|f| f.library == library)
     }
 
-    /// Returns the figure of the fastest of `peers`.
+    /// Returns the figure of the fastest of `peers`, or `None` if all of them failed.
     pub fn best(&self, peers: &[String]) -> Option<&Figure> {
         let figures = self.figures.iter().filter(|f| peers.contains(&f.library));
         figures.min_by(|a, b| a.ns.total_cmp(&b.ns))
     }
 
     /// Returns the best peer's time divided by the time of `own`, and whether both figures are steady.
+    /// Returns `None` if `own` or all peers failed.
     pub fn against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
         let (own, best) = (self.figure(own)?, self.best(peers)?);
         Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
     }
 
     /// Returns the time of the build `base` divided by the time of the build `own`, and whether both
-    /// figures are steady.
+    /// figures are steady. Returns `None` if one of the builds failed.
     pub fn against_build(&self, own: &str, base: &str) -> Option<(f64, bool)> {
         let (own, base) = (self.figure(own)?, self.figure(base)?);
         Some((base.ns / own.ns, own.spread <= STEADY && base.spread <= STEADY))
@@ -131,8 +132,9 @@ impl Measured {
         }
     }
 
-    /// Returns the time of `own` for the message divided by its time for a single `MPI_Pack`, and whether
-    /// the time for the message is steady.
+    /// Returns the time of the library `own` for the message divided by its time for a single `MPI_Pack`,
+    /// and whether the time for the message is steady. Returns `None` if `own` failed or if the row does
+    /// not measure `MPI_Pack`.
     pub fn over_pack(&self, own: &str) -> Option<(f64, bool)> {
         let own = self.figure(own)?;
         Some((own.ns / own.pack?, own.spread <= STEADY))

@@ -1,8 +1,9 @@
 //! Compares the rows of one run with the bars of messages, collectives and jobs.
 //!
-//! `suite.rs` and `whole.rs` produce the rows. Only steady rows decide whether a bar passes. If a bar is
-//! for near CPUs, only steady rows with near CPUs decide. The printed text also states the number of rows
-//! that do not decide, and the value over all rows.
+//! `suite.rs` and `whole.rs` produce the rows. Rows of jobs have no mark of steadiness. Of the other rows,
+//! only steady ones decide whether a bar passes. If a bar is for near CPUs, only those steady rows decide
+//! whose CPUs were near each other. The printed text also states the number of rows that do not decide, and
+//! the value over all rows.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
@@ -13,9 +14,10 @@ use std::fmt::Write;
 /// The verdict on one bar for one kind of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The combined value of the rows that decide whether the bar passes.
+    /// The combined value of the rows that decide whether the bar passes. `None` if no row decides.
     pub value: Option<f64>,
-    /// The combined value of all rows of the bar's class.
+    /// The combined value of all rows of the bar's class with this kind of memory. `None` if there are
+    /// none.
     pub all: Option<f64>,
     /// True if the rows that decide meet the bar. `None` if no row decides.
     pub passes: Option<bool>,

@@ -1,8 +1,8 @@
-//! Makes a copy of an engine datatype with another MPI. For this, it makes the constructor calls of the
-//! type's recipe one after the other.
+//! Makes a copy of an engine datatype with another MPI: makes the constructor calls of the type's recipe
+//! one after the other.
 //!
-//! `library.rs` finds the functions of the MPI, and `competitor.rs` packs with the datatype.
-//! `../recipe.rs` makes the recipe: it decodes the type as an MPI program does.
+//! `library.rs` finds the functions of the MPI, and `competitor.rs` packs with the datatype. `../recipe.rs`
+//! makes the recipe, a list of constructor calls: it decodes the type as an MPI program does.
 
 use super::library::{Dialect, Handle, Mpi, ok};
 use crate::recipe::{Part, Recipe};
@@ -259,8 +259,8 @@ impl Call<'_> {
         )
     }
 
-    /// Returns the value of an array order in the ABI of this MPI. The standard ABI defines constants for C
-    /// order and Fortran order; in Open MPI the values are 0 and 1.
+    /// Returns the value of an array order in the ABI of this MPI. `standard` is its value in the standard
+    /// ABI. In Open MPI, the value is 0 for C order and 1 for Fortran order.
     fn order(&self, standard: c_int) -> c_int {
         match self.mpi.dialect {
             Dialect::Standard => standard,

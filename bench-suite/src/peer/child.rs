@@ -33,9 +33,9 @@ struct Ready {
     calls: [Option<usize>; 2],
 }
 
-/// Answers the lines on standard input until the input ends. After this function, the process must end
-/// without running the exit handlers of the MPI library: the process is not a rank of a job, so the
-/// handlers could fail.
+/// Answers the lines on standard input until the input ends. The parent process (`session.rs`) does not
+/// close the input but kills this process, so the exit handlers of the MPI library do not run. They could
+/// fail, because the process is not a rank of a job.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn serve(library: &Path) -> Result<(), String> {
         let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
                 // Frees the buffers of the previous layout first, because the buffers of two large layouts
-                // would not fit into memory together.
+                // might not fit into memory together.
                 ready = None;
                 open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);

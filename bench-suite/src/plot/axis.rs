@@ -131,8 +131,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Returns the text at the bottom of a picture. It states where, when and from which commit the record was
-/// made.
+/// Returns the text at the bottom of a picture. It states the CPU, the date and the commit of the record.
 pub(super) fn origin(machine: &[String]) -> String {
     let fact = |name: &str| machine.iter().find_map(|line| line.strip_prefix(name));
     let parts = [fact("cpu: "), fact("date: "), fact("commit: ")];

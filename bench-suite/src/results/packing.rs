@@ -13,8 +13,9 @@ use crate::suite_report::STORM;
 /// Reads the rows of the table `name`. For the table of `peers`, also reads the tables of the storm and of
 /// the regret.
 ///
-/// Returns `None` if the record has no such table. Leaves out a row if one of its sizes cannot be read. A
-/// competitor without a bandwidth or without a spread has no figure in the row.
+/// Returns `None` if the record has no table `name`. Leaves out a row of the table if its number `bytes`,
+/// `size` or `touched` cannot be read. A competitor without a bandwidth or without a spread has no figure
+/// in the row.
 pub(super) fn suite(record: &Record, name: &str) -> Option<Suite> {
     let table = record.table(name)?;
     let mut suite = Suite {

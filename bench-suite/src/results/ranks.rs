@@ -12,8 +12,9 @@ use crate::record::{Line, Record};
 
 /// Reads the table of `subject`. For messages, also reads the table of jobs.
 ///
-/// Returns `None` if the record has no such table. Each line of the table is about one row and one library;
-/// leaves out a line if a number that it needs cannot be read.
+/// Returns `None` if the record has no table of `subject`. Each line of the table states the figure of one
+/// library in one row. Leaves out a line if its kind of memory, its time, its spread or the sizes of its
+/// row cannot be read.
 pub(super) fn run(record: &Record, subject: Subject) -> Option<Run> {
     let table = record.table(subject.table())?;
     let mut run = Run { subject, ..Run::default() };

@@ -12,12 +12,12 @@ use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Plan, Table, text};
 
-/// Maximum number of pieces of memory that the search for overlaps examines.
+/// Maximum number of pieces (see [`Piece`]) that the search for overlaps examines.
 const COMPARED: usize = 1 << 16;
 /// A run of at most this many bytes counts as small. A small run shares its cache line with bytes that
 /// are not sent.
 const SMALL: u64 = 32;
-/// The report warns about small runs only if there are at least this many.
+/// The report warns about small runs only if one element of the type has at least this many runs.
 const MANY: i128 = 32;
 
 /// Returns advice for sending `count` elements of the plan's type; each item has one or two sentences.

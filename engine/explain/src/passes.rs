@@ -37,7 +37,8 @@ fn limited(program: &Program) -> String {
     text.0
 }
 
-/// Returns the name of each step of a commit and the text of the program after that step.
+/// Returns the name of each step of a commit and the text of the program after that step. A text of more
+/// than 4000 bytes is cut.
 ///
 /// The first step is the lowering of the tree. If a step changed nothing, its text equals the text of
 /// the previous step.

@@ -1,6 +1,6 @@
-//! Chooses the content of a drawing: the rows of memory, the columns, and the elements in each cell.
+//! Chooses the content of a drawing: the rows of memory, the columns, and the basic elements in each cell.
 //!
-//! `pieces.rs` finds the elements and their positions; `terminal.rs` and `svg.rs` draw the picture.
+//! `pieces.rs` finds the basic elements and their positions; `terminal.rs` and `svg.rs` draw the picture.
 //! Each row shows the memory of one stride of the type, so that repeated parts line up vertically. Two
 //! rules keep a drawing small. If there are many rows, only the first and the last ones are drawn. If
 //! many adjacent columns look alike, only those at the two ends are drawn.
@@ -28,8 +28,8 @@ const NUMBERED: i128 = 400;
 /// Maximum width of a row with numbers, in characters. Numbers need wider cells; beyond this width the
 /// numbers are left out.
 pub(crate) const NUMBERS: i128 = 120;
-/// Maximum number of elements for which the drawing marks the end of every extent. If there are more
-/// elements, it marks only the end of the first extent.
+/// The drawing marks the end of every extent if the count is at most this. Otherwise it marks only the end
+/// of the first extent.
 const MARKED: u64 = 8;
 
 /// One line of a drawing.
@@ -73,7 +73,7 @@ pub(crate) struct Picture {
     pub(crate) slots: Vec<Slot>,
     /// The basic types of the drawing. The index of a type selects its colour.
     pub(crate) types: Vec<Named>,
-    /// True if there are few enough elements to number them.
+    /// True if there are few enough basic elements to number them.
     pub(crate) numbered: bool,
     /// True if the drawing contains all data of the rows that it shows.
     pub(crate) complete: bool,
@@ -106,9 +106,9 @@ impl Picture {
             return Some(picture);
         }
         // Without a suitable stride, the drawing has a single row if that is short enough. Otherwise
-        // each row covers 32 of the smallest elements. If the elements are numbered but a single row
-        // has no room for the numbers, the drawing gets several rows instead: without a stride, nothing
-        // but the numbers shows the packed order.
+        // each row covers 32 of the smallest basic elements. If the basic elements are numbered but a
+        // single row has no room for the numbers, the drawing gets several rows instead: without a
+        // stride, nothing but the numbers shows the packed order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);
@@ -178,7 +178,7 @@ impl Picture {
         self.slots.len() as i128 * self.digits()
     }
 
-    /// Returns the largest element number in the drawing.
+    /// Returns the largest number of a basic element in the drawing.
     pub(crate) fn largest_number(&self) -> i128 {
         self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
     }
@@ -419,8 +419,8 @@ fn smallest(ty: &Datatype) -> u32 {
 ///
 /// The rows of a subarray are the rows of its array. For other types, the function collects the strides
 /// of the type and, inside it, of the parts with the most data. It takes the longest stride that is at
-/// most `WIDTH` times `unit`, the size of the smallest element. If all strides are longer, it takes the
-/// shortest one.
+/// most `WIDTH` times `unit`, the size of the smallest basic element. If all strides are longer, it takes
+/// the shortest one.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
     if count > 1 {
@@ -439,8 +439,8 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
             if row > 0 {
                 let plane = (sizes.len() > 2).then(|| row * length(1));
                 // Planes are marked only if all strides outside the subarray are multiples of its row
-                // length and the subarray begins at the start of the type. Otherwise the marks would
-                // appear between the wrong rows.
+                // length, the subarray begins at the start of the type, and no data lies below 0.
+                // Otherwise the marks would appear between the wrong rows.
                 let plain = candidates.iter().all(|c| c % row == 0) && at.lb() == ty.lb();
                 return (Some(row), plane.filter(|_| plain && ty.true_lb() >= 0));
             }

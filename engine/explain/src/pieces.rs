@@ -2,9 +2,9 @@
 //!
 //! `picture.rs` and `advice.rs` use this file. A type has one of three shapes: a leaf, a grid of copies
 //! of one type, or a list of blocks. For a grid, a division finds the iterations that reach into the
-//! window, and the walk skips the others. So even for a type with 2^60 elements, the cost depends only
-//! on the number of elements in the window, the lengths of the lists and the depth. The walk keeps its
-//! state on the heap and stops after [`STEPS`] steps.
+//! window, and the walk skips the others. So even for a type with 2^60 basic elements, the cost depends
+//! only on the number of basic elements in the window, the lengths of the lists and the depth of the
+//! type. The walk keeps its state on the heap and stops after [`STEPS`] steps.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,15 +15,15 @@ use typepack_engine::{Datatype, Named};
 /// Maximum number of steps. A walk that needs more returns an incomplete result.
 const STEPS: usize = 1 << 22;
 
-/// Adjacent elements of one basic type, consecutive in memory and in packed order.
+/// Basic elements of one named type, consecutive in memory and in packed order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
-    /// Position of the first element, in bytes.
+    /// Position of the first basic element, in bytes.
     pub(crate) at: i128,
     pub(crate) named: Named,
-    /// Number of elements.
+    /// Number of basic elements.
     pub(crate) count: i128,
-    /// The first element's number in packed order.
+    /// The first basic element's number in packed order.
     pub(crate) first: i128,
 }
 
@@ -330,8 +330,8 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// Returns the start and the end of the range of iterations `i` within `0..count` for which `low + i *
-/// step..high + i * step` overlaps `window`.
+/// Returns the start and the end of the range of iterations `i` within `0..count` whose bytes overlap
+/// `window`. The bytes of iteration 0 are `low..high`; each iteration is `step` bytes after the one before.
 fn reaching(count: i128, step: i128, low: i128, high: i128, window: &Range<i128>) -> (i128, i128) {
     let meets = |i: i128| low + i * step < window.end && high + i * step > window.start;
     if step == 0 {

@@ -26,13 +26,14 @@ pub struct Measures {
     pub lists: u64,
     /// Number of nodes that are sequences.
     pub sequences: u64,
-    /// Number of repetitions and sequences on the deepest path from the element to a block.
+    /// Number of loops, tables, lists and sequences on the longest path from the body of the program to a
+    /// block.
     pub levels: u64,
     /// Number of entries of all tables and lists.
     pub entries: u64,
     /// Total size of the distinct tables that hold these entries, in bytes.
     pub entry_bytes: u64,
-    /// Number of iterations of the program's outermost loop that make up one element.
+    /// Number of iterations of the program's outermost loop that make up one element of the type.
     pub factor: u64,
 }
 

@@ -19,7 +19,7 @@ const BETWEEN: f64 = 5.0;
 const MARGIN: f64 = 16.0;
 /// Preferred maximum total width of the cells of a row.
 const WIDEST: f64 = 900.0;
-/// Width of a digit of an element's number (`DIGIT`), and of a character of the small text (`SMALL`).
+/// Width of a digit of a basic element's number (`DIGIT`), and of a character of the small text (`SMALL`).
 const DIGIT: f64 = 7.0;
 const SMALL: f64 = 6.7;
 const SKIP: f64 = 22.0;

@@ -1,8 +1,8 @@
 //! Draws a type as text for a terminal, with or without colours.
 //!
 //! `picture.rs` chooses the content. Without colours, basic types differ by shade, and the numbers of
-//! the elements (in packed order) stand below the cells. With colours (ANSI, 256 colours), the numbers
-//! stand in the cells.
+//! the basic elements (in packed order) stand below the cells. With colours (ANSI, 256 colours), the
+//! numbers stand in the cells.
 
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use memchr::memchr;
@@ -93,7 +93,7 @@ fn row(
             Slot::Cell(at) => {
                 let covers = picture.covers(start, at);
                 let mut length = 1;
-                // Adjacent cells that belong to one element, or to one overlap, are drawn as one
+                // Adjacent cells that belong to one basic element, or to one overlap, are drawn as one
                 // figure.
                 while let Some(Slot::Cell(next)) = picture.slots.get(slot + length)
                     && !covers.is_empty()
@@ -126,8 +126,9 @@ fn row(
     (cells, numbers)
 }
 
-/// Returns the numbers (in packed order) of the elements that begin at `at`, separated by commas. If
-/// the text does not fit in `room`, returns only the first number, with a `+` if there are others.
+/// Returns the numbers (in packed order) of the basic elements that begin at byte `at`, separated by
+/// commas. If this text does not fit in `room` characters, returns only the first number, with a `+` if
+/// there are others. Returns `None` if no basic element begins at `at`.
 fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
     let first = starting.next()?.order.to_string();

@@ -1,5 +1,5 @@
-//! Compares reports and drawings of small types with expected texts. Also checks that the reports
-//! of hostile types take little time and fit on a screen.
+//! Compares reports and drawings of small types with expected texts. Also checks that hostile types (huge,
+//! deep or irregular) get short reports.
 //!
 //! The drawings in `golden/drawings.txt` were checked by hand; `TYPEPACK_BLESS=1 cargo test -p
 //! typepack-explain` rewrites the file.

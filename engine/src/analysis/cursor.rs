@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in an `i64`.
-    /// Returns `ErrorKind::Argument`, naming `position`, if that position is past the end.
+    /// Returns `ErrorKind::Argument`, naming `position`, if `position` is greater than the packed size.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
         let runs = RunWalk::of_elements(plan.program(), end);
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if `position` is past the end.
+    /// Returns `ErrorKind::Argument`, naming `position`, if `position` is greater than the packed size.
     pub fn seek(&mut self, position: u64) -> Result<()> {
         if position > self.end {
             return Err(Error::new(
@@ -88,8 +88,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Moves forward by `bytes` packed bytes. If fewer bytes remain in the current run, moves to its
-    /// end.
+    /// Moves forward by `bytes` packed bytes, but at most to the start of the next run (or, after the last
+    /// run, to the end).
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         let bytes = bytes.min(self.run.bytes);

@@ -140,9 +140,9 @@ pub(super) struct Summary {
     pub(super) monotone: bool,
     /// Offset of the first run.
     pub(super) first: i64,
-    /// The bitwise OR of some differences between offsets of runs. The difference between the offsets of
-    /// any two runs is a sum of multiples of these differences. So the lowest set bit of `steps` divides
-    /// it.
+    /// The bitwise OR of some of the differences between the offsets of two runs. Each of the other
+    /// differences is a sum of multiples of these. So the lowest set bit of `steps` divides all
+    /// differences.
     pub(super) steps: u64,
     /// The bitwise OR of the lengths of all runs.
     pub(super) lengths: u64,

@@ -4,16 +4,17 @@
 //!
 //! This file works on the loop program of a plan, like `exec/`. [`Iov`] counts the runs of every
 //! node once. After that, finding a run by its number, or the run that holds a packed byte, takes
-//! one division per loop and one binary search over sampled sums per sequence or list: O(depth + log
-//! list). From there, [`Runs`] yields each further run in amortised constant time (`runs.rs`).
+//! one division per loop and one binary search per sequence or list, over the numbers of runs that are
+//! stored for every 32nd part or entry: O(depth + log list). From there, [`Runs`] yields each further run
+//! in amortised constant time (`runs.rs`).
 //!
 //! **Definition of a run.** A run is either a block of the program or one entry of a dense list. A
 //! list is dense if the copies inside each entry adjoin each other without gaps. Inside the program,
 //! the passes have already merged runs where they could. Runs are *not* merged across iterations of a
 //! loop or across elements, even if the last run of one iteration touches the first run of the next.
 //! So the number of runs of a loop is a product, and one division per loop finds a run by its number.
-//! (MPICH, too, returns the segments of its own representation.) There is one exception: elements
-//! that adjoin each other without a gap are one run together, for any count.
+//! (MPICH, too, returns the segments of its own representation.) There is one exception: if every element
+//! is one run that begins where the element before it ends, all elements together are one run.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -37,12 +38,12 @@ use crate::plan::Plan;
 pub struct Iov {
     plan: Plan,
     counts: Box<[u64]>,
-    /// For each node that is a sequence or a list: how to find the number of runs before one of its
-    /// parts or entries.
+    /// For each node that is a sequence or a dense list: how to find the number of runs before one of its
+    /// parts or entries. The items of the other nodes are not used.
     ranks: Box<[Ranks]>,
 }
 
-/// How to compute the number of runs before part `i` of a sequence, or before entry `i` of a list.
+/// How to compute the number of runs before part `i` of a sequence, or before entry `i` of a dense list.
 #[derive(Clone, Debug)]
 enum Ranks {
     /// Every part or entry has this many runs, so the number of runs before `i` is `i` times this

@@ -51,7 +51,8 @@ impl Plan {
     /// in any order and at the same time. [`Plan::overlaps`] computes the answer; it is then stored
     /// for later calls.
     pub fn is_disjoint(&self, count: u64) -> bool {
-        // `kept` returns an error only if the closure fails, and this closure always succeeds.
+        // `kept` returns an error only if the closure fails or if the slot holds a value of another type.
+        // This closure always succeeds, and no other code uses the slot.
         self.kept(Room::Overlap, || Ok(KnownOverlap::default()))
             .is_ok_and(|known| known.is_none(self, count))
     }

@@ -11,21 +11,21 @@
 //! inside of each part or entry must be examined. Records that are read column by column are loops
 //! with one common stride; for them, the spans are compared modulo that stride.
 //!
-//! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. One budget
-//! covers the whole question. If two sorted runs overlap, the layout overlaps. If no two do, this is
-//! a proof only if all runs were sorted. No function here recurses, and a node is examined once, no
-//! matter how many other nodes use it.
+//! In the remaining cases, runs are sorted: as many runs of the nest as the budget allows. The budget
+//! (`RUNS` runs, and `WORDS` words of tables and lists) covers one call of `overlaps` with all its nests.
+//! If two sorted runs overlap, the layout overlaps. If no two do, this is a proof only if all runs were
+//! sorted. No function here recurses, and a node is examined once, no matter how many other nodes use it.
 
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Maximum number of runs that may be sorted to answer one question. This many runs take 16 MiB.
+/// Maximum number of runs that one call of `overlaps` may sort. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;
 
-/// Maximum number of 8-byte words that may be sorted for tables and lists to answer one question: 64
-/// MiB, which is enough for a list of 1.3 million entries.
+/// Maximum number of 8-byte words that one call of `overlaps` may sort for tables and lists: 64 MiB in all.
+/// This is enough for a list of 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
 /// Returns whether a byte of memory occurs twice in `count` elements.
@@ -42,9 +42,9 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         runs: 0,
         words: WORDS,
     };
-    // If there are few runs, the proofs are tried first with a run budget of 0, that is, without
-    // sorting; if they fail, all runs are sorted together. If there are more runs than the budget
-    // allows, the budget is spent on sorting the runs of single parts.
+    // If there are at most `RUNS` runs, the proofs are tried first with a run budget of 0, that is,
+    // without sorting; if the proofs fail, all runs are sorted together. If there are more runs, the
+    // budget is spent on sorting the runs of single parts.
     let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
     let few = runs <= u128::from(RUNS);
     question.runs = if few { 0 } else { RUNS };
@@ -415,8 +415,8 @@ fn worse(a: Answer, b: Answer) -> Answer {
 }
 
 /// Returns the least and the greatest distance between two entries; there must be at least two
-/// entries. If the entries are neither ascending nor descending, the function sorts a copy of them;
-/// it returns `None` if `budget` has too few words for the copy.
+/// entries. If the entries are neither ascending nor descending, and no two neighbours are equal, the
+/// function sorts a copy of them. It returns `None` if `budget` has too few words for this copy.
 fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     let (mut up, mut down, mut least) = (true, true, u64::MAX);
     for i in 1..entries.len() {

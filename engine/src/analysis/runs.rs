@@ -2,8 +2,8 @@
 //!
 //! This file uses `ir/walk.rs`. `cursor.rs` and `iov.rs` return the runs to callers; `overlap.rs`
 //! sorts them. A run is either a block or one entry of a dense list. A list is dense if the copies
-//! inside each entry adjoin each other without gaps. Elements that adjoin each other without a gap
-//! are one run together, for any count.
+//! inside each entry adjoin each other without gaps. If every element is one run that begins where the
+//! element before it ends, all elements together are one run.
 
 use crate::ir::walk::Walk;
 use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};

@@ -49,7 +49,7 @@ impl Order {
         }
     }
 
-    /// Returns the order to which the MPI 5 standard ABI assigns this value.
+    /// Returns the order to which the MPI 5 standard ABI assigns `value`, or `None` if there is none.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::C, Self::Fortran].into_iter().find(|order| order.abi_value() == value)
     }

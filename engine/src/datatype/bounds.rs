@@ -4,8 +4,9 @@
 //! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
 //! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in an `i64`,
 //! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
-//! second attempt computes in 128 bits. The second attempt may succeed, because a marker may replace
-//! the bound that did not fit. If it fails, the error states the number that did not fit.
+//! second attempt computes in 128 bits. The second attempt may succeed, because the number may be only
+//! an intermediate result; for example, a marker may replace the bound that did not fit. If the second
+//! attempt fails, its error states the number that did not fit.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
@@ -15,7 +16,7 @@
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
 //!   markers or only upper markers, and no data, its other bound is at the same position, so its
 //!   extent is 0.
-//! - Both bounds of a type without entries and without markers are 0.
+//! - Both bounds of a type without data and without markers are 0.
 //! - A struct without an upper marker is padded: its extent is rounded up to a multiple of the
 //!   largest alignment of its basic types. Other constructors add no padding, so their extents follow
 //!   from their arguments alone. (MPICH reads the standard the same way; Open MPI pads every
@@ -136,8 +137,9 @@ struct Side<I> {
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes one more bound into account. If the two bounds have different origins, the origin that
-    /// takes precedence decides; if they have the same origin, `keep` selects one of the two.
+    /// Combines this bound with another, which is at `at` and has origin `origin`. If the two bounds
+    /// have different origins, the bound whose origin takes precedence remains; if they have the same
+    /// origin, `keep` selects one of the two positions.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -179,7 +181,7 @@ impl<I: Integer> Union<I> {
     }
 
     /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of
-    /// a copy. Zero copies affect only the depth.
+    /// a copy. If `copies` is 0, only the depth changes.
     #[inline(always)]
     fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
@@ -451,8 +453,8 @@ fn place_wide<I: Integer>(
     union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
-/// Places one block of `blocklength` copies at each entry of `displacements`, in units of `unit`
-/// bytes. The union depends only on the least and the greatest displacement.
+/// Places one block of `blocklength` copies at each entry of `displacements`. The entries are in units
+/// of `unit` bytes. The union depends only on the least and the greatest displacement.
 fn scatter_equal<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -480,8 +482,8 @@ fn scatter<I: Integer>(
 ) -> Result<()> {
     let extent = i128::from(old.extent());
     // First decide whether every sum below fits in an `i64`, because a loop over millions of entries
-    // is faster in 64 bits than in 128. For a table of 32-bit entries, the range of `i32` is used as
-    // the bound, so the table need not be scanned.
+    // is faster in 64 bits than in 128. A table of 32-bit entries need not be scanned for this: its
+    // entries are taken to reach from the least to the greatest `i32`.
     let (least, greatest) = match displacements {
         Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),

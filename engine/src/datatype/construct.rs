@@ -1,7 +1,7 @@
 //! The constructors of derived datatypes and the checks of their arguments.
 //!
 //! Counts and block lengths may be 0 and must not be negative; strides and displacements may have any
-//! value. Arrays that belong together must have equal lengths. `bounds.rs` checks that the sizes and
+//! value. All array arguments of one call must have equal lengths. `bounds.rs` checks that the sizes and
 //! displacements of the new layout fit in an `i64`. Subarrays are in `array.rs`, distributed arrays in
 //! `darray.rs`, predefined types in `predefined.rs`, and the calls of MPI-1 in `mpi1.rs`.
 

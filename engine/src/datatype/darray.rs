@@ -4,8 +4,9 @@
 //! This file builds the share of a process as a tree of simpler constructor calls. If the share is
 //! one run of indices in every dimension, the tree is a subarray. Otherwise each dimension becomes
 //! one strided loop and one shorter last block; the tree is built from the innermost dimension
-//! outwards. The original call is kept for decoding (`decode.rs`) and for the oracle. The oracle does
-//! not use the tree but follows the definition in the standard.
+//! outwards. The original call is kept for decoding (`decode.rs`) and for the oracle (`typemap.rs`), with
+//! which tests compare results. The oracle does not use the tree but follows the definition in the
+//! standard.
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};
@@ -39,7 +40,8 @@ impl Distribution {
         }
     }
 
-    /// Returns the distribution to which the MPI 5 standard ABI assigns this value.
+    /// Returns the distribution to which the MPI 5 standard ABI assigns `value`, or `None` if there is
+    /// none.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::None, Self::Block, Self::Cyclic].into_iter().find(|d| d.abi_value() == value)
     }
@@ -268,8 +270,9 @@ impl Darray {
 
 impl Datatype {
     /// Creates a type for one process's share of a distributed array (MPI-5.0 section 5.1.4). The
-    /// array has `sizes` elements of `old` and is distributed over a grid of `processes`. The group
-    /// has `size` processes, and the share is that of process `rank`.
+    /// array has `sizes[d]` elements of `old` in dimension `d`, and is distributed over a grid that has
+    /// `processes[d]` processes in dimension `d`. The whole grid has `size` processes, and the share is
+    /// that of process `rank`.
     ///
     /// `sizes`, `distributions`, `arguments` and `processes` have one entry per dimension; each entry
     /// of `arguments` is a number of elements or [`DEFAULT_ARGUMENT`]. The grid numbers its processes

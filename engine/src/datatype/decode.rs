@@ -2,11 +2,11 @@
 //! (MPI-5.0 section 5.1.13).
 //!
 //! `rebuild.rs` does the reverse, so for every constructor the two files must agree on the positions
-//! of the arguments. A call with counts decodes in one of two forms. One form has `int` counts; the
-//! other has large counts and belongs to the calls whose names end in `_c`. If the form was recorded
-//! when the type was made ([`Datatype::with_form`]), the type decodes in the recorded form. Otherwise
-//! the type decodes in the `int` form if all arguments fit in this form, and in the large form if
-//! not.
+//! of the arguments. A call with counts decodes in one of three forms: the `int` form, the large form
+//! of the calls whose names end in `_c`, and the Fortran form of the Fortran calls of MPI-1. If the
+//! form was recorded when the type was made ([`Datatype::with_form`]), the type decodes in the
+//! recorded form. Otherwise the type decodes in the `int` form if all arguments fit in this form, and
+//! in the large form if not.
 
 use super::{Call, Constructor, Datatype, F90, Handle, Node};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,7 +14,8 @@ use crate::table::Table;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which constructor made a type (MPI-5.0 section 5.1.13), by its standard ABI value.
+/// Which constructor made a type (MPI-5.0 section 5.1.13). The number is the value of the
+/// `MPI_COMBINER_…` constant in the standard ABI.
 ///
 /// This is a newtype and not an enum, because other MPI libraries may pass values that the standard
 /// does not define.
@@ -171,7 +172,7 @@ impl Constructor {
     }
 }
 
-/// Collects the arguments of a call in the order of one form.
+/// Collects the arguments of a call in the form `form`.
 struct Writer {
     form: Form,
     contents: Contents,

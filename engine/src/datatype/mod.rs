@@ -1,9 +1,8 @@
 //! The datatype tree, which records the user's constructor calls unchanged.
 //!
-//! Building this tree is the first step on the way from a constructor call to a copy. A node holds
-//! its constructor call, which decoding returns, and its bounds. Nodes are immutable and shared, so a
-//! type that is used in many places exists once. The next step is `commit.rs`, which lowers the tree
-//! to a program.
+//! A node holds its constructor call, which decoding returns, and its bounds. Nodes are immutable and
+//! shared, so a type that is used in many places exists once. `commit.rs` turns the tree into a plan,
+//! which can move data.
 //!
 //! - `construct.rs`: the constructors and their argument checks
 //! - `array.rs`, `darray.rs`: subarrays, distributed arrays
@@ -147,8 +146,8 @@ pub(crate) enum Constructor {
         old: Datatype,
     },
     /// A call that is implemented by a tree of other calls, `layout`. The tree has the same typemap
-    /// and the same bounds as `call`. Decoding, printing and the oracle use `call`; all other code
-    /// uses `layout`.
+    /// and the same bounds as `call`. Decoding, printing and the tests' oracle (`typemap.rs`) use
+    /// `call`; all other code uses `layout`.
     Composite {
         call: Box<Call>,
         layout: Datatype,
@@ -236,7 +235,7 @@ impl Datatype {
                 ErrorKind::Type,
                 if matches!(constructor, Constructor::Struct { .. }) { "types" } else { "old" },
                 format!(
-                    "{marker} is a bound marker of MPI-1; only type_struct accepts bound markers"
+                    "{marker} is a bound marker of MPI-1; only dup and type_struct accept bound markers"
                 ),
             ));
         }
@@ -308,14 +307,15 @@ impl Datatype {
         self.ub() - self.lb()
     }
 
-    /// Returns the displacement in bytes of the first byte of data. Markers and padding do not count as
-    /// data.
+    /// Returns the displacement in bytes of the first byte of data, or 0 if there is no data. Markers and
+    /// padding do not count as data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// Returns the displacement in bytes of the end of the data: one past the last byte of data.
+    /// Returns the displacement in bytes of the end of the data (one past the last byte of data), or 0 if
+    /// there is no data.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }

@@ -48,8 +48,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::hvector`]. Returns `ErrorKind::Overflow` if a count needs
-    /// more than 32 bits; for [`Binding::Fortran`], also if the stride does.
+    /// Returns the errors of [`Datatype::hvector`]. Returns `ErrorKind::Overflow` if `count` or
+    /// `blocklength` does not fit in an `int`; for [`Binding::Fortran`], also if the stride does not
+    /// fit in 32 bits.
     #[doc(alias = "MPI_Type_hvector")]
     pub fn type_hvector(
         count: i64,
@@ -68,8 +69,9 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Datatype::hindexed`]. Returns `ErrorKind::Overflow` if a block length
-    /// needs more than 32 bits; for [`Binding::Fortran`], also if a displacement does.
+    /// Returns the errors of [`Datatype::hindexed`]. Returns `ErrorKind::Overflow` if the number of blocks
+    /// or a block length does not fit in an `int`; for [`Binding::Fortran`], also if a displacement does
+    /// not fit in 32 bits.
     #[doc(alias = "MPI_Type_hindexed")]
     pub fn type_hindexed(
         blocklengths: &[i64],
@@ -89,14 +91,14 @@ impl Datatype {
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
     /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker. If
     /// there is no lower (upper) marker, the data determine the lower (upper) bound. A marker stays
-    /// in effect in every type built from the new type, except that [`Datatype::resized`] erases the
-    /// markers inside it and sets both bounds anew.
+    /// in effect in every type built from the new type, until [`Datatype::resized`] erases it and sets
+    /// both bounds anew.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Datatype::structured`], except the error for bound markers. Returns
-    /// `ErrorKind::Overflow` if a block length needs more than 32 bits; for [`Binding::Fortran`], also
-    /// if a displacement does.
+    /// `ErrorKind::Overflow` if the number of blocks or a block length does not fit in an `int`; for
+    /// [`Binding::Fortran`], also if a displacement does not fit in 32 bits.
     #[doc(alias = "MPI_Type_struct")]
     pub fn type_struct(
         blocklengths: &[i64],

@@ -1,11 +1,11 @@
-//! Finds the argument because of which the size, a bound or a displacement of a constructor call does not
-//! fit in an `i64`.
+//! If the size, a bound or a displacement of a new type does not fit in an `i64`, this file finds the
+//! argument that is the cause.
 //!
 //! `bounds.rs` computes sums and products, so its error can only state their values. When a call is
 //! refused, this file examines the arguments again, and the new error names the argument and the value
-//! that the user should check. For a list, this value is the first entry that does not fit by itself.
-//! If every entry fits by itself, the error states the number of displacements and the least and the
-//! greatest of them, because they usually lie too far apart. For a regular call such as a vector, the
+//! that the user should check. For a list, this value is the first entry whose block alone does not fit.
+//! If every block alone fits, the usual cause is that the displacements lie too far apart; so the
+//! error states the number of displacements and the least and the greatest of them. For a vector, the
 //! value is the argument of largest magnitude. This code runs only when a call is refused.
 
 use super::{Constructor, Datatype};
@@ -111,8 +111,8 @@ fn equal_blocks(
     scattered(blocks, unit, displacements)
 }
 
-/// Describes the range of all displacements. The caller uses this text if every entry fits by itself,
-/// but all entries together do not fit.
+/// Describes the range of all displacements. The caller uses this text if every block alone fits, but
+/// all blocks together do not fit.
 fn apart(displacements: &Table) -> (&'static str, String) {
     let least = displacements.iter().min().unwrap_or(0);
     let most = displacements.iter().max().unwrap_or(0);

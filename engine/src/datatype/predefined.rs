@@ -281,9 +281,10 @@ impl Datatype {
     /// Returns the predefined pair of a value and an index for `MPI_MINLOC` and `MPI_MAXLOC` (MPI-5.0
     /// section 6.9.4). The pair has the layout of a C struct of the two types.
     ///
-    /// If a named pair such as `MPI_FLOAT_INT` exists, this function returns it. Any other real or
-    /// integer forms an unnamed pair with any integer. For all other combinations the function
-    /// returns `None` (`MPI_DATATYPE_NULL` in C). Equal arguments return the same datatype.
+    /// If a named pair of the two types exists, such as `MPI_FLOAT_INT`, this function returns it.
+    /// Otherwise a real or integer type and an integer type form an unnamed pair. For all other
+    /// arguments the function returns `None` (`MPI_DATATYPE_NULL` in C). Equal arguments return the
+    /// same datatype.
     ///
     /// # Errors
     ///

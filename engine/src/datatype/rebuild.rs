@@ -1,8 +1,8 @@
 //! Makes a type from the decoded form of its constructor call. This is the inverse of `decode.rs`.
 //!
-//! The input is what `MPI_Type_get_envelope` and `MPI_Type_get_contents` return, possibly those of
-//! another MPI library. So this file checks every length and value, and then calls the ordinary
-//! constructors, which check the rest.
+//! The input is what `MPI_Type_get_envelope` and `MPI_Type_get_contents` return, possibly in another
+//! MPI library. So this file checks the lengths of the arrays and every value that it decodes itself. It
+//! then calls the ordinary constructors, which check all other values.
 
 use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result, counted};

@@ -9,8 +9,9 @@ use super::verified::call_verified;
 use crate::kernel::interpreter;
 use crate::plan::{NestPlan, Plan, Strategy};
 
-/// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one, otherwise
-/// the leaf kernel if it has one, otherwise the interpreter.
+/// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one that is
+/// wanted for `bytes` bytes, otherwise the leaf kernel if the nest has one, otherwise the interpreter.
+/// Under `Settings::verify`, the interpreter also checks the result of a kernel.
 ///
 /// # Safety
 ///
@@ -56,7 +57,7 @@ pub(super) unsafe fn call<const PACK: bool>(
 }
 
 /// Executes a nest with the interpreter. Adds the bytes moved to the count of `Executor::Rows` if the
-/// nest has this strategy, and otherwise to the count of the interpreter (`stats.rs`).
+/// nest's strategy is `Strategy::Rows`, and otherwise to that of `Executor::Interpreter` (`stats.rs`).
 ///
 /// # Safety
 ///

@@ -4,12 +4,12 @@
 //! for each kind of program and range:
 //!
 //! - `whole.rs`: all bytes of a nest, with one call of its kernel. Also executes whole elements whose
-//!   body is a short sequence of nests and blocks, part by part.
-//! - `range.rs`: a part of a nest. The range consists of whole leaves and, at its ends, at most two
-//!   *broken* leaves, which lie only partly in the range. The whole leaves form *boxes*: a box is a
-//!   number of consecutive iterations of one level. A range needs at most one box of the outermost
-//!   level and two boxes of each other level. One call of the kernel (or of the interpreter, which
-//!   takes the same parameters) executes one box.
+//!   body is a short sequence of nests and blocks, one nest or block after another.
+//! - `range.rs`: a part of a nest. A leaf is the data that one iteration of the innermost level moves.
+//!   The range consists of whole leaves and, at its ends, at most two *broken* leaves, which lie only
+//!   partly in the range. The whole leaves form *boxes*: a box is a number of consecutive iterations of
+//!   one level. A range needs at most one box of the outermost level and two boxes of each other level.
+//!   One call of the kernel (or of the interpreter, which takes the same parameters) executes one box.
 //! - `walk.rs`: any other program. The walk begins at the root (`ir/walk.rs`) and enters only the
 //!   nodes that the range touches. It executes the nests that it meets and copies single blocks.
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
@@ -55,8 +55,8 @@ const fn direction(pack: bool) -> Direction {
 ///   `Settings::verify`).
 /// - `packed` is valid for the range's length: for writes when `PACK`, for reads otherwise.
 /// - The bytes in memory and the bytes at `packed` do not overlap.
-/// - If the plan byte-swaps elements, the plan is not contiguous and the range covers whole
-///   elements.
+/// - If the plan reverses the bytes of basic elements, the plan is not contiguous and the range cuts no
+///   basic element.
 #[inline]
 pub(crate) unsafe fn run<const PACK: bool>(
     plan: &Plan,

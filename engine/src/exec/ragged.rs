@@ -93,7 +93,7 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                 // The entry is one run, so a single copy moves its bytes.
                 let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
                 // SAFETY: bytes `from..to` of this run are in the range. If the plan swaps bytes,
-                // the range cuts no element, so these are whole elements.
+                // the range cuts no basic element, so these bytes are whole basic elements.
                 unsafe { copy_swapped::<PACK>(plan.isa(), width, mem, packed, bytes) };
             }
         }

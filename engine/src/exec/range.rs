@@ -79,7 +79,7 @@ unsafe fn partial<const PACK: bool>(
         let at = base.wrapping_offset(place.displacement() as isize);
         // SAFETY: `at` is the address of a leaf of the nest. Bytes `skip..skip + bytes` of the leaf
         // are in the range, and the caller guarantees that the range is valid. If the plan swaps
-        // bytes, these are whole elements, because the range cuts no element.
+        // bytes, these are whole basic elements, because the range cuts no basic element.
         unsafe {
             match &planned.swap {
                 None => {

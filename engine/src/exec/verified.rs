@@ -20,8 +20,8 @@ use crate::plan::{NestPlan, Selected};
 ///
 /// # Safety
 ///
-/// - The conditions of [`call`](super::call::call) hold. If this call unpacks, the runs are also
-///   valid for reads.
+/// - The conditions of [`call`](super::call::call) hold. If this call unpacks, the memory that it
+///   writes is also valid for reads.
 /// - `kernel` and `selected` belong to `planned` and to this direction.
 #[cold]
 #[inline(never)]
@@ -63,8 +63,8 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
     };
     // SAFETY: every call gets the `words` and `mem` of the caller, who guarantees that these meet
     // the conditions of `Entry`. `expected` and `answer`, which replace `packed` in some calls,
-    // have `bytes` bytes. If this call unpacks, the runs are also readable (first condition of
-    // `# Safety`), so the interpreter may pack what each executor wrote.
+    // have `bytes` bytes. If this call unpacks, the memory that it writes is also valid for reads
+    // (first condition of `# Safety`), so the interpreter may pack what each executor wrote.
     unsafe {
         if PACK {
             interpreter::run::<true>(&planned.nest, words, mem, expected.as_mut_ptr());

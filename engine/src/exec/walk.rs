@@ -1,8 +1,8 @@
 //! Executes any range of a program that is not one nest.
 //!
-//! `mod.rs` calls [`walk()`]. The walk itself is in `ir/walk.rs`. It stops at every nest for which
-//! the plan has an executor, at every ragged list of runs (`ragged.rs`), and at every block; this
-//! file executes these nodes.
+//! `mod.rs` calls [`walk()`]. The walk itself is in `ir/walk.rs`. It stops at every node for which
+//! the plan holds a nest, at every ragged list of runs (`ragged.rs`), and at every block; this file
+//! executes these nodes.
 
 use super::ragged::{Ragged, ragged};
 use super::range::nest;

@@ -1,6 +1,6 @@
-//! Makes a plan for the external32 form of a type if every element keeps its width. The engine's own
-//! kernels can then pack the type, reversing the bytes of the elements between load and store
-//! (`../leaf/byteswap.rs`).
+//! Makes a plan for the external32 form of a type if the conversion changes at most the byte order of
+//! each basic element. The engine's own kernels can then pack the type, reversing the bytes of the basic
+//! elements between load and store (`../leaf/byteswap.rs`).
 //!
 //! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
 //! all elements have the same width, the plan uses the program of an ordinary commit. Every block of
@@ -29,7 +29,7 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct ByteSwapped {
     pub(super) plan: Plan,
-    /// The width of all elements; `None` if their widths differ.
+    /// The width of all basic elements; `None` if their widths differ.
     pub(super) same: Option<Width>,
     /// For a contiguous plan, the offset of its single run, and the function that moves the run.
     run: Option<(i64, Mover)>,
@@ -37,8 +37,8 @@ pub(super) struct ByteSwapped {
 
 impl ByteSwapped {
     /// Returns the plan for `ty`. `typed` is the typed program of `ty`. Returns `None` if the
-    /// conversion changes more than the byte order of some element, if the type has no data, or if
-    /// `settings` force the interpreter.
+    /// conversion changes more than the byte order of some basic element, if the type has no data, if
+    /// `settings` force the interpreter, or on a big-endian machine.
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ impl ByteSwapped {
     /// # Safety
     ///
     /// - `range.end` is at most the external size of `count` elements, and that size fits in `i64`.
-    ///   The range cuts no element.
-    /// - The data of every element in the range is valid: for reads if `PACK`, for writes
+    ///   The range cuts no basic element.
+    /// - The data of every basic element in the range is valid: for reads if `PACK`, for writes
     ///   otherwise.
     /// - `ext` is valid for the range's length: for writes if `PACK`, for reads otherwise.
     /// - The elements and the bytes at `ext` do not overlap.
@@ -106,22 +106,22 @@ impl ByteSwapped {
     ) {
         let Some((offset, mover)) = self.run else {
             // SAFETY: the caller guarantees that the range is valid in memory and at `ext`. The
-            // range cuts no element. The plan is not contiguous, because `self.run` is `None`.
+            // range cuts no basic element. The plan is not contiguous, because `self.run` is `None`.
             return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
         };
         let bytes = (range.end - range.start) as usize;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
         // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so the range's bytes
         // begin at `at`. The caller guarantees that they are valid there and at `ext`. The range
-        // cuts no element, so its length is a multiple of the mover's width.
+        // cuts no basic element, so its length is a multiple of the mover's width.
         unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
     }
 
-    /// Returns the largest part of `range` that cuts no element; the part may be empty. `typed` is
-    /// the typed program of the type.
+    /// Returns the largest part of `range` that cuts no basic element; the part may be empty. `typed`
+    /// is the typed program of the type.
     pub(super) fn whole(&self, typed: &TypedProgram, range: &Range<u64>) -> Range<u64> {
-        // Returns the number of bytes from the start of the element at `position` to `position`,
-        // and the length of that element.
+        // Returns the number of bytes from the start of the basic element at `position` to
+        // `position`, and the length of that basic element.
         let within = |position: u64| match self.same {
             Some(width) => (position % width.bytes() as u64, width.bytes() as u64),
             None => typed
@@ -136,7 +136,8 @@ impl ByteSwapped {
     }
 }
 
-/// Returns a named type of `width` bytes, which represents all elements of that width.
+/// Returns the named type that represents all basic elements of `width` bytes. `width` is 1, 2, 4, 8
+/// or 16.
 fn stand_in(width: usize) -> Named {
     match width {
         2 => Named::INT16_T,

@@ -1,12 +1,13 @@
-//! The loops that convert runs of elements between memory and external32. They are generic
-//! functions with one instance per kind of element and instruction set.
+//! The loops that convert runs of elements between memory and external32. An element here is one value
+//! of a named type. The loops are generic functions with one instance per kind of element and
+//! instruction set.
 //!
 //! `mod.rs` calls the converters with runs from the typed program. The loops are written so that the
 //! compiler vectorises them and reverses the bytes of the elements with one shuffle per register. The
 //! instances for different instruction sets differ only in the width of their registers; [`runs`] picks
 //! one at run time. All instances give the same result as converting element by element in typemap
-//! order. The compiler has to preserve that order, because the loops access memory and external32
-//! through raw pointers, and the elements might overlap.
+//! order. The compiler has to preserve that order, because the loops use raw pointers, and the elements
+//! in memory might overlap each other.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;
@@ -194,8 +195,8 @@ unsafe fn convert<K: Kind, const PACK: bool>(
 
 /// Does what [`convert`] does, for blocks of `N` elements. The function copies each block to a
 /// local array and converts it there, so that the compiler can vectorise the conversion. Without
-/// local arrays, it could not load the second element before it has stored the first, because
-/// memory and external bytes might overlap.
+/// local arrays, the compiled code would have to store the first element before it loads the second,
+/// because the compiler cannot know that memory and external bytes do not overlap.
 ///
 /// # Safety
 ///
@@ -238,7 +239,9 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
 
 /// Does what [`row`] does, with two calls of `row`. The first call stops where the writes reach the
 /// start of a cache line. So the whole-register stores of the second call do not cross cache lines,
-/// which makes them faster (1.7 times in L1; example `external32`, contiguous doubles).
+/// which makes them faster (1.7 times for data in the L1 cache; example `external32`, contiguous
+/// doubles). If the destination address is not a multiple of the element's size, no element begins at
+/// the start of a cache line; then the first call converts nothing.
 ///
 /// # Safety
 ///

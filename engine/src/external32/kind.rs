@@ -49,8 +49,8 @@ pub(super) trait Kind {
     /// - The element and the bytes at `ext` do not overlap.
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool;
 
-    /// Converts the external form at `ext` to an element at `mem`. Every external value has a
-    /// representation in memory. Bytes in the gaps of the element do not change.
+    /// Converts the external form at `ext` to an element at `mem`. No external value is refused; on
+    /// x86, a `long double` may be rounded. Bytes in the gaps of the element do not change.
     ///
     /// # Safety
     ///
@@ -489,7 +489,7 @@ impl Encoding {
             Part { at, width }
         }
         // On big-endian machines no bytes need to be reversed, so all types use the loops of
-        // `convert.rs`, which are then plain copies.
+        // `convert.rs`. Where only the byte order matters, these loops are then plain copies.
         if cfg!(target_endian = "big") {
             return None;
         }

@@ -16,8 +16,8 @@
 //!
 //! The packed form of `count` elements of a type is one sequence of bytes. Any range of that sequence
 //! can be packed or unpacked on its own; besides moving the bytes, this takes O(depth + log list
-//! length) steps. File views and segments of messages need such ranges. An element that is cut by the
-//! start or the end of a range is converted by itself.
+//! length) steps. File views and segments of messages need such ranges. A basic element that is cut by
+//! the start or the end of a range is converted by itself.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -201,7 +201,7 @@ pub unsafe fn pack_external_raw(
 }
 
 /// Unpacks `src`, which holds the bytes `range` of the external32 form of `count` elements, without
-/// checking the buffers. If several calls unpack the parts of one element, they must do so in
+/// checking the buffers. If several calls unpack the parts of one basic element, they must do so in
 /// order, as for [`unpack_external_range`](crate::unpack_external_range).
 ///
 /// # Errors
@@ -249,8 +249,8 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
 ) -> Result<()> {
     match &external.0.byteswapped {
         // SAFETY: the range `0..bytes` is the external form of all `count` elements, so it cuts no
-        // element. The caller guarantees that the elements at `origin` and the bytes at `ext` are
-        // valid.
+        // basic element. The caller guarantees that the elements at `origin` and the bytes at `ext`
+        // are valid.
         Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
         // SAFETY: the caller guarantees that `count` elements at `origin` and their `bytes`
         // external bytes at `ext` are valid.
@@ -287,25 +287,25 @@ unsafe fn run<const PACK: bool>(
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
         // SAFETY: `range.start..whole.start` is the beginning of the caller's range (the last bytes of
-        // the element in which the range begins), and the caller guarantees that the whole range is
-        // valid.
+        // the basic element in which the range begins), and the caller guarantees that the whole range
+        // is valid.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
-    // SAFETY: `whole` is a part of the caller's range, which is valid. It cuts no element and ends at
-    // or before `all`, the external size of all elements. Byte `i` of the plan's packed form is byte
-    // `i` of the external32 form.
+    // SAFETY: `whole` is a part of the caller's range, which is valid. `whole` cuts no basic element and
+    // ends at or before `all`, the external size of `count` elements. Byte `i` of the plan's packed form
+    // is byte `i` of the external32 form.
     unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
-        // SAFETY: `whole.end..range.end` is the end of the caller's range (the first bytes of the
+        // SAFETY: `whole.end..range.end` is the end of the caller's range (the first bytes of the basic
         // element in which the range ends), and the caller guarantees that the whole range is valid.
         unsafe { convert::<PACK>(external, count, origin, rest, at)? };
     }
     Ok(())
 }
 
-/// Does what [`run`] does, but without a plan: the function converts each run of elements and each
-/// part of a cut element separately. It works for every type and range.
+/// Does what [`run`] does, but without a plan: the function converts each run of basic elements and
+/// each part of a cut basic element separately. It works for every type and range.
 ///
 /// # Safety
 ///

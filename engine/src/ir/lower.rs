@@ -23,8 +23,8 @@ pub(crate) const MAX_NODES: usize = 1 << 28;
 /// Number of most recent nodes that the lowering searches for a block of the wanted length.
 const LOOK_BACK: usize = 8;
 
-/// A function that makes the leaf of a named type. `typed/` passes one; without it, leaves are plain
-/// blocks of bytes.
+/// A function that makes the leaf of a named type: the node that stands for one value of the type.
+/// `typed/` passes such a function; without one, leaves are plain blocks of bytes.
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
 
 /// Lowers `ty`. The outermost loop of the program runs over the elements, which are one extent of `ty`
@@ -115,8 +115,8 @@ impl Lowered {
 /// The members of a sequence that is being built.
 type Parts = SmallVec<[Lowered; 8]>;
 
-/// Appends a member to a sequence. If the member is a run that touches the last one, joins the two
-/// runs.
+/// Appends a member to a sequence. If the member is a run that begins where the last member, also a
+/// run, ends, joins the two runs.
 fn append(members: &mut Parts, next: Lowered) {
     match members.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,
@@ -289,8 +289,8 @@ impl Lowering<'_> {
         Lowered::Node(Edge { offset, node })
     }
 
-    /// Returns the lowered form as a node. If a node for an equal run was made recently, returns that
-    /// node instead of a new one.
+    /// Returns `lowered` as an edge to a node. A run becomes a block; if one of the most recent nodes is a
+    /// block of the same length, that node is used again.
     #[inline]
     fn edge(&mut self, lowered: Lowered) -> Edge {
         match lowered {

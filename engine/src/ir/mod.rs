@@ -1,9 +1,9 @@
 //! The loop program to which a datatype is lowered. A program is a compact description of the type's
 //! runs of memory in packed order.
 //!
-//! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks it
-//! after each pass, `walk.rs` walks through it, `text.rs` prints it, and `plan/` divides it into
-//! nests.
+//! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks the
+//! result (in debug builds also the result of each pass), `walk.rs` walks through it, `text.rs` prints
+//! it, and `plan/` divides it into nests.
 //!
 //! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
 //! over the ids visits operands before their users, and no function needs recursion. A node has no
@@ -67,7 +67,7 @@ pub enum Op {
     },
     /// `body`, repeated at displacement `entries[i] * scale` for each `i`.
     Table {
-        /// The positions, in units of `scale`.
+        /// The positions, in units of `scale` bytes.
         entries: Table,
         /// Number of bytes per unit of a position.
         scale: i64,
@@ -111,8 +111,8 @@ pub struct Part {
     pub end: u64,
 }
 
-/// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry, so
-/// that a search finds any copy without storing the sums of all entries.
+/// The index list of an [`Op::Ragged`]. It stores a prefix sum of the lengths for every 32nd entry. A
+/// search for a copy begins at the last stored sum that is not above the number of the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
     /// Number of copies of each entry.

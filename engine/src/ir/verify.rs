@@ -11,8 +11,8 @@
 //!    of the type. The program has a body exactly if the size is not 0.
 //!
 //! The verifier runs once in every commit; in debug builds it also runs after lowering and after every
-//! pass. It does not prove that the program describes the same layout as the tree. Tests check that by
-//! comparing both with the oracle (`typemap.rs`).
+//! pass. It does not prove that the program describes the same layout as the tree. Tests check that: they
+//! compare what a plan packs with the typemap that `typemap.rs` expands from the tree.
 
 use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result, counted};

@@ -8,8 +8,8 @@
 //! part of the node that lies in the walk's range.
 //!
 //! Finding a position takes O(depth + log list length) steps. After that, the walk needs no divisions:
-//! it keeps a counter for each open level. The open levels are in a list, so the walk of a deep program
-//! needs no recursion.
+//! it keeps a counter for each open level, that is, for each node that it has entered and not left. The
+//! open levels are in a list, so the walk of a deep program needs no recursion.
 
 use super::{Edge, Node, NodeId, Op, Program};
 use smallvec::SmallVec;
@@ -165,8 +165,8 @@ pub(crate) fn seek(
 }
 
 /// Enters `node` at its packed byte `from`. `node` is not a block, and `edge` is the use through which
-/// the walk reaches it. Returns the index of the operand that contains the byte, the copy within its
-/// entry (as in [`Frame`]), that operand, and the position of the byte within the operand.
+/// the walk reaches it. Returns `index` and `copy` as in [`Frame`] for the operand that contains the
+/// byte, that operand, and the position of the byte within the operand.
 // This function is inlined and returns scalars instead of a `Frame`. A returned frame would be stored
 // word by word and loaded with vector instructions, so every level would have to wait for the stores to
 // finish. With a frame, a seek through five levels took twice as long (`typepack-bench commit`).

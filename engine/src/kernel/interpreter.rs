@@ -24,8 +24,8 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
 }
 
 /// A level's kind and parameters, read once. The compiler must assume that storing packed bytes may
-/// overwrite the parameter block, so without this copy it would read the parameters again for every
-/// block.
+/// overwrite the parameter block, so without this copy the compiled code would read the parameters
+/// again for every block.
 #[derive(Clone, Copy)]
 pub(crate) enum Steps {
     Loop { stride: i64 },

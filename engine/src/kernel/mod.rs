@@ -20,8 +20,8 @@
 //!
 //! # The parameter block
 //!
-//! The parameter block is an array of 64-bit words. The numbers of a nest are parameters, so that
-//! all types of one shape share one kernel:
+//! The parameter block is an array of 64-bit words. The counts, strides, table addresses and scales of
+//! a nest are parameters, so that all nests of one shape share one kernel:
 //!
 //! ```text
 //! word 3*l     count of level l

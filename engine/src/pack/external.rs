@@ -127,9 +127,9 @@ pub fn pack_external_range<T: NoUninit>(
 /// Unpacks `src`, which holds the bytes `range` of the external32 form of `count` elements, into
 /// `dst`.
 ///
-/// Displacement 0 of the type is at byte `origin` of `dst`. Ranges that cut no element may be
-/// unpacked in any order. The parts of a cut element must be unpacked in order, because an element
-/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives.
+/// Displacement 0 of the type is at byte `origin` of `dst`. Ranges that cut no basic element may be
+/// unpacked in any order. The parts of a cut basic element must be unpacked in order, because a basic
+/// element that changes its format, such as `MPI_LONG`, is converted when its last byte arrives.
 ///
 /// # Errors
 ///
@@ -180,8 +180,8 @@ fn room(
     }
 }
 
-/// Does what [`room`] does, for the calls that do not pass its quick test: empty messages, backward
-/// strides, and calls that return an error.
+/// Does what [`room`] does, for the calls that do not pass its quick test: calls with no elements or no
+/// data, types with a negative extent, and calls that return an error.
 #[cold]
 fn checked_room(
     external: &External32,

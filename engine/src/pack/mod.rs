@@ -155,8 +155,8 @@ pub(crate) fn room(
     fits.then_some(bytes as usize)
 }
 
-/// Checks the calls for which [`room`] returned `None`: empty messages, backward strides, and calls
-/// that must be refused.
+/// Checks the calls for which [`room`] returned `None`: calls with no elements or no data, types with
+/// a negative extent, and calls that must be refused.
 #[cold]
 fn checked(
     plan: &Plan,
@@ -203,7 +203,11 @@ fn check_range(
         return Err(Error::new(
             ErrorKind::Argument,
             "range",
-            format!("{}..{} is not within the packed form, 0..{bytes}", range.start, range.end),
+            format!(
+                "{}..{} is not a range of the packed form; the start must not exceed the end, and the \
+                 end must not exceed {bytes}",
+                range.start, range.end
+            ),
         ));
     }
     if range.end - range.start != length as u64 {

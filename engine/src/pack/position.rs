@@ -2,9 +2,10 @@
 //!
 //! These functions do what those of `mod.rs` do, but at a given position of the packed buffer.
 //! Successive calls, each of which starts at the position that the previous call returned, fill one
-//! packing unit; the calls may use different types. A unit need not be unpacked in the same parts as it
-//! was packed. A unit contains nothing but packed data. So [`Plan::packed_bytes`] is the exact result
-//! of `MPI_Pack_size`, and a message can be unpacked like a unit.
+//! packing unit; the calls may use different types. The calls that unpack a unit need not have the same
+//! counts and types as the calls that packed it. A unit contains nothing but packed data. So
+//! [`Plan::packed_bytes`] is the exact result of `MPI_Pack_size`, and a message can be unpacked like a
+//! unit.
 //!
 //! Invariant: a call that fails changes no position and writes nothing. `external.rs` also uses
 //! [`room`].
@@ -266,8 +267,8 @@ mod tests {
         Datatype::named(named)
     }
 
-    /// Checks that a packing unit can be unpacked in other parts than it was packed. Packs 7 ints and 8
-    /// doubles with two calls. Then unpacks them in pieces of 1 to 7 elements, and finally as one
+    /// Checks that the calls that unpack a packing unit may differ from those that packed it. Packs 7 ints
+    /// and 8 doubles with two calls. Then unpacks them 1 to 7 elements at a time, and finally as one
     /// struct.
     #[test]
     fn a_unit_is_unpacked_in_other_parts_than_it_was_packed() {

@@ -18,8 +18,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use std::fmt;
 use std::ops::Range;
 
-/// Number of segments per thread. With 4, a thread that starts late delays the others by at most a
-/// quarter of their time.
+/// Number of segments per thread. If one thread is late, the others take over its waiting segments. At
+/// the end they wait for at most one segment: a quarter of a thread's share.
 const SEGMENTS: u64 = 4;
 
 /// A pool of threads that pack and unpack together. The threads sleep between calls and end when
@@ -183,14 +183,14 @@ impl Threads {
             // SAFETY: `segment` is a part of the range, and the caller guarantees that any thread
             // may access the range. `origin` and `src` are the addresses for this segment. There
             // are several segments only if no byte occurs twice in the layout, so no other thread
-            // writes these elements' bytes.
+            // writes the bytes of this segment.
             unsafe { unpack_raw(plan, count, origin, segment, src) }
         });
     }
 
-    /// Calls `each` for segments that together make up `range`. If `shared` is true and the range
-    /// is long enough, several threads share the segments. Otherwise the whole range is one
-    /// segment.
+    /// Calls `each` for segments that together make up `range`. If `shared` is true, there is a pool
+    /// and the range has at least `LEAST` bytes, several threads share the segments. Otherwise the
+    /// whole range is one segment.
     fn each(
         &self,
         plan: &Plan,

@@ -2,8 +2,8 @@
 //!
 //! `pipeline.rs` defines in which order the passes run and how often. The `README.md` in this folder
 //! lists the rules that every rewrite obeys. A pass visits the nodes in order, operands first, and
-//! builds a new program. For each node, after the node's operands have been rewritten, it calls its
-//! rewrite function, the argument `rule` of `rewrite`.
+//! builds a new program. For each node, the pass calls its rewrite function (the argument `rule` of
+//! `rewrite`) after the node's operands have been rewritten.
 
 mod coalesce;
 mod count;

@@ -14,7 +14,8 @@ const UNROLLED_LOOP: u64 = 4;
 const UNROLLED_BLOCK: u64 = 16;
 
 /// Returns the nest that begins at `edge`, inside the additional outermost level `outer` (count and
-/// stride). Returns `None` if `edge` is not a nest or the nest has too many levels.
+/// stride). Returns `None` if no nest begins at `edge`, or if the nest has more than
+/// `Nest::MAX_DEPTH` levels.
 pub(crate) fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) -> Option<Nest> {
     let mut nest = Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } };
     is_nest(program, edge, outer, &mut nest).then_some(nest)

@@ -9,8 +9,8 @@ use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::ir::{Program, lower, verify};
 
-/// Maximum number of rounds. Most types need two or three; nothing but towers of structs would benefit
-/// from more than 16. After 16 rounds, rewriting stops even if a pass could still change the program.
+/// Maximum number of rounds. Most types need two or three; only deeply nested structs would benefit from
+/// more than 16. After 16 rounds, rewriting stops even if a pass could still change the program.
 const ROUNDS: usize = 16;
 
 /// Lowers `ty`, runs all passes and verifies the program. After each step, calls `after` with the name

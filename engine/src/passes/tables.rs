@@ -10,9 +10,10 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns ragged lists with equal lengths into tables, tables with constant steps into loops, and short
-/// lists of runs into sequences. Tables whose steps are nearly constant become tables of loops or a few
-/// loops, and short lists of short rows become tables. Returns true if the program changed.
+/// Removes list entries without copies. Turns ragged lists with equal lengths into tables, tables with
+/// constant steps into loops, and short lists of runs into sequences. Tables whose steps are nearly
+/// constant become tables of loops or a few loops. A list whose entries have few copies, and that has
+/// few copies in all, becomes a table. Returns true if the program changed.
 pub(crate) fn regularize(program: &mut Program) -> bool {
     // Test this first, because most types have no table or list, and rebuilding a program costs two
     // allocations.
@@ -103,7 +104,7 @@ const COPIES: u64 = 8192;
 /// Maximum average number of copies per entry for which a table lists every copy.
 const SHARE: u64 = 8;
 
-/// Returns a table with the position of every copy in a ragged list, in units of `scale`. One kernel
+/// Returns a table with the position of every copy in a ragged list, in units of `scale` bytes. One kernel
 /// call executes a nest over this table. Without the table, each row (the copies of one entry) would
 /// take a call of its own, even if it has one block or a few; that took 10 to 50 times as long as a
 /// hand-written loop (`typepack-bench guidelines`, seed 2). Returns `None` if there are more than `COPIES`

@@ -1,4 +1,5 @@
-//! The widths of the elements that a plan byte-swaps. External32 needs such plans.
+//! The widths of the basic elements whose bytes a plan reverses. Only the plans of `external32/` reverse
+//! bytes.
 //!
 //! `external32/byteswap.rs` makes the widths. `plan/` reads them when it prepares a nest, and `exec/`
 //! reads them when it walks a block. The functions in `leaf/byteswap.rs` swap the bytes.
@@ -6,15 +7,16 @@
 use crate::ir::{Edge, NodeId, Op, Program};
 use crate::leaf::{Swap, Width};
 
-/// The widths of the elements that a plan byte-swaps. Only the plans that `external32/` makes
-/// byte-swap elements.
+/// The widths of the basic elements whose bytes a plan reverses. `Native` means that the plan reverses
+/// no bytes.
 #[derive(Debug, Default)]
 pub(crate) enum Widths {
     #[default]
     Native,
-    /// Every element has this width.
+    /// Every basic element has this width.
     Same(Width),
-    /// For each node that is a block, the width of its elements. The index is the number of the node.
+    /// For each node that is a block, the width of its basic elements; 1 for other nodes. The index is
+    /// the id of the node.
     Each(Box<[Width]>),
 }
 
@@ -28,8 +30,8 @@ impl Widths {
         }
     }
 
-    /// Returns the widths of the elements in the leaf of the nest that begins at `edge`. Returns
-    /// `None` if the plan does not byte-swap elements.
+    /// Returns the widths of the basic elements in the leaf of the nest that begins at `edge`. Returns
+    /// `None` if the plan reverses no bytes.
     pub(crate) fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
         let widths = match self {
             Self::Native => return None,

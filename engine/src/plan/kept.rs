@@ -1,5 +1,5 @@
-//! Values that other modules compute from a plan and store with the plan: the plan's signature, the
-//! known answers about its overlap, and its external32 form. Each value is computed when it is first
+//! Values that other modules compute from a plan and store with the plan: the plan's signature, whether
+//! its data overlaps in memory, and its external32 form. Each value is computed when it is first
 //! requested.
 //!
 //! Until the first request, the plan holds only one empty pointer (`mod.rs`). So the values cost

@@ -37,8 +37,8 @@ use std::sync::{Arc, OnceLock};
 /// overhead of calling memcpy for each block is less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
-/// A committed datatype. `pack` and `unpack` execute it. Cloning a plan only increments a reference
-/// count.
+/// A committed datatype, or a plan decoded from bytes. `pack` and `unpack` execute it. Cloning a plan
+/// only increments a reference count.
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 
@@ -60,7 +60,7 @@ struct Inner {
     settings: Settings,
     nests: NestPlans,
     program: Program,
-    /// The widths of the byte-swapped elements; `None` if no element is byte-swapped.
+    /// The widths of the basic elements whose bytes the plan reverses; `None` if it reverses no bytes.
     widths: Option<Box<Widths>>,
     /// The datatype from which the plan was committed; `None` for a decoded plan.
     datatype: Option<Datatype>,
@@ -74,8 +74,9 @@ impl Plan {
         Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
     }
 
-    /// Makes a plan that byte-swaps elements. Its packed bytes are those of `program`, except that
-    /// the bytes of each element are reversed. Only leaf kernels execute such a plan.
+    /// Makes a plan that reverses bytes. Its packed bytes are those of `program`, except that the bytes
+    /// of each basic element are reversed. `widths` holds the widths of these basic elements. Compiled
+    /// kernels do not execute such a plan.
     pub(crate) fn byteswapped(
         footprint: Footprint,
         program: Program,
@@ -255,7 +256,8 @@ impl Plan {
         self.0.nests.of_node(node)
     }
 
-    /// Returns the width of the elements that are byte-swapped in block `node`; 1 if none are.
+    /// Returns the width of the basic elements whose bytes are reversed in block `node`; 1 if the plan
+    /// reverses no bytes there.
     #[inline]
     pub(crate) fn width(&self, node: NodeId) -> Width {
         self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))

@@ -29,8 +29,8 @@ pub(crate) struct NestPlan {
     pub(crate) leaf_bytes: Divisor,
     /// For each level `l` of the nest, the product of the counts of all levels inside `l`.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
-    /// The widths of the byte-swapped elements in the leaf, if there are any. Only leaf kernels can
-    /// swap bytes.
+    /// The widths of the basic elements in the leaf whose bytes are reversed; `None` if no bytes are
+    /// reversed. Compiled kernels cannot reverse bytes.
     pub(crate) swap: Option<Box<Swap>>,
 }
 
@@ -74,15 +74,16 @@ impl NestPlan {
         }
     }
 
-    /// Makes the nest plan of `nest`. `swap` contains the widths of the byte-swapped elements in its
-    /// leaf.
+    /// Makes the nest plan of `nest`. `swap` contains the widths of the basic elements in its leaf whose
+    /// bytes are reversed.
     pub(super) fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
         let mut planned = Self { nest, swap, ..Self::empty() };
         planned.complete(settings);
         planned
     }
 
-    /// Computes the fields that depend on the nest and on the swap.
+    /// Computes the fields that depend on the nest and on the swap. If the compiler's threshold is 0,
+    /// also requests the kernels.
     #[inline]
     pub(super) fn complete(&mut self, settings: &Settings) {
         self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
@@ -174,8 +175,10 @@ impl NestPlan {
         })
     }
 
-    /// Returns the kernel for a call that moves `bytes` packed bytes. Returns `None` if no kernel is
-    /// wanted for this size or if the kernel is not available.
+    /// Returns the kernel for a call that moves `bytes` packed bytes. If the kernel has not been
+    /// requested yet, adds the time that it would save in this call, and requests it if the sum reaches
+    /// its price. Returns `None` if no kernel is wanted for this size, if the sum is below the price, or
+    /// if the compiler refused.
     #[inline]
     pub(crate) fn kernel(
         &self,

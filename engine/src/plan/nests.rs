@@ -25,8 +25,8 @@ pub(super) struct NestPlans {
 struct Walked {
     /// All nests except the first.
     more: Vec<NestPlan>,
-    /// For each node, the index of the nest that executes it; `NO_NEST` if the walk must enter the
-    /// node.
+    /// For each node, the index of the nest that executes it; `NO_NEST` if no nest does, so that the
+    /// walk enters or copies the node.
     of_node: Box<[u32]>,
     /// The parts of the program's body if the body is a sequence of at most `PARTS` nests and blocks;
     /// otherwise empty.
@@ -66,7 +66,7 @@ const PARTS: usize = 64;
 pub(crate) struct BodyPart {
     /// Index of the nest; `NO_NEST` for a block.
     nest: u32,
-    /// Width of the elements that are byte-swapped, if the part is a block.
+    /// If the part is a block, the width of the basic elements whose bytes are reversed; 1 if none are.
     pub(crate) width: Width,
     /// Displacement of the part in the body, in bytes.
     pub(crate) at: i64,
@@ -75,7 +75,7 @@ pub(crate) struct BodyPart {
 }
 
 impl NestPlans {
-    /// Returns the nest that executes `node`, or `None` if the walk must enter the node.
+    /// Returns the nest that executes `node`, or `None` if the walk must enter or copy the node.
     #[inline]
     pub(super) fn of_node(&self, node: NodeId) -> Option<&NestPlan> {
         let index = self.walk.as_ref()?.of_node[node.index()];

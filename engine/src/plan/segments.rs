@@ -32,10 +32,10 @@ const SHORT: u64 = 64;
 
 impl Plan {
     /// Returns the best size for a caller that uses segments of equal size. The size is close to
-    /// `wish` bytes and at most `wish`. There are two exceptions: a single unit of at most 64 bytes
-    /// is never cut, and with tiles of columns the size may be up to twice the wish. If elements,
-    /// rows or blocks have equal lengths, and some number of them fills between three quarters of
-    /// `wish` and all of `wish`, every segment begins at the start of an element, row or block.
+    /// `wish` bytes. It is at most `wish`, or at most 64 if `wish` is less than 64; if columns are
+    /// packed in tiles, it is at most twice the wish. If elements, rows or blocks have equal lengths,
+    /// and some number of them fills between three quarters of `wish` and all of `wish`, every
+    /// segment begins at the start of an element, row or block.
     ///
     /// If the parts of a layout have different sizes, as in structs and in lists with different block
     /// lengths, segments of equal size cannot all begin at such boundaries. [`Plan::segments`] adapts
@@ -81,9 +81,10 @@ impl Plan {
 
     /// Returns the best end for a segment of about `wish` bytes that begins at packed byte `start` of
     /// `count` elements. The segment has at most `wish` bytes, or at most 64 if `wish` is less than
-    /// 64; if columns are packed in tiles, it has at most twice as many. The segment ends at the end
-    /// of a whole element, row or block if such an end is near. A run of memory that is much longer
-    /// than `wish` is cut.
+    /// 64. If an element, row or block ends in the last quarter of the `wish` bytes after `start`, the
+    /// segment ends there. Otherwise the segment may end inside a run of more than 64 bytes. If columns
+    /// are packed in tiles of at most twice `wish` bytes, the segment ends at the end of a tile instead,
+    /// and has at most twice `wish` bytes.
     ///
     /// This function is for callers that keep a position of their own. Other callers use
     /// [`Plan::segments`], which returns all segments. The time of a call is proportional to the
@@ -91,8 +92,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
-    /// Returns `ErrorKind::Argument`, naming `start`, if it is at or past the end.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size exceeds 2^63 - 1 bytes.
+    /// Returns `ErrorKind::Argument`, naming `start`, if `start` is not below the packed size.
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
         if start >= total {
@@ -123,7 +124,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size does not fit in 64 bits.
+    /// Returns `ErrorKind::Overflow`, naming `count`, if the packed size exceeds 2^63 - 1 bytes.
     pub fn segments(&self, count: u64, wish: u64) -> Result<Segments<'_>> {
         let total = self.packed_bytes(count)?;
         Ok(Segments {
@@ -234,9 +235,9 @@ fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, 
     }
 }
 
-/// Returns the end of the segment that begins at `start`, for a `target` inside a run of `bytes`
-/// bytes. The run begins at packed byte `begin`. `best` is the last end of a unit up to the start of
-/// the run, or `start` if there is none after `start`.
+/// Returns the end of the segment that begins at `start`. `target`, which is `start` plus the wish,
+/// lies inside a run of `bytes` bytes. The run begins at packed byte `begin`. `best` is the last end
+/// of a unit up to the start of the run, or `start` if no unit ends after `start`.
 fn in_block(begin: u64, bytes: u64, target: u64, best: u64, start: u64) -> u64 {
     let cut = begin + whole(target - begin, SHORT);
     if bytes > SHORT && cut > best {

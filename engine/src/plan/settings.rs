@@ -26,15 +26,16 @@ pub enum Strategy {
 pub struct Settings {
     /// The compiler of kernels, if there is one.
     pub compiler: Option<Arc<dyn Compiler>>,
-    /// Checks every kernel call against the interpreter. If their results differ, the interpreter's
-    /// result is used, the kernel is not called again, and `stats::bytes().disagreements` counts the
-    /// call. With this setting, an unpack call also reads the memory that it writes, and this memory
-    /// may temporarily hold wrong values.
+    /// Checks every call of a compiled kernel or a leaf kernel against the interpreter. If their
+    /// results differ, the interpreter's result is used, the kernel is not called again, and
+    /// `stats::bytes().disagreements` counts the call. With this setting, an unpack call also reads the
+    /// memory that it writes, and this memory may temporarily hold wrong values.
     pub verify: bool,
     /// Forces one strategy for all nests. [`Strategy::Interpreter`] forces the interpreter.
     /// [`Strategy::Leaf`] forces leaf kernels, so compiled kernels and rows are not used.
     /// [`Strategy::Kernel`] forces compiled kernels, so leaf kernels and rows are not used.
-    /// Contiguous types still use memcpy unless the interpreter is forced.
+    /// [`Strategy::Memcpy`] and [`Strategy::Rows`] cannot be forced. Contiguous types still use memcpy
+    /// unless the interpreter is forced.
     pub strategy: Option<Strategy>,
     /// The instruction set of the leaf kernels. If this field is `None`, or if this machine does not
     /// support the given instruction set, the best one that the machine supports is used.

@@ -30,7 +30,7 @@ type Words = &'static [(&'static str, i64)];
 /// A parameter of a constructor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// The name of the parameter, which the engine's errors also use.
+    /// The name of the parameter. The engine's errors use the same name.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) words: Words,
@@ -97,8 +97,9 @@ pub(crate) enum Value {
 pub(crate) struct Values(pub(crate) Vec<Value>);
 
 /// The message of a panic that cannot happen. The parser reads each value according to the kind of its
-/// parameter, so a value always has the kind that the row states. The test `every_row_builds` checks
-/// that each row's function asks for the kinds that the row states.
+/// parameter, so a value always has the kind that the row states. The test
+/// `every_row_builds_and_is_called_back` checks that each row's function asks for the kinds that the row
+/// states.
 const KIND: &str = "a value has another kind than its row";
 
 impl Values {
@@ -142,7 +143,7 @@ fn narrow(name: &'static str, number: i64) -> Result<i32> {
         Error::new(
             ErrorKind::Overflow,
             name,
-            format!("{number} does not fit in an integer of 32 bits"),
+            format!("{number} does not fit in a signed 32-bit integer"),
         )
     })
 }
@@ -282,8 +283,9 @@ pub(crate) static ROWS: &[Row] = &[
     Row { name: "value_index", parameters: &[part("value"), part("index")], make: value_index },
 ];
 
-/// Returns the constructor with the name `word`. `word` is the name in the table or the C name, in
-/// which `MPI_Type_` or `MPI_Type_create_` comes before that name.
+/// Returns the constructor with the name `word`, or `None` if there is none. `word` is the name in the
+/// table or the C name, in which `MPI_Type_` or `MPI_Type_create_` comes before that name. Letter case
+/// does not matter.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let lower = word.to_ascii_lowercase();
     let short = lower.strip_prefix("mpi_type_").unwrap_or(&lower);
@@ -303,7 +305,8 @@ pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     }
 }
 
-/// Returns the names of a constructor's parameters.
+/// Returns the names of the parameters of the constructor `name`. Returns no names if no constructor
+/// has the name `name`.
 pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);
     row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
@@ -319,7 +322,7 @@ pub enum Argument<'a> {
     Table(&'a Table),
     /// A list of numbers that the tree stores as a slice.
     Numbers(&'a [i64]),
-    /// The old type.
+    /// A single type: the old type, or a member of a value-index pair.
     Type(&'a Datatype),
     /// A list of types, which only a struct has.
     Types(&'a [Datatype]),

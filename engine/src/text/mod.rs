@@ -28,12 +28,12 @@
 //! ```
 //!
 //! `#` begins a comment, which extends to the end of the line. Letter case does not matter, except in
-//! bound names. A constructor may have its C name (`MPI_Type_create_hvector`). The arguments are those
-//! of the MPI call, without those counts that only state the lengths of lists. The old type is the last
-//! argument. Words for numbers are `C` and `Fortran` (subarray, darray), `block`, `cyclic`, `none` and
-//! `default` (darray), and `undefined` (f90_real). The text does not record whether a call was made
-//! with `int` or with large counts. (Only `MPI_Type_get_envelope` and `MPI_Type_get_contents` show this
-//! difference.) Examples:
+//! bound names and in Rust names such as `f64`. A constructor may have its C name
+//! (`MPI_Type_create_hvector`). The arguments are those of the MPI call, without those counts that only
+//! state the lengths of lists. The old type is the last argument. Words for numbers are `C` and `Fortran`
+//! (subarray, darray), `block`, `cyclic`, `none` and `default` (darray), and `undefined` (f90_real,
+//! f90_complex). The text does not record whether a call was made with `int` or with large counts. (Only
+//! `MPI_Type_get_envelope` and `MPI_Type_get_contents` show this difference.) Examples:
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -47,7 +47,8 @@
 //! ```
 //!
 //! Types may be nested as deeply as memory allows. [`MAX_PARENTHESES`] limits the nesting of
-//! parentheses in numbers, and [`MAX_ENTRIES`] limits the total number of list entries in a text.
+//! parentheses and signs in numbers, and [`MAX_ENTRIES`] limits the total number of list entries in a
+//! text.
 
 pub(crate) mod constructors;
 mod error;

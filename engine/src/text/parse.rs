@@ -52,6 +52,7 @@ pub fn parse_in(text: &str, scope: &HashMap<String, Datatype>) -> Result<Datatyp
 }
 
 /// Returns the named type with the name `word`: its MPI name, with or without `MPI_`, or its Rust name.
+/// Letter case matters only in the Rust name.
 pub(crate) fn named(word: &str) -> Option<Named> {
     const RUST: [(&str, Named); 11] = [
         ("i8", Named::I8),
@@ -281,7 +282,7 @@ fn clipped(word: &str) -> String {
     if word.len() > 40 { format!("{}…", &word[..40]) } else { word.to_owned() }
 }
 
-/// Returns `; did you mean …?` if one of `names` is similar to `word`.
+/// Returns `; did you mean …?` if one of `names` is similar to `word`, and an empty text otherwise.
 fn nearest(word: &str, names: impl Iterator<Item = String>) -> String {
     let word = word.to_ascii_lowercase();
     let word = word.strip_prefix("mpi_").unwrap_or(&word);

@@ -12,7 +12,7 @@ use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Maximum number of list entries that [`abridge`] shows.
+/// Number of entries that [`abridge`] shows of a list that it shortens.
 const SHOWN: usize = 6;
 /// Maximum number of derived types that [`abridge`] shows.
 const TYPES: usize = 24;
@@ -244,8 +244,9 @@ pub fn abridge(ty: &Datatype) -> String {
     out
 }
 
-/// Returns the text of the first entries of a list. If entries are left out, the text also states how
-/// many entries the list has.
+/// Returns the text of a list. A list whose text would be long is shortened to its first entries, or to
+/// one entry and its number of copies if all entries are equal. The shortened text also states how many
+/// entries the list has.
 pub fn abridged_list(table: &Table) -> String {
     let mut text = String::new();
     if table.len() <= 64 {

@@ -117,8 +117,8 @@ impl<'a> Reader<'a> {
         length > 0
     }
 
-    /// Reads one number, or a word for a number, as the value of `parameter`. The value must fit in 64
-    /// bits.
+    /// Reads one number, or a word for a number, as the value of `parameter`. Returns an error if the
+    /// text continues with neither, or if the value does not fit in an `i64`.
     fn value(&mut self, parameter: &Parameter) -> Result<i64> {
         let word = self.peek_word();
         let is_word = |entry: &&(&str, i64)| entry.0.eq_ignore_ascii_case(word);
@@ -139,8 +139,12 @@ impl<'a> Reader<'a> {
     }
 
     fn fit(&self, value: i128, start: usize) -> Result<i64> {
-        i64::try_from(value)
-            .map_err(|_| self.error(self.since(start), format!("{value} does not fit in 64 bits")))
+        i64::try_from(value).map_err(|_| {
+            self.error(
+                self.since(start),
+                format!("{value} does not fit in a signed 64-bit integer"),
+            )
+        })
     }
 
     /// Reads one number, or a word for a number.
@@ -319,7 +323,7 @@ impl<'a> Reader<'a> {
                 let span = self.position..self.position + length;
                 let digits = &rest[..length.min(40)];
                 let more = if length > 40 { "…" } else { "" };
-                let detail = format!("{digits}{more} does not fit in 64 bits");
+                let detail = format!("{digits}{more} does not fit in an unsigned 64-bit integer");
                 return Err(self.error(span, detail));
             }
             value = next.unwrap_or_default();
@@ -328,11 +332,12 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Checks that an intermediate result is below 2^100, so that sums of such results do not
-    /// overflow.
+    /// Returns an error if the absolute value of an intermediate result is 2^100 or more. Sums of
+    /// smaller results do not overflow.
     fn wide(&self, value: Option<i128>, start: usize) -> Result<i128> {
         value.filter(|v| v.unsigned_abs() < 1 << 100).ok_or_else(|| {
-            let detail = "the sum or product is beyond 2^100; every number must fit in 64 bits";
+            let detail =
+                "the absolute value of the sum or product is 2^100 or more; it must be less";
             self.error(self.since(start), detail)
         })
     }
@@ -405,11 +410,17 @@ mod tests {
             ("[-1 x 5]", "1:2: the number of copies is -1, which is negative"),
             ("[99999999999 x 1]", "1:2: the lists have more than 16777216 entries in total"),
             ("[0..99999999999]", "1:2: the lists have more than 16777216 entries in total"),
-            ("[9223372036854775808]", "1:2: 9223372036854775808 does not fit in 64 bits"),
-            ("[99999999999999999999]", "1:2: 99999999999999999999 does not fit in 64 bits"),
+            (
+                "[9223372036854775808]",
+                "1:2: 9223372036854775808 does not fit in a signed 64-bit integer",
+            ),
+            (
+                "[99999999999999999999]",
+                "1:2: 99999999999999999999 does not fit in an unsigned 64-bit integer",
+            ),
             (
                 "[9000000000000000000*9000000000000000000]",
-                "1:2: the sum or product is beyond 2^100; every number must fit in 64 bits",
+                "1:2: the absolute value of the sum or product is 2^100 or more; it must be less",
             ),
             ("[(1]", "1:4: expected `)`, found `]`"),
             ("[1 +]", "1:5: expected a number, found `]`"),

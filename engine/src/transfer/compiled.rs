@@ -4,7 +4,7 @@
 //! kernel copies each box.
 //!
 //! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call executes
-//! whole iterations of the row, as many as are left in the current rows of both sides. If all levels
+//! whole iterations of the row, as many as both sides have left in their current rows. If all levels
 //! are common to both sides, one call executes the whole copy. If a range begins or ends inside an
 //! iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. The
 //! interpreter (`interpreted.rs`) or `staged.rs` copies a leaf of which the range contains only a part.
@@ -41,8 +41,9 @@ impl Compiled {
         Self { nest, transposed, kernel, moved, distrusted }
     }
 
-    /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is no
-    /// executor yet or if verification has found that the executor gives wrong results.
+    /// Returns the executor for a call that moves `bytes` packed bytes. Returns `None` if the nest has
+    /// no executor (there is no compiler, its threshold is not reached, or it refused the nest), or
+    /// if verification has found that the executor gives wrong results.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {

@@ -1,11 +1,12 @@
 //! Copies between two layouts that are loops and tables over blocks of one length. One loop
 //! advances through the blocks of both layouts at the same time.
 //!
-//! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. If
-//! the block length of one side is a multiple of that of the other side, the longer block is treated as
-//! a loop over shorter blocks. A *row* is one pass through the innermost level of a side. Each step of
-//! the loop copies as many blocks as are left in the current rows of both sides. The inner loop is
-//! compiled separately for each of several block lengths, and for a stride or a table on each side.
+//! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. The
+//! *sides* of a transfer are its source and its destination. If the block length of one side is at least
+//! three times that of the other side, and a multiple of it, the longer block is treated as a loop over
+//! shorter blocks. A *row* is one pass through the innermost level of a side. Each step of the loop
+//! copies as many blocks as are left in the current rows of both sides. The inner loop is compiled
+//! separately for each of several block lengths, and for a stride or a table on each side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -14,12 +15,12 @@ use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
 use std::ops::Range;
 
-/// Minimum number of shorter blocks into which a longer block is split. In rows of two blocks, loop
-/// control takes as long as a second pass through a buffer (`examples/fused.rs`, 16 B -> 8 B).
+/// Minimum number of shorter blocks into which a longer block is split. With two, loop control takes as
+/// long as copying every byte a second time, through a buffer (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with memcpy. memcpy may use wider registers than this code;
-/// from this length on, that saves more time than calling memcpy costs.
+/// Minimum length, in bytes, of a block that is copied with memcpy. memcpy may use wider registers than
+/// this code. From this length on, the wider registers save more time than the call of memcpy costs.
 const MEMCPY: usize = 256;
 
 /// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.
@@ -30,9 +31,9 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Returns the two sides of a transfer as levels. Returns `None` if a side contains anything
-    /// but levels over blocks, or if the longer block cannot be split into blocks of the shorter
-    /// length.
+    /// Returns the two sides of a transfer as levels. Returns `None` if a side has too many levels or is
+    /// not loops and tables over one block, or if the longer block cannot be split into at least `SPLIT`
+    /// blocks of the shorter length.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
@@ -59,7 +60,7 @@ impl Interpreted {
     ///
     /// # Safety
     ///
-    /// - `self` was made for these two plans and counts.
+    /// - `self` was made for the plans and counts of `src` and `dst`.
     /// - The conditions of [`copy_raw`](super::copy_raw) hold. Displacement 0 of each side is at
     ///   its `memory`.
     pub(super) unsafe fn copy(
@@ -69,9 +70,9 @@ impl Interpreted {
         range: Range<u64>,
     ) {
         let (first, last) = (range.start.div_ceil(self.bytes), range.end / self.bytes);
-        // SAFETY: the calls copy three parts of `range`: the bytes before the whole blocks
-        // `first..last`, these blocks, and the bytes after them. They do so in packed order, which
-        // is the destination's typemap order.
+        // SAFETY: the caller guarantees that the bytes of `range` are valid on both sides. The calls
+        // copy three parts of `range`, in packed order: the bytes before the whole blocks `first..last`,
+        // these blocks, and the bytes after them.
         unsafe {
             if first >= last {
                 return staged::copy(src, dst, range);
@@ -104,7 +105,7 @@ impl Interpreted {
     }
 }
 
-/// A loop of `count` iterations. `from` and `to` are the distances between two iterations in the
+/// A loop of `count` iterations. `from` and `to` are the distances between consecutive iterations in the
 /// source and in the destination, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
@@ -118,8 +119,8 @@ pub(super) struct Strides {
 /// # Safety
 ///
 /// - `bytes` is the length for which [`row_of`] returned this function.
-/// - For every `i` below the count, a block is valid for reads at `src` plus `i` times the source's
-///   stride, and for writes at `dst` plus `i` times the destination's stride.
+/// - For every `i` below `strides.count`, a block is valid for reads at `src + i * strides.from`, and a
+///   block is valid for writes at `dst + i * strides.to`.
 /// - No block that is read overlaps a block that is written.
 pub(super) type Row = unsafe fn(src: *const u8, dst: *mut u8, strides: Strides, bytes: usize);
 
@@ -131,8 +132,8 @@ pub(super) fn row_of(bytes: u64) -> Row {
     #[inline(always)]
     unsafe fn along(src: *const u8, dst: *mut u8, strides: Strides, block: &impl Block) {
         let (from, to) = (Strided::at(strides.from, 0), Strided::at(strides.to, 0));
-        // SAFETY: for every `i` below the count, the caller guarantees that, on each side, the
-        // block at `i` times the stride is valid.
+        // SAFETY: the caller guarantees that, on each side, the block at `i` times the stride is valid
+        // for every `i` below the count.
         unsafe { row(src, from, dst, to, strides.count, block) }
     }
     macro_rules! rows {
@@ -372,8 +373,8 @@ impl Block for Long {
 ///
 /// # Safety
 ///
-/// - For every `i` below `count`, a block is valid for reads at `src` plus position `i` of `from`,
-///   and for writes at `dst` plus position `i` of `to`.
+/// - For every `i` below `count`, a block is valid for reads at `src + from.place(i)`, and a block is
+///   valid for writes at `dst + to.place(i)`.
 /// - The plans of the rows are alive.
 /// - No block that is read overlaps a block that is written.
 #[inline(always)]

@@ -73,7 +73,7 @@ impl SideLevel {
         }
     }
 
-    /// Returns the two words of the parameter block that describe this side of a level.
+    /// Returns the two words that describe this side of a level in the parameter block of a kernel.
     pub(super) fn words(&self) -> [u64; 2] {
         match self {
             Self::Loop { stride, .. } => [*stride as u64, 0],
@@ -107,8 +107,8 @@ pub(super) struct SideLevels {
 
 impl SideLevels {
     /// Returns the levels of `count` elements and the leaf below them, which is a block or a sequence.
-    /// Returns `None` if the program contains a ragged list (a list of runs of different lengths) or
-    /// has too many levels.
+    /// Returns `None` if the program is empty, if one of the levels is a ragged list (a list of runs of
+    /// different lengths), or if there are more than `LEVELS` levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
         // Start with an array of zeros, because that is the initialisation for which the compiler
@@ -135,8 +135,8 @@ impl SideLevels {
         }
     }
 
-    /// Adds an innermost level. If the level has a single iteration, adds no level and only moves the
-    /// base. Returns `None` if there are too many levels.
+    /// Adds `level` as the innermost level. If `level` has a single iteration, only moves the base and
+    /// adds no level. Returns `None` if there are too many levels.
     pub(super) fn push(&mut self, level: SideLevel) -> Option<()> {
         if level.count() == 1 {
             // SAFETY: a table comes from a plan that the caller borrows, so that plan is alive; a loop
@@ -188,8 +188,8 @@ impl SideLevels {
     }
 }
 
-/// A position in a side: the base of the current innermost row, and the index of the next iteration
-/// of every level.
+/// A position in a side: the base of the current row (a row is one pass through the innermost level),
+/// and the index of the next iteration of every level.
 pub(super) struct Walk<'a> {
     levels: &'a SideLevels,
     index: [u64; LEVELS],

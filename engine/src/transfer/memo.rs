@@ -2,7 +2,7 @@
 //! the kernel of the transfer.
 //!
 //! `mod.rs` calls [`of`] for every copy between two layouts with gaps. For a new pair of plans and
-//! counts, [`of`] calls `interpreted.rs` and `nest.rs` and remembers the result.
+//! counts, [`of`] calls `nest.rs`, `transpose.rs` and `interpreted.rs` and remembers the result.
 //!
 //! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
 //! store how they fit together. If a plan stored how it fits together with other plans, the plan would
@@ -21,16 +21,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Number of fits that a thread remembers. Each fit takes about 2 KiB. A fit keeps its kernel
-/// alive. It also keeps the memory of the plans' outermost structs allocated, but not the contents
-/// of the plans.
+/// Number of fits (see [`Fit`]) that a thread remembers. Each fit takes about 2 KiB. A fit keeps its
+/// kernel alive. It also keeps the memory of the plans' outermost structs allocated, but not the
+/// contents of the plans.
 const REMEMBERED: usize = 16;
 
 /// How two sides fit together: the executors that can copy from one side to the other.
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
-    /// The interpreter's levels, if the interpreter can execute this transfer.
+    /// The interpreter's levels. `None` if the interpreter cannot execute this transfer, or if the
+    /// kernels of the two plans are faster.
     blocks: Option<Interpreted>,
     /// The common nest and its executor, if there is one.
     compiled: Option<Compiled>,

@@ -12,8 +12,8 @@
 //!    executes the copy (`compiled.rs`), once earlier copies have moved as many bytes as the threshold
 //!    of the source plan's compiler requires. If visiting the blocks in packed order is slow for one of
 //!    the layouts, `transpose.rs` executes the copy in a better order.
-//! 3. If both sides are loops and tables over blocks, and the block length of one side divides that
-//!    of the other, `interpreted.rs` copies block by block.
+//! 3. If both sides are loops and tables over blocks, and the block lengths are equal or one is a
+//!    multiple of the other (at least three times as long), `interpreted.rs` copies block by block.
 //! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
 //!    kernels of both plans through a buffer that stays in the L1 cache.
 //!
@@ -63,7 +63,7 @@ pub struct Side<'a, M> {
 ///
 /// - [`ErrorKind::Truncated`] for `dst_count` if the packed sizes of the two sides differ.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes exceeds 2^63 - 1.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, copy};
@@ -115,9 +115,10 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
 ///
 /// # Errors
 ///
-/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form of a side.
+/// - [`ErrorKind::Argument`] for `range` if its start is greater than its end, or if it exceeds the
+///   packed form of a side.
 /// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
-/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in 64 bits.
+/// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes exceeds 2^63 - 1.
 pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     src: Side<'_, &[S]>,
     dst: Side<'_, &mut [D]>,
@@ -172,9 +173,9 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     match (src.plan.contiguous(), dst.plan.contiguous()) {
         (Some(a), Some(b)) => {
             let (from, to) = (from.wrapping_offset(run(a)), to.wrapping_offset(run(b)));
-            // SAFETY: both sides are one run. `from` and `to` are the addresses of packed byte
-            // `range.start`, and the caller guarantees that the bytes of the range are valid on
-            // both sides.
+            // SAFETY: each side is a single run. `from` and `to` are the addresses of packed byte
+            // `range.start`, and the caller guarantees that the bytes of the range are valid on both
+            // sides.
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
@@ -205,8 +206,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     }
 }
 
-/// Returns true if the body of the program is a ragged list (a list of runs of different lengths),
-/// which only `staged.rs` can copy. This test avoids the lookup in the memo.
+/// Returns true if the body of the plan's program is a ragged list (a list of runs of different
+/// lengths), which only `staged.rs` can copy. This test avoids the lookup in the memo.
 fn is_ragged(plan: &Plan) -> bool {
     let program = plan.program();
     program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))

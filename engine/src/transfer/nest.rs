@@ -1,13 +1,15 @@
-//! Finds the common nest of two layouts, which a kernel of the transfer executes.
+//! Finds the common nest of two layouts: the innermost loops and tables that both layouts have, around a
+//! common leaf. A kernel of the transfer executes the nest.
 //!
 //! `memo.rs` calls [`Nest::of`] once per transfer, and `compiled.rs` executes the nest. The search
 //! has three steps:
 //!
-//! 1. Find a common leaf. The leaf of a side is the block, or the sequence of a few short blocks,
-//!    inside its innermost loop. If the leaves of the two sides differ in length, unroll the innermost
-//!    loops up to the least common multiple (for 24 and 16 bytes, two iterations and three iterations).
-//!    Otherwise, if the longer leaf is a block and a multiple of the other leaf, turn the block into a
-//!    loop. A run of the common leaf ends wherever a run of either side ends.
+//! 1. Find a common leaf. The leaf of a side is the block, or the sequence of a few short blocks, inside
+//!    its innermost loop. If the leaves of the two sides differ in length, unroll the innermost loops up
+//!    to the least common multiple of the lengths (for 24 and 16 bytes, two iterations and three
+//!    iterations). If that is not possible, but the longer leaf is a block and its length is a multiple
+//!    of the other length, turn that block into a loop. A run of the common leaf ends wherever a run of
+//!    either side ends.
 //! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one
 //!    count divides the other, split the longer loop (100 iterations against 10 x 10). The first
 //!    level that is not common is the *row*. One call of the kernel executes as many iterations of
@@ -51,14 +53,15 @@ pub(super) struct Nest {
     pub(super) below: [u64; DEPTH],
     /// Length of a leaf, in packed bytes.
     pub(super) leaf: u64,
-    /// The parameter block. The row's count in this block is the smaller of the two sides' counts.
+    /// The parameter block of the kernel. It states the row's count as the smaller of the two sides'
+    /// counts.
     pub(super) words: [u64; TransferShape::WORDS],
     /// Number of packed bytes of the whole transfer if all levels are common to both sides, so that
     /// `words` describes the whole transfer. Otherwise `None`.
     pub(super) whole: Option<u64>,
 }
 
-/// A common level: its form in the source and its form in the destination.
+/// A level that both sides have: the level in the source, and the level in the destination.
 type Meeting = [SideLevel; 2];
 
 impl Nest {
@@ -125,7 +128,7 @@ impl Nest {
                 short += 1;
             }
             met.drain(..short);
-            // The whole copy is one short loop, so unroll the row as well.
+            // If the whole copy is one short loop, unroll the row as well.
             if met.is_empty()
                 && from.is_empty()
                 && to.is_empty()
@@ -197,9 +200,10 @@ pub(super) fn mean(a: u64, b: u64) -> f64 {
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
-/// Splits a loop in two. Returns the inner loop, which has `count` iterations, and adds the outer loop
-/// as the new innermost level of `side`. Returns `None` for a table, unless it has exactly `count`
-/// entries.
+/// Returns `level` itself if it has `count` iterations. Otherwise splits the loop `level` in two:
+/// returns the inner loop, which has `count` iterations, and adds the outer loop as the new innermost
+/// level of `side`. Returns `None` if `level` is a table with another count, or if `side` would have too
+/// many levels.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);
@@ -211,7 +215,7 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
 }
 
 /// Executes step 1 of the search (see the head of this file). Returns the runs of one leaf of the
-/// transfer, and the number of packed bytes of the leaf.
+/// transfer, and the number of packed bytes of the leaf. Returns `None` if there is no common leaf.
 fn leaf(
     src: &Program,
     a: &Node,
@@ -254,7 +258,7 @@ fn unrollable(side: &SideLevels, times: u64) -> bool {
     )
 }
 
-/// Returns the runs of `times` consecutive leaves.
+/// Returns the runs of `times` consecutive leaves, or `None` if a leaf is neither a block nor a window.
 fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Option<Vec<Run>> {
     let runs = runs_of(program, node)?;
     let stride = match side.last() {
@@ -282,7 +286,7 @@ fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     Some(())
 }
 
-/// Returns the runs of a block or of a window.
+/// Returns the runs of a block or of a window. Returns `None` for other nodes.
 fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     match &node.op {
         Op::Block => Some(vec![Run { offset: 0, bytes: node.bytes }]),
@@ -297,9 +301,9 @@ fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     }
 }
 
-/// Cuts two lists of runs at each other's ends. The lists have the same total number of bytes, and
-/// a run of the result ends wherever a run of either list ends. Returns `None` if the result
-/// exceeds a limit of a shape.
+/// Cuts two lists of runs at each other's ends. The lists have the same total number of bytes, and a run
+/// of the result ends wherever a run of either list ends. Returns `None` if the result exceeds a limit
+/// of [`TransferLeaf::Runs`].
 fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     let mut runs: Vec<TransferRun> = Vec::new();
     let (mut from, mut to) = (from.iter(), to.iter());

@@ -2,9 +2,9 @@
 //! the L1 cache.
 //!
 //! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer. `interpreted.rs`
-//! uses it for the parts of blocks at the ends of a range. If the range is short or neither program has
-//! long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits the current
-//! position applies:
+//! uses this file for the partial blocks at the ends of a range. If the range is short or neither
+//! program has long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits
+//! the current position applies:
 //!
 //! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
 //!    packs into the long run, or unpacks from it, without the buffer.
@@ -24,20 +24,21 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Size of the buffer in bytes. It equals the size of a typical L1 cache. With half this size, the
-/// lines of both layouts would fit in the cache together with the buffer, but copies of 32 KiB would
-/// take 5 % longer, because each part takes some extra calls at its ends.
+/// Size of the buffer in bytes. It equals the size of a typical L1 cache. With half this size, the lines
+/// of both layouts would fit in the cache together with the buffer, but copies of 32 KiB would take 5 %
+/// longer, because each filling of the buffer costs some extra calls.
 const BUFFER: u64 = 32 << 10;
 
-/// Minimum length of the runs of both sides for a direct copy. Each direct copy has 20 ns of overhead.
+/// Minimum length, in bytes, that the current run of each side must have for a direct copy (rule 2).
+/// Each direct copy has 20 ns of overhead.
 const LONG: u64 = 512;
 
-/// Minimum length of a run of one side for which the run serves as the packed buffer of the other side
-/// (rule 1).
+/// Minimum length, in bytes, of a run of one side that serves as the packed buffer of the other side
+/// (rule 1). If fewer bytes of the range are left, that number suffices.
 const ALONE: u64 = 4 << 10;
 
-/// Maximum length of a range that is always copied through the buffer. For such a range, finding the
-/// position in both programs takes as long as copying the bytes twice.
+/// Maximum length, in bytes, of a range that is always copied through the buffer. For such a range,
+/// finding the position in both programs takes as long as copying the bytes twice.
 const SHORT: u64 = 2 << 10;
 
 /// Copies packed bytes `range`.
@@ -75,9 +76,9 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
     unsafe { buffered(src, dst, position..range.end, chunk) };
 }
 
-/// Returns the mean length of a run. If the parts of a sequence consist of several runs, the result may
-/// be greater than the mean. If the result is small, a search for long runs would cost more than it
-/// saves.
+/// Returns an estimate of the mean length of a run, in bytes. The estimate may be too high if the parts
+/// of a sequence consist of several runs. If the result is small, a search for long runs would cost more
+/// than it saves.
 fn typical_run(program: &Program) -> u64 {
     let mut next = program.body;
     while let Some(edge) = next {
@@ -149,7 +150,8 @@ unsafe fn straight(
 }
 
 /// Returns the number of packed bytes that go through the buffer at a time. If possible, these bytes
-/// are whole rows of both sides, otherwise whole blocks, because a block that is cut takes extra calls.
+/// are whole rows of both sides (a row is one pass through an innermost loop), otherwise whole blocks,
+/// because a block that is cut takes extra calls. If neither is possible, returns [`BUFFER`].
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {

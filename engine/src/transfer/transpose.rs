@@ -13,10 +13,10 @@
 //!    than the L1 cache holds. Then the two levels are transposed in registers
 //!    (`../leaf/tiles.rs`).
 //! 3. Suppose that consecutive iterations of a level A share cache lines on one side, that the levels
-//!    inside A touch more lines than the L1 cache holds, and that rule 2 does not apply. (It may be
-//!    that A does not continue the block, or that such blocks cannot be transposed in registers.) Then
-//!    the innermost level is divided into parts, and each part is executed for a chunk of iterations of
-//!    A.
+//!    inside A touch more lines than the L1 cache holds, and that rule 2 does not apply. (Rule 2 does
+//!    not apply if, for example, A does not continue the block, or no transpose in registers exists for
+//!    the length of the block.) Then the innermost level is divided into parts, and each part is
+//!    executed for a chunk of iterations of A.
 //!
 //! The rules apply only if the blocks of the destination are known to be disjoint. If they
 //! overlapped, the order of the writes would change the result.
@@ -269,7 +269,8 @@ impl Axes {
         }
     }
 
-    /// Calls `each` for every position of the levels, with the two addresses of that position.
+    /// Calls `each` once for every combination of iterations of the levels, with the addresses of that
+    /// combination in the source and in the destination.
     #[inline(always)]
     fn walk(&self, source: *mut u8, target: *mut u8, each: impl Fn(*mut u8, *mut u8)) {
         let mut index = [0; DEPTH];

@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a table of `count` entries of `width` bytes each, and the padding after it, up to a
-    /// multiple of 8 bytes. Refuses a width of less than `least` bytes.
+    /// multiple of 8 bytes. Refuses a width that is less than `least` or is not 1, 4 or 8.
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,

@@ -1,7 +1,7 @@
 //! Encodes a plan as bytes, in the layout of `format.rs`.
 //!
-//! The encoder leaves out the nodes that nothing uses after the passes. So equal programs have
-//! equal encodings, and the decoder can require that every node is used.
+//! The encoder leaves out the nodes that nothing uses any more after the passes of the commit. So equal
+//! programs have equal encodings, and the decoder can require that every node is used.
 
 use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::ir::{self, Edge, NodeId, Op, Program};

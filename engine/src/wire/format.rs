@@ -1,7 +1,9 @@
 //! Defines the layout of an encoding. `encode.rs` and `decode.rs` use this file.
 //!
-//! All numbers are little-endian. Every item begins at a multiple of 8 bytes. The padding bytes
-//! after a table are zero.
+//! All numbers are little-endian. Every node, table and list of parts begins at a multiple of 8 bytes.
+//! The padding bytes after a table are zero. Below, the number before a field is its offset in bytes:
+//! from the start of the encoding in `header` and `nodes`, from the start of the node in the other
+//! entries.
 //!
 //! ```text
 //! header   0 magic "tpkw"        4 version u32          8 total length u64

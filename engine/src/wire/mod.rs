@@ -54,9 +54,9 @@ pub fn decode(bytes: &[u8]) -> Result<Plan> {
 ///
 /// # Errors
 ///
-/// Returns an error for `wire` if the number of bytes differs from the length in the header, if the
-/// format version is unknown, if the program is not valid, or if the header states a wrong size or
-/// wrong bounds.
+/// Returns an error for `wire` if the bytes do not begin with `tpkw`, if the format version is not
+/// [`VERSION`], if the number of bytes differs from the length in the header, if the nodes are not a
+/// valid program in this format, or if the header states a wrong element size or wrong bounds.
 pub fn decode_with(bytes: &[u8], settings: &Settings) -> Result<Plan> {
     let (program, footprint) = decode::program(bytes)?;
     let nests = SITES + bytes.len() / BYTES_PER_SITE;

@@ -30,9 +30,9 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     let mut all = Vec::with_capacity(rows.len());
     for row in &rows {
         let (name, element, constructor) = (row[0], row[1], row[2]);
-        // Some layouts have two rows, with the suffixes `_vec` (vectors) and `_sa` (subarrays). Only
-        // the `_sa` row states where each region begins in its array, so the `_vec` row takes the
-        // positions of the arrays from the `_sa` row.
+        // Some layouts have two rows, with the suffixes `_vec` (vectors) and `_sa` (subarrays). Only the
+        // `_sa` row states where each region begins in its array, so the expression of the `_vec` row
+        // takes these positions from the `_sa` row.
         let arrays = match name.strip_suffix("_vec") {
             Some(stem) => nests[format!("{stem}_sa").as_str()],
             None => constructor,
@@ -44,10 +44,11 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     all
 }
 
-/// Returns the type expression for the constructors `nest` over the type `element`. If the layout is a
-/// struct, each member lies in an array of its own, and the arrays are placed one after another, with
-/// different gaps. `arrays` is the form of the layout that states where a member begins in its array:
-/// the subarray form, or `nest` itself.
+/// Returns the type expression of a row: the constructors in the text `nest`, applied to the type
+/// `element`. If the row describes a struct, each member lies in an array of its own, and these arrays
+/// follow one another in memory with different gaps. The constructors in the text `arrays` state where
+/// each member begins in its array: `arrays` is the text of the `_sa` row if `nest` is that of a `_vec`
+/// row, otherwise `nest` itself.
 fn expression(nest: &str, arrays: &str, element: &str) -> String {
     let element = match element {
         "c128" => "c_double_complex",
@@ -61,8 +62,8 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
         (String::new(), String::new(), String::new(), String::new());
     for (i, (member, array)) in members.iter().zip(&arrays).enumerate() {
         let array = parse(&ty(array, element)).unwrap();
-        // A subarray type already states its start. For other members, use the start that the form
-        // `arrays` gives for the member.
+        // A subarray type contains its start. For other members, use the start that the text `arrays`
+        // states.
         let start = if member.starts_with("subarray") { 0 } else { array.true_lb() };
         writeln!(text, "m{i} = {};", ty(member, element)).unwrap();
         let comma = if i == 0 { "" } else { ", " };
@@ -74,7 +75,8 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
     format!("{text}struct([{ones}], [{at}], [{names}])")
 }
 
-/// Returns the members of a struct. A member that is written with a factor occurs that many times.
+/// Returns the texts of a struct's members, or `None` if `nest` is not a struct. A member that is
+/// written with a factor occurs that many times in the result.
 fn members(nest: &str) -> Option<Vec<&str>> {
     let inner = nest.strip_prefix("struct(")?.strip_suffix(')')?;
     let mut all = Vec::new();
@@ -89,7 +91,7 @@ fn members(nest: &str) -> Option<Vec<&str>> {
 fn ty(nest: &str, element: &str) -> String {
     let Some((name, arguments)) = nest.split_once('(') else { return element.to_owned() };
     let mut arguments = split(arguments.strip_suffix(')').unwrap(), ',');
-    // If the last argument is not a constructor call, the old type is the element type.
+    // If the last argument is not a constructor call, the old type is the type `element`.
     let last = *arguments.last().unwrap();
     let old = if last.ends_with(')') {
         ty(arguments.pop().unwrap(), element)

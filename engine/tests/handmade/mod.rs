@@ -3,7 +3,8 @@
 use typepack_engine::wire;
 
 /// Returns the encoding of a program. `nodes` are the encoded nodes of the program; the last one is the
-/// body. The header states the given sizes, and 0 for `true_lb`.
+/// body. The header states the three given numbers, 0 for `true_lb`, one copy of the body per element
+/// (`factor` 1), and `extent` as the stride between copies.
 pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]) -> Vec<u8> {
     let body: Vec<u8> = nodes.concat();
     let mut bytes = b"tpkw".to_vec();

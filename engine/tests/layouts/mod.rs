@@ -1,6 +1,6 @@
-//! Types for the tests of the executors (`agree.rs`), of fused copies (`transfer.rs`) and of the
-//! wire form (`wire.rs`). Together they reach every operation of a program and every branch of the
-//! executors.
+//! Types for the tests of the executors (`agree.rs`), of segments (`segments.rs`), of fused copies
+//! (`transfer.rs`) and of the wire form (`wire.rs`). Together they reach every operation of a program
+//! and every branch of the executors.
 
 use typepack_engine::{Datatype, Named, Order};
 
@@ -81,8 +81,8 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
     ]
 }
 
-/// Returns memory for `count` elements, with some room before and after them, and the position of
-/// displacement 0 in it. The memory is filled with a pattern that depends on `seed`.
+/// Returns memory for `count` elements, with at least 8 spare bytes before and after them, and the
+/// position of displacement 0 in this memory. The bytes follow a pattern that depends on `seed`.
 pub fn memory(ty: &Datatype, count: u64, seed: usize) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);

@@ -1,6 +1,6 @@
 //! Provides types for the tests in this folder: hand-picked types, and random trees that are small
-//! enough to expand. The project's full generator is in `typepack-fuzz`. It cannot be used here,
-//! because that crate depends on the engine.
+//! enough to expand. The project's full generator is in the crate `typepack-fuzz`, which the engine's
+//! tests cannot use, because that crate depends on the engine.
 
 #[path = "../../../fuzz/support/random.rs"]
 mod numbers;
@@ -64,8 +64,8 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
             let order = if random.below(2) == 0 { Order::C } else { Order::Fortran };
             Datatype::subarray(&[3, 4], &[2, random.between(1, 3)], &[1, 1], order, &old)
         }
-        // All members of this struct have one type. The struct in the last arm also has a member that
-        // is built separately.
+        // All members of this struct have one type. The struct in the last arm also has a member whose
+        // type is a second random tree.
         9 => {
             let at = [0, extent + random.between(0, 16), 2 * extent + random.between(0, 40)];
             Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])
@@ -101,8 +101,8 @@ pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
     all
 }
 
-/// Returns types, each of which reaches a different operation of the program or a different rule of the
-/// passes.
+/// Returns hand-picked types. Each reaches a different operation of the program or a different rule of
+/// the passes.
 pub fn chosen() -> Vec<Datatype> {
     let named = Datatype::named;
     let (byte, int, double) = (named(Named::BYTE), named(Named::INT), named(Named::DOUBLE));

@@ -5,9 +5,9 @@
 //! - Each line of a `text` block must occur in the output of the last `sh` block before it on the
 //!   page; `…` in such a line, and in TEXT, stands for any text. A page that shows other text uses a
 //!   block without a language.
-//! - Lines that take minutes, need a network, or write files of the tree are listed in [`ELSEWHERE`] with
-//!   the script that runs them. The test checks that the script contains the command and that CI
-//!   runs the script.
+//! - Lines that cannot run here, for example because they take minutes, need a network, or write files
+//!   of the tree, are listed in [`ELSEWHERE`] with the script that runs them. The test checks that the
+//!   script contains the command and that CI runs the script.
 //!
 //! The commands of a page run in a new folder, which is also their home. In this folder,
 //! `target/release` is this build, `engine`, `runtime`, `scripts` and `Cargo.toml` are those of the
@@ -131,7 +131,8 @@ fn contains(script: &str, wanted: &str) -> bool {
 }
 
 impl Elsewhere {
-    /// Returns what is wrong with leaving `line` to the script; `None` if the script runs it.
+    /// Returns what is wrong with leaving `line` to the script; `None` if the script contains the
+    /// command and CI runs the script.
     fn fault(&self, line: &str) -> Option<String> {
         let wanted = self.equivalent.unwrap_or(command(line));
         if !contains(&text(self.script), wanted) {

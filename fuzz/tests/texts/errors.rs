@@ -22,7 +22,7 @@ fn parts(line: &str) -> Vec<String> {
         parts.push(source_texts::words(fixed));
     }
     // The test removes the prefixes `mpiexec:` and `typepack:`, which other literals contain. It
-    // ignores very short parts, because they prove nothing.
+    // ignores parts of at most 3 letters, because these occur in almost any literal.
     let bare = |part: &String| {
         let part = part.trim_start_matches("mpiexec: ").trim_start_matches("typepack: ");
         part.trim_matches([' ', ':', '(', ')', '\'', '"', ',']).to_owned()

@@ -1,6 +1,6 @@
-//! Runs the examples in `runtime/examples` as jobs of several ranks: the Rust examples as Cargo has
-//! built them, the C examples compiled by the installed `mpicc`. `scripts/clients` installs mpi4py
-//! and runs the Python examples.
+//! Runs the examples in `runtime/examples` as jobs with different numbers of ranks. Cargo has built the
+//! Rust examples; the installed `mpicc` compiles the C examples. `scripts/clients` installs mpi4py and
+//! runs the Python examples.
 
 use super::programs::{Scratch, built, shell};
 use super::{files, markdown, none, repository, text};

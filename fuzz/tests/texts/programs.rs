@@ -51,7 +51,7 @@ pub fn built() -> &'static Path {
     })
 }
 
-/// Returns the folder of an installation of this build, which the first call makes.
+/// Returns the folder of an installation of this build. The first call makes the installation.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {

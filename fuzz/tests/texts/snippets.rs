@@ -1,6 +1,6 @@
-//! Tests that each `rust`, `c` and `python` block of the guide is a piece of an example, because
-//! tests run the examples. A `toml` block is a piece of the `Cargo.toml` of a program outside of the
-//! clone; Cargo must find the crates that the block names.
+//! Tests that each `rust`, `c` and `python` block of the guide is a piece of an example. Other tests run
+//! the examples. A `toml` block is a piece of the `Cargo.toml` of a program outside the clone of the
+//! repository; Cargo must find the crates that the block names.
 //!
 //! A block may leave lines out: a line that contains only `…` (after a comment mark) stands for any
 //! lines.

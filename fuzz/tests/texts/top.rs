@@ -55,6 +55,6 @@ fn the_readme_is_short() {
     let lines = text("README.md").lines().count();
     assert!(
         lines <= README_LINES,
-        "README.md has {lines} lines, at most {README_LINES} are allowed"
+        "README.md has {lines} lines; at most {README_LINES} are allowed"
     );
 }

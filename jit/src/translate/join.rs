@@ -14,7 +14,8 @@ use cranelift_frontend::FunctionBuilder;
 /// Number of bytes of a joined store.
 const WIDE: u32 = 16;
 
-/// Loads all `moves` and stores them at `packed`, joining stores if that pays on `machine`.
+/// Emits a load for each of `moves`, and the stores of the loaded values at `packed`. Joins stores if
+/// joined stores are faster on `machine`.
 pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMove], packed: Value) {
     let mut rest = moves;
     while let Some(first) = rest.first() {

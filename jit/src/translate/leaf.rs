@@ -1,8 +1,9 @@
 //! Emits the code of one or more leaves, in both directions.
 //!
-//! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. `moves.rs` cuts
-//! the runs into moves, and `join.rs` joins stores. Short runs become straight-line code. Runs
-//! longer than [`STRAIGHT`] bytes, and Long leaves, become a loop of 64-byte chunks.
+//! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. `moves.rs` cuts the
+//! runs into moves, and `join.rs` joins stores. Short runs become straight-line code. Runs longer than
+//! [`STRAIGHT`] bytes, and Long leaves (blocks whose length the parameter block states), become a loop
+//! of 64-byte chunks.
 
 use super::join;
 use super::moves::moves;

@@ -18,9 +18,9 @@ pub(super) fn moves(bytes: u32) -> Vec<Move> {
         (0..bytes / widest).map(|i| Move { offset: i * widest, bytes: widest }).collect();
     let rest = bytes % widest;
     if rest != 0 {
-        // One more move is always enough. `rest` is less than `widest`, so the next power of two is
-        // at most `widest`, and the move may reach back into the run. If `rest` is a power of two,
-        // nothing overlaps.
+        // One more move is always enough. `rest` is less than `widest`, so the move, whose length is the
+        // next power of two, has at most `widest` bytes. It may reach back into the bytes of the move
+        // before it. If `rest` is a power of two, nothing overlaps.
         let last = rest.next_power_of_two();
         moves.push(Move { offset: bytes - last, bytes: last });
     }

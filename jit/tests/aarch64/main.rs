@@ -1,12 +1,12 @@
 //! Runs the kernels as AArch64 code in a small C program.
 //!
-//! The test writes the code of every case, in both directions, into a C header;
-//! [`typepack_jit::emit`] makes the code. `driver.c` runs the code, copies along the same nests
-//! with memcpy, and compares the results. `aarch64-linux-gnu-gcc` compiles and links the driver
-//! statically, and `qemu-aarch64-static` runs it (an AArch64 machine runs it directly).
+//! The test writes the code of every case, in both directions, into a C header; [`typepack_jit::emit`]
+//! makes the code. `driver.c` runs the code, copies along the same nests with memcpy, and compares the
+//! results. `aarch64-linux-gnu-gcc` compiles and links the driver statically, and `qemu-aarch64-static`
+//! runs it, also on an AArch64 machine.
 //!
-//! If a tool is missing, the test prints a line and passes. In CI (`CI=true`) a missing tool is a
-//! failure, because `scripts/setup` installs the tools there.
+//! If one of these two tools is missing, the test reports that it is skipped, and passes. In CI (the
+//! variable `CI` is set) a missing tool is a failure, because `scripts/setup` installs the tools there.
 
 #[path = "../../../fuzz/support/skipped.rs"]
 mod skipped;

@@ -17,13 +17,16 @@ const CALLS: usize = 300;
 /// The value of all bytes that are unpacked.
 const VALUE: u8 = 0xa5;
 
-/// Number of runs per case. A kernel call over so many runs takes long enough for the other thread
-/// to work at the same time.
+/// Number of blocks or windows in most cases. A kernel call over so many of them takes long enough
+/// for the thread that writes the gaps to work at the same time.
 const COUNT: u64 = 451;
 
-/// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`,
-/// which are given as (start, length). Calls `unpack` at least `calls` times, and until the other
-/// thread has made some rounds. Returns true if all gaps kept the other thread's values.
+/// Allocates `bytes` bytes of memory, and calls `unpack` with the address of this memory. `runs`
+/// lists the start and the length of each run that `unpack` must write; all other bytes are gaps.
+/// Meanwhile another thread makes rounds: in each round it writes a new value into all gaps, and
+/// then checks that they hold this value. The function makes at least `calls` calls, and ends when
+/// the other thread has made at least `ROUNDS` rounds. Returns true if all gaps kept the other
+/// thread's values. Returns false after the first round in which a gap has another value.
 fn gaps_are_kept(
     bytes: usize,
     runs: &[(usize, usize)],

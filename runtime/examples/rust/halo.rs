@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     assert_eq!(sum, (SHAPE[2] * world.rank()) as f64);
     exchange.wait()?;
 
-    // Every halo cell at a face now holds the number of the rank that owns the cell.
+    // Every halo cell beside a face now holds the number of the neighbour rank beyond that face.
     let value =
         |x, y, z| fields[0].as_slice()[fields[0].position([x, y, z]).expect("no such cell")];
     let end = SHAPE.map(|cells| cells as isize);

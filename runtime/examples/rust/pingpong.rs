@@ -4,10 +4,10 @@
 //! in the shared heap. If WORDS are given, the program measures only the rows whose name contains
 //! one of the words.
 //!
-//! On a virtual machine the distance between two CPUs changes during a run. So the program
-//! measures all rows in each of 15 rounds, and prints the median and the best time of each row.
-//! It also prints the results of a probe: the times that one cache line took to travel from one
-//! rank to the other.
+//! On a virtual machine the latency between two CPUs changes during a run. So the program
+//! measures all rows in each of 15 rounds, and prints for each row the median time, the best time
+//! and the number of gigabytes per second at the median time. It also prints the results of a
+//! probe: the times that one cache line took to travel from one rank to the other.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,7 +162,8 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
     mapping.or_else(|error| failed(&error.to_string()))
 }
 
-/// Returns the time that a cache line takes to travel from one rank to the other, in nanoseconds.
+/// Returns the average time that a cache line takes to travel from one rank to the other, in
+/// nanoseconds.
 fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
     const TURNS: u64 = 20_000;
     // SAFETY: the mapping starts at a page boundary, is one page long, and outlives `word`. Both

@@ -1,9 +1,10 @@
-//! A token goes round the ranks, and every rank checks the token that it receives.
+//! A token goes round the ranks.
 //!
 //! Run it with `mpiexec -n 4 ring [LAPS] [BYTES]`. LAPS is the number of laps; with 0 laps the
 //! token goes round forever, as the kill tests require. BYTES is the size of the token, which is
-//! rounded up to a multiple of 8. Every rank checks the token's lap, sender and contents, so that
-//! a lost, doubled or torn message ends the program.
+//! rounded up to a multiple of 8. Every rank checks the contents of each token that it receives. In
+//! a job of several ranks, it also checks the sender, the tag (the lap modulo 1000) and the length. So
+//! a doubled or torn message ends the program.
 
 use typepack::{Datatype, Named, Result, Source, Tag};
 

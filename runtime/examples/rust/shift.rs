@@ -6,14 +6,14 @@
 use typepack::{Datatype, Named, commit};
 
 fn main() -> typepack::Result<()> {
-    let universe = typepack::init()?; // a rank of the job that mpiexec has started, or the only rank
+    let universe = typepack::init()?; // joins the job of mpiexec, or makes a job of one rank
     let world = universe.world();
     let double = Datatype::named(Named::F64);
     let column = commit(&Datatype::vector(4, 1, 6, &double)?)?; // 4 blocks of 1 double, every 6 doubles
     let (rank, size) = (world.rank(), world.size());
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
     let matrix = [rank as f64; 24]; // 4 rows of 6 doubles
-    let mut result = matrix; // the first column goes to the next rank and arrives as its last column
+    let mut result = matrix; // its last column will be the first column of the previous rank
     world.sendrecv(&matrix, &column, 1, next, 0, &mut result[5..], &column, 1, previous, 0)?;
     println!("rank {rank}: first row {:?}", &result[..6]);
     Ok(())

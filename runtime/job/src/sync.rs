@@ -3,16 +3,17 @@
 //!
 //! `ring.rs`, `bulk.rs`, `withdrawal.rs` and `work_split.rs` in `shm/` use [`Word`]; `shm/doorbell.rs` uses
 //! [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the mapped segment. In the loom
-//! tests at the end of those files a word is an atomic of loom. The traits have only the operations that the
-//! protocols need. [`Word`] has no read-modify-write operation, because such a word has only one writer;
-//! `shm/work_split.rs` adds a compare-and-swap for the words that two processes change.
+//! tests at the end of those files a word is an atomic of loom. The traits have only the operations that
+//! the protocols need. [`Word`] has no read-modify-write operation, because most words have only one
+//! writer; `shm/work_split.rs` adds a compare-and-swap for the words that two processes change.
 
 use crate::sys::futex::Woken;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A 64-bit word with one writer and any number of readers.
+/// A 64-bit word with any number of readers. It has one writer, unless two processes change it by the
+/// compare-and-swap of `shm/work_split.rs`.
 pub trait Word {
     /// Reads without ordering.
     fn load_relaxed(&self) -> u64;

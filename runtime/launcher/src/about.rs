@@ -52,16 +52,17 @@ usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packa
     )
 }
 
-/// Returns the path of the C library that belongs to the program `exe`: the library of the same installation
-/// or of the same build. Returns `None` if there is no such library.
+/// Returns the path of typepack's MPI library (`libmpi_abi`) that belongs to the program `exe`: the library
+/// of the same installation or of the same build. Returns `None` if there is no such library.
 fn library(exe: &Path) -> Option<PathBuf> {
     let folder = exe.parent()?;
     let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Returns the folder that contains this installation's library under the file name by which programs load
-/// it. Returns `None` if there is no such folder, or if the dynamic linker searches the folder anyway.
+/// Returns the folder that contains the MPI library of this installation or build under the file name by
+/// which programs load the library. Returns `None` if there is no such folder, or if the dynamic linker
+/// searches the folder anyway.
 pub fn library_folder() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let folder = exe.parent()?;

@@ -10,8 +10,9 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
-//! A program that cannot be executed, or an error that prevents mpiexec from watching the job, leads from
-//! any state to Killing.
+//! A failure is orderly if the rank exited by itself, either before it joined the job or after it left the
+//! job. A program that cannot be executed, or an error that prevents mpiexec from watching the job, leads
+//! from any state to Killing.
 //!
 //! Invariants: the first event decides the outcome, and later events do not change it. Once a job has left
 //! the state Running, any ranks that are still alive are killed at the latest when the settling time and the

@@ -6,7 +6,8 @@
 //! handle signals and the deaths of ranks.
 //!
 //! Invariants:
-//! - A line enters its queue all at once, so lines of different ranks never mix.
+//! - A line enters its queue all at once, so lines of different ranks never mix. Only a line of more than
+//!   16 MiB enters in several parts.
 //! - If standard output and standard error are the same file, they share one queue. So after a partial write,
 //!   the next write continues the same line.
 //! - If the last line of a rank has no newline, this file adds a newline before other output follows.
@@ -22,7 +23,7 @@ use crate::lines::Lines;
 /// does not read from the pipes that feed the queue.
 const QUEUE_LIMIT: usize = 1 << 20;
 
-/// Number of bytes that mpiexec reads from a rank at a time: the capacity of a pipe.
+/// Maximum number of bytes that mpiexec reads from a rank at a time: the usual capacity of a pipe.
 const READ: usize = 64 << 10;
 
 /// One of the two outputs of mpiexec.

@@ -1,9 +1,9 @@
 //! `mpiexec`: starts programs as the ranks of a job, watches them, and reports how the job ended.
 //!
 //! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
-//! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the processes,
-//! and `watch.rs` runs until all processes have ended. `watch.rs` uses `forward.rs` and `lines.rs` for
-//! output, `input.rs` for input, and `ending.rs` to decide how the job ends. README.md next to `src`
+//! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the
+//! processes, and `watch.rs` runs until all ranks have ended. `watch.rs` uses `forward.rs` and `lines.rs`
+//! for output, `input.rs` for input, and `ending.rs` to decide how the job ends. README.md next to `src`
 //! describes the behaviour for users.
 //!
 //! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
@@ -208,7 +208,8 @@ fn report_bindings(
             (Level::Numa, "NUMA node", core.info.numa),
             (Level::Socket, "package", core.info.package),
         ] {
-            // Name the part of the machine at this level only if the part contains all CPUs of the rank.
+            // Name the part of the machine at the level `of` only if the part contains all CPUs of the
+            // rank.
             if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }

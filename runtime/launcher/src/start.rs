@@ -247,7 +247,7 @@ impl Shared<'_> {
             Ok(streams) => Ok(Rank { child, control, lifeline, streams }),
             Err(error) => {
                 let _ = process::signal_process(child.pidfd(), libc::SIGKILL);
-                Err(failed("cannot watch its output")(error))
+                Err(failed("cannot set up its control socket and its output pipes")(error))
             }
         }
     }

@@ -17,9 +17,9 @@ use typepack_job::sys::process::CpuSet;
 
 /// A source of information about the machine.
 pub trait Source {
-    /// Returns a table with one row per CPU, indexed by the operating system's CPU numbers, or `None` if the
-    /// source has no information. The field `allowed` of a row says whether this source considers the CPU
-    /// allowed. If there is no CPU with a given number, its row is empty and not allowed.
+    /// Returns a table with one row per CPU, indexed by the operating system's CPU numbers, or `None` if
+    /// the source has no information. The field `allowed` of a row says whether this source considers the
+    /// CPU allowed. If no CPU has the number of a row, the row is empty and not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 

@@ -1,10 +1,10 @@
 //! Checks the manual pages: `runtime/guide/man/*.1` must be the roff form of `runtime/guide/*.1.md`. With
 //! `TYPEPACK_BLESS=1`, the test writes the roff files instead.
 //!
-//! The generator in this file supports only the Markdown of these two pages: headings, paragraphs, definition
-//! lists (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and `*italic*`.
-//! A generator of eighty lines costs less than a tool that every developer would have to install. The roff
-//! files are in the repository, so no generator is needed to install typepack.
+//! The generator in this file supports only the Markdown of these two pages: headings, paragraphs,
+//! definition lists (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and
+//! `*italic*`. Such a short generator costs less than a tool that every developer would have to install.
+//! The roff files are in the repository, so no generator is needed to install typepack.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;

@@ -120,7 +120,8 @@ fn a_slow_reader_gets_everything() {
     let mut command = shell(2, "seq 100000");
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
-    // During this pause, the ranks and the launcher wait for this test to read, because their pipes are full.
+    // This test reads nothing during the pause. So the pipe to which mpiexec writes becomes full, and
+    // mpiexec keeps the rest of the output in its queue.
     thread::sleep(Duration::from_millis(300));
     let mut text = String::new();
     job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");
@@ -216,8 +217,8 @@ fn two_jobs_do_not_share_a_core() {
 
 #[test]
 fn a_process_that_outlives_its_rank_is_left_alone() {
-    // The shell's child `sleep` keeps the output pipe open. mpiexec must not wait for it, and it must not die
-    // with mpiexec.
+    // The shell's child `sleep` keeps the output pipe open. mpiexec must not wait for the `sleep`, and the
+    // `sleep` must not die with mpiexec.
     let done = run(shell(1, "sleep 300 & echo $!"));
     assert_eq!(done.code, 0, "{done:?}");
     let pid: i32 = done.out.trim().parse().expect("a process id");

@@ -3,7 +3,7 @@
 //! move, stage and remove the prefix, and let CMake, Meson and pkg-config find it. If a test needs a tool
 //! that is not installed, the test says so and passes.
 //!
-//! The tests install the build to which they belong (`scripts/install --from`), not a release build.
+//! The tests install the build to which they belong, debug or release (`scripts/install --from`).
 
 #[path = "../../../fuzz/support/skipped.rs"]
 mod skipped;

@@ -1,5 +1,5 @@
-//! Tests of jobs with several programs, and of options for single programs (directory, variables, files) and
-//! for jobs (files, time limit).
+//! Tests of jobs with several programs, of options for one program (directory, search path, variables), and
+//! of options for the whole job (variables, files, time limit, placement).
 
 mod harness;
 

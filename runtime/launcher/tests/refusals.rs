@@ -1,6 +1,6 @@
 //! Tests of bad command lines of `mpiexec`. For each of them, `mpiexec` must print one line that names the
-//! bad argument, exit with a code other than 0, and leave no process running. The tests of the parser are in
-//! `src/args/tests.rs`.
+//! bad argument, exit with a code other than 0, and leave no process running. Some tests also check a
+//! similar command line that is valid. The tests of the parser are in `src/args/tests.rs`.
 
 mod harness;
 
@@ -98,8 +98,8 @@ fn scripts_without_interpreter_line_run_in_the_shell() {
 #[test]
 fn too_few_descriptors_are_named_and_nothing_is_left() {
     let exe = env!("CARGO_BIN_EXE_mpiexec");
-    // With neighbouring limits, each of the calls that make a descriptor for a rank is once the call that
-    // fails.
+    // Several system calls make the descriptors of a rank. The limits are consecutive, so that each of
+    // these calls is the one that fails under at least one limit.
     for limit in 64..72 {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &format!("ulimit -n {limit}; exec {exe} -n 200 sleep 300")]);

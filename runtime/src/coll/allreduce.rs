@@ -141,8 +141,8 @@ impl Communicator {
     /// run with the same values and the same number of ranks gives the same bits. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths, and
-    /// `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths,
+    /// `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub fn allreduce<T: Reducible>(&self, values: &mut [T], op: Op) -> Result<()> {
         let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
@@ -166,7 +166,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have different packed
-    /// sizes, and `ErrorKind::ProcAborted` if a rank has died.
+    /// sizes, `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub unsafe fn allreduce_raw(
         &self,

@@ -137,9 +137,9 @@ impl Prepared {
     ///
     /// # Safety
     ///
-    /// - Until the round is complete or detached, the memory that was passed to
-    ///   [`Communicator::prepare_raw`] is readable and writable as [`Collective`] documents, and nobody
-    ///   else uses this memory.
+    /// - Until the round is complete or detached (by `Messages::abandon`, for example), the memory that was
+    ///   passed to [`Communicator::prepare_raw`] is readable and writable as [`Collective`] documents, and
+    ///   nobody else uses this memory.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Request`] if the previous round is not complete, [`ErrorKind::ProcAborted`] if a

@@ -2,10 +2,11 @@
 //! communicators of groups.
 //!
 //! A new communicator needs a number that no other communicator has and that all its ranks know. The number
-//! selects the communicator's contexts in the message engine. Rank 0 of the new communicator takes the number
-//! from a counter of its own (`Endpoint::new_context`). It sends the number to the other ranks with a
-//! schedule, as every collective call does. The number contains the world rank of the rank that took it, so
-//! numbers stay unique even if many ranks and threads make communicators at the same time.
+//! selects the communicator's contexts (its message spaces) in the message engine. Each process has a
+//! counter for such numbers (`Endpoint::new_context`). The new communicator gets a number from the counter
+//! of its rank 0, and the other ranks get the number in a message. The number contains the world rank of
+//! the rank that took it, so numbers stay unique even if many ranks and threads make communicators at the
+//! same time.
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
@@ -19,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A communicator under construction: the duplicate of another communicator; see [`Communicator::idup`].
 ///
-/// If the program drops this value before the duplicate is complete, this rank abandons the operation, and
-/// the operations of the other ranks fail.
+/// If the program drops this value before the duplicate is complete, this rank abandons the operation. The
+/// operations of the ranks that would get the number of the duplicate from this rank then fail.
 #[derive(Debug)]
 #[must_use = "the duplicate exists only after `wait` or `test` has returned it"]
 pub struct Duplicate {
@@ -78,7 +79,7 @@ impl Duplicate {
     /// Waits until the duplicate is complete, and returns it.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(self) -> Result<Communicator> {
         self.parent.finish(self.operation)?;
@@ -88,7 +89,7 @@ impl Duplicate {
     /// Returns the duplicate, or `None` while the operation is pending.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Test")]
     pub fn test(&mut self) -> Result<Option<Communicator>> {
         if let Operation::Pending(id) = self.operation {

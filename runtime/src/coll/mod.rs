@@ -13,9 +13,10 @@
 //! [`ErrorKind::Other`](crate::ErrorKind).
 //!
 //! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
-//! have the number of the call as their tag, so calls may overlap. Collective calls use a context that the
-//! user's messages do not use. A persistent operation gets its number when it is prepared. Persistent
-//! operations use a third context. Every receive of a collective call names its source.
+//! have the number of the call as their tag, so calls may overlap. Collective calls use their own context
+//! (one of the message spaces of the communicator), so their messages never match the user's receives.
+//! Persistent operations are numbered separately, when they are prepared, and use another context. Every
+//! receive of a collective call names its source.
 
 mod allgather;
 mod allreduce;

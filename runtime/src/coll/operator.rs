@@ -1,9 +1,9 @@
 //! The predefined operations on elements of named types (MPI-5.0 section 6.9.2).
 //!
-//! `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Integer sums and
-//! products wrap. If one of two values is a NaN, minimum and maximum return the value of the lower rank. The
-//! result of a logical operation is 0 or 1. Elements need no alignment. The functions do not write to the
-//! gaps inside the elements of pair types.
+//! The steps of `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Sums
+//! and products of integers wrap. If one of two values is a NaN, minimum and maximum return the value that
+//! came from the lower ranks. The result of a logical operation is 0 or 1. Elements need no alignment. The
+//! functions do not write to the gaps inside the elements of pair types.
 
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
@@ -165,8 +165,9 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
 impl Operator {
     /// Returns the function that combines elements of a named type.
     ///
-    /// The function takes the address of displacement 0 of both vectors, and the number of elements. The
-    /// distance between two successive elements is the type's extent; see [`Combine`](crate::Combine).
+    /// The function takes, for each of two vectors, the address of displacement 0 of its first element, and
+    /// the number of elements. The distance in bytes between two successive elements is the type's extent;
+    /// see [`Combine`](crate::Combine).
     ///
     /// # Errors
     /// Returns [`NoCombiner`] if the standard does not define the operation on the type, or if this library

@@ -26,7 +26,8 @@ impl Communicator {
     /// # Errors
     /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if
     /// `send` is `None` at a rank other than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
-    /// the ranks' elements have different packed sizes, and [`ErrorKind::ProcAborted`] if a rank has died.
+    /// the ranks' elements have different packed sizes, [`ErrorKind::NoMemory`] if memory runs out, and
+    /// [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Reduce")]
     pub unsafe fn reduce_raw(
         &self,

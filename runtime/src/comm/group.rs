@@ -176,7 +176,8 @@ impl Group {
         Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
     }
 
-    /// Returns the world ranks of the given ranks of this group. The list must not contain a rank twice.
+    /// Returns the world ranks of the given ranks of this group. Returns an error if this group does not
+    /// have one of the ranks, or if a rank appears twice.
     fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
         let mut seen = vec![false; self.size()];
         let mut listed = Vec::new();
@@ -184,7 +185,7 @@ impl Group {
             let place = usize::try_from(rank).ok().filter(|&place| place < self.size());
             let place = place.ok_or_else(|| self.no_rank(rank))?;
             if std::mem::replace(&mut seen[place], true) {
-                let detail = format!("rank {rank} appears twice; each rank may appear once");
+                let detail = format!("rank {rank} appears twice; each rank may appear only once");
                 return Err(Error::new(ErrorKind::Rank, "ranks", detail));
             }
             listed.push(self.members.ranks[place]);

@@ -6,8 +6,9 @@
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: this file translates ranks of the communicator into ranks of the world when a call starts
-//! (`world_rank`), and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
+//! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the
+//! message engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back
+//! into a rank of the communicator (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;
@@ -45,8 +46,8 @@ pub struct Communicator {
 
 struct Shared {
     endpoint: Arc<Endpoint>,
-    /// The context of the user's messages. The next context numbers belong to the other message spaces of
-    /// this communicator.
+    /// The context of the user's messages. A context is the number of a message space; the next numbers are
+    /// the contexts of the other message spaces of this communicator.
     context: u64,
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
@@ -309,6 +310,7 @@ impl Communicator {
     /// - [`ErrorKind::Tag`] if `tag` is negative.
     /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 2^63 - 1
     ///   bytes.
+    /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
     /// If the call returns one of the first three errors, it has sent nothing.
@@ -469,7 +471,7 @@ impl Communicator {
         found.map(|status| self.local(status)).transpose()
     }
 
-    /// Moves messages that can move now, up to a limit, and does not wait. A program should call this
+    /// Moves some or all of the messages that can move now, and does not wait. A program should call this
     /// function now and then during long computations, because messages move only while a call runs.
     ///
     /// # Errors
@@ -494,7 +496,8 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// Checks that the slice holds `count` elements. Returns the layout of these elements for reading.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is
+/// at byte `origin` of the slice. Returns the layout of these elements for reading.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -507,7 +510,8 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// Checks that the slice holds `count` elements. Returns the layout of these elements for writing.
+/// Checks that the slice holds `count` elements of `plan`'s type, if displacement 0 of the first element is
+/// at byte `origin` of the slice. Returns the layout of these elements for writing.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

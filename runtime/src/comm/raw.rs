@@ -152,7 +152,8 @@ impl Messages {
     /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
-    /// Returns the errors of [`receive`](Self::receive).
+    /// Returns the errors of [`send`](Self::send), `ErrorKind::Truncated` if the message is longer than the
+    /// receive, and `ErrorKind::Type` if types are checked and differ.
     pub unsafe fn receive_now(
         &self,
         origin: *mut u8,
@@ -277,7 +278,7 @@ impl Messages {
         }
     }
 
-    /// Moves messages that can move now, up to a limit, and does not wait.
+    /// Moves some or all of the messages that can move now, and does not wait.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

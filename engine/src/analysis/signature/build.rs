@@ -67,9 +67,9 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// The sequences made so far. The key is the number of elements and the hash. Two different
-    /// sequences may have the same key, so a lookup also compares the parts of the sequence that it
-    /// finds.
+    /// The sequences made so far. The key is the number of basic elements of the sequence, and its hash.
+    /// Two different sequences may have the same key, so a lookup also compares the parts of the sequence
+    /// that it finds.
     sequences: HashMap<(u64, Affine), NodeId>,
     /// The signature of each finished type; `None` if the type has no data.
     done: HashMap<*const (), Option<Repeated>>,
@@ -214,7 +214,8 @@ impl Builder {
 }
 
 impl Node {
-    /// Returns the number of maximal runs in `count` (not 0) repetitions of this node.
+    /// Returns the number of runs of equal basic elements in `count` repetitions of this node. Each run is
+    /// as long as possible. `count` must not be 0.
     pub(super) fn runs_of(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Basic(_) => 1,

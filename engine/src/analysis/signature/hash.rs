@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Appending a sequence takes one multiplication and one addition. Repeating a sequence `k` times
-//! takes O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63
-//! elements. A common alternative, two hashes modulo 61-bit primes, does not suffice: the powers of
-//! the base would repeat within a signature, and the bound below would not hold.
+//! takes O(log k) squarings. The prime must exceed the number of elements of a signature, which may
+//! be almost 2^63. A common alternative, two hashes modulo 61-bit primes, does not suffice: the powers
+//! of the base would repeat within a signature, and the bound below would not hold.
 //!
 //! **Collisions.** Take two different sequences of at most `n` elements. Their lengths may differ; no
 //! token is 0. Their values are equal for at most `n` of the `P` possible bases. So the probability of
@@ -195,7 +195,7 @@ mod tests {
     fn the_base_generates_the_group() {
         // A base generates the multiplicative group if, for every prime factor f of the group's order,
         // the base raised to the power (order / f) is not 1. The order is 2^127 - 2 = 2 (2^63 - 1)
-        // (2^63 + 1); these are its prime factors.
+        // (2^63 + 1). The array below holds its prime factors.
         let factors: [u128; 12] =
             [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
         let order = SignatureHash::MODULUS - 1;

@@ -3,11 +3,12 @@
 //! This file compares the signatures of a message and of a receive buffer. The rules:
 //!
 //! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
-//!   message may be shorter than the buffer, even empty, and may end inside an element.
-//! - "The type `MPI_PACKED` can match any other type": if all elements of the message, or all elements
-//!   of the buffer, are `MPI_PACKED`, only the number of bytes is checked. Packed elements in a struct
-//!   with other elements match only packed elements; the standard defines no meaning for such a
-//!   mixture.
+//!   message may be shorter than the buffer, even empty, and may end inside an element of the buffer's
+//!   datatype.
+//! - "The type `MPI_PACKED` can match any other type": if all basic types of the message, or all basic
+//!   types of the buffer, are `MPI_PACKED`, only the number of bytes is checked. In a struct that mixes
+//!   `MPI_PACKED` with other basic types, `MPI_PACKED` matches only `MPI_PACKED`; the standard defines
+//!   no meaning for such a mixture.
 //! - `MPI_BYTE` matches only `MPI_BYTE`. Programs that send typed data and receive it as bytes still
 //!   work, as with other MPI libraries, because the check is optional. If the check is enabled, such a
 //!   receive is an error.
@@ -140,8 +141,8 @@ impl Signature {
     /// Decides whether a message may be received as `count` elements of this datatype, given only the
     /// hash of the message. This function is for receivers, which do not know the sender's datatype; to
     /// compare two datatypes, use [`Signature::matches`]. This function also returns false if the message
-    /// has more basic elements than `count` elements of this datatype, unless one side is entirely
-    /// `MPI_PACKED`.
+    /// has more basic elements than `count` elements of this datatype, unless the message or the datatype
+    /// is entirely `MPI_PACKED`.
     ///
     /// A hash does not contain the number of bytes. If the message or the datatype is entirely
     /// `MPI_PACKED`, the caller must check that the bytes of the message fit in the buffer.

@@ -166,7 +166,7 @@ impl Signature {
     }
 
     /// Checks that the number of bytes of `count` elements fits in an `i64`. Returns the signature of
-    /// these elements.
+    /// these elements, or `None` if they have no data.
     fn root(&self, count: u64) -> Result<Option<Repeated>> {
         let bytes = u128::from(self.bytes()) * u128::from(count);
         if i64::try_from(bytes).is_err() {
@@ -239,8 +239,8 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the data has fewer bytes. Returns `ErrorKind::Overflow` if the
-    /// packed size of `count` elements does not fit in an `i64`.
+    /// Returns `ErrorKind::Argument` if the data has fewer than `bytes` bytes. Returns
+    /// `ErrorKind::Overflow` if the packed size of `count` elements does not fit in an `i64`.
     pub fn hash_of_bytes(&self, count: u64, bytes: u64) -> Result<Option<SignatureHash>> {
         let root = self.root(count)?;
         // The product cannot overflow, because `root` checked it.
@@ -286,7 +286,7 @@ impl Signature {
     /// The function returns a node and a distance inside this node. Usually the node starts at the
     /// position, and the distance is 0. If the position lies inside a basic element, the node is that
     /// of the basic element, and the distance counts from the start of this element. If `index` is
-    /// the length of `item`, the node is that of `item` or the innermost node that ends there.
+    /// the length of `item`, the node is that of `item`, and the distance is 0.
     fn descend(
         &self,
         item: Repeated,
@@ -323,10 +323,10 @@ impl Signature {
         }
     }
 
-    /// Returns the number of copies of `other` that, one after another, have the same basic types as
-    /// `self`. File views need this number, because a file type consists of copies of the etype
-    /// (MPI-5.0 section 14.1.1). Returns 0 if `self` has no data. Returns `None` if no number of
-    /// copies matches, or if the two signatures compare basic types by different rules.
+    /// Returns the number `n` such that `n` copies of `other`, one after another, have the same basic
+    /// types as `self`. File views need this number, because a file type consists of copies of the
+    /// etype (MPI-5.0 section 14.1.1). Returns 0 if `self` has no data. Returns `None` if there is no
+    /// such number, or if the two signatures compare basic types by different rules.
     pub fn copies_of(&self, other: &Signature) -> Option<u64> {
         if self.sameness() != other.sameness() {
             return None;

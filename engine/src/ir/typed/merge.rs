@@ -12,14 +12,14 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Returns the program of `ty`, in which the lengths of blocks are counted in `unit`, and the named type
-/// of each node that is a block.
+/// Returns two values: the program of `ty`, in which the lengths of blocks are counted in `unit`; and,
+/// for each node that is a block, its named type.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
 
-/// Lowers `ty` like [`lower_typed`], but replaces each element by the elements that `parts` returns for
-/// its type. `parts` also returns their displacements.
+/// Lowers `ty` like [`lower_typed`], but replaces each element of a named type by the elements that
+/// `parts` returns for that type. `parts` returns the displacement and the named type of each of them.
 pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
     ty: &Datatype,
     unit: Unit,
@@ -90,8 +90,8 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Maximum number of parts of a sequence after the sequences inside it have been spliced into it. It
-/// equals the maximum number of runs in a window (`ir/mod.rs`).
+/// An inner sequence is spliced into an outer one if the product of their numbers of parts is at most
+/// this limit. The limit equals the maximum number of runs in a window (`ir/mod.rs`).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The program under construction. `named` contains the type of each node that is a block. Each new
@@ -163,8 +163,8 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// Returns `edges`. Each sequence among them is replaced by its parts if it is short enough
-    /// (`SPLICED`).
+    /// Returns `edges`. Each sequence among them is replaced by its parts if the number of parts times
+    /// the number of `edges` is at most `SPLICED`.
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {

@@ -158,8 +158,8 @@ impl TypedProgram {
     /// Returns the element of a named type that contains unit `position` of a sequence of elements of
     /// the datatype; `None` for a type without data.
     ///
-    /// The cost is O(depth + log list length). There must be a count for which [`TypedProgram::units`]
-    /// is greater than `position`.
+    /// The cost is O(depth + log list length). `position` must be less than the result of
+    /// [`TypedProgram::units`] for some number of elements.
     pub fn seek(&self, position: u64) -> Option<Place> {
         let stop = walk::seek(&self.program, position, |_, node| node.op.is_block())?;
         let named = self.named[stop.node.index()]?;
@@ -362,9 +362,9 @@ impl TypedProgram {
     }
 }
 
-/// Returns the loop program of `ty`, in which lengths and positions are in bytes of external32, and the
-/// named type of each of its blocks. Each element of a named type is replaced by the elements that
-/// `parts` returns for that type.
+/// Returns two values: the loop program of `ty`, in which lengths and positions are in bytes of
+/// external32; and, for each node that is a block, its named type. Each element of a named type is
+/// replaced by the elements that `parts` returns for that type (displacement and named type of each).
 ///
 /// # Errors
 ///

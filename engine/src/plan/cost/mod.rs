@@ -10,8 +10,8 @@
 //!
 //! The plan requests a kernel when the kernel would have saved, in all calls so far, as much time as
 //! its compilation takes. The plan cannot know how many calls will follow, and no other rule is
-//! better in the worst case. A later request costs time in programs that go on, and an earlier
-//! request costs time in programs that stop.
+//! better in the worst case. A later request would cost time in programs that make many more calls, and
+//! an earlier request would cost time in programs that make few more calls.
 //!
 //! The measurements are for data in the first-level cache. If the data is farther away, all executors
 //! wait for memory. Then the model overestimates the difference between executors, and the plan

@@ -107,8 +107,9 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     }
     *taken = true;
     let adopt = |fd| {
-        // SAFETY: `recognise` found that both descriptors are open and that mpiexec made them for this rank.
-        // No other code of this process owns them. `taken` ensures that ownership is taken only once.
+        // SAFETY: `recognise` found that both descriptors are open: a file with a sealed size and a control
+        // socket, as mpiexec makes them for a rank. No other code of this process owns the descriptors that
+        // mpiexec made. `taken` ensures that ownership is taken only once.
         unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
     };
     let control = adopt(control_fd)?;
@@ -117,7 +118,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     // 3. Check that the rank and the number of ranks agree with the segment.
     if size != segment.ranks() || rank >= size {
         return Err(not_a_rank(format!(
-            "{RANK}={rank} and {SIZE}={size} do not fit into a job of {} ranks",
+            "{RANK}={rank} and {SIZE}={size} do not match the job, which has {} ranks",
             segment.ranks()
         )));
     }

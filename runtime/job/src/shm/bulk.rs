@@ -13,8 +13,8 @@
 //!    `n - freed < window`, the sender takes a chunk from its pool, packs data into it, writes the chunk's place
 //!    and the length, and then writes stamp `n % window` with the value `n + 1` and release order.
 //! 2. The receiver reads the stamp with acquire order, checks that the place is one of the sender's chunks and
-//!    that the length is at most the size of that chunk and at most the number of bytes of the message that are still missing, unpacks the data, and
-//!    publishes `freed = n + 1`.
+//!    that the length is at most the size of that chunk and at most the number of bytes of the message that are
+//!    still missing, unpacks the data, and publishes `freed = n + 1`.
 //!
 //! So the sender can pack chunk `k + 1` while the receiver unpacks chunk `k`.
 

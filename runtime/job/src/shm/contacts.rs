@@ -1,4 +1,5 @@
-//! First contact: how a process finds the area of the segment in which another process writes to it.
+//! First contact: how two processes agree on the area of the segment that carries data from one process to
+//! the other.
 //!
 //! A job has slots for processes. The ranks have the first slots; processes that join later take other slots.
 //! At the start, no pair of slots has an area. When a sender writes to a receiver for the first time, the

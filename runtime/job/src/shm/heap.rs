@@ -13,8 +13,9 @@
 //!   here and not a signal later. A cgroup that is out of memory does not refuse an allocation; the kernel
 //!   kills a process instead. Therefore this file first checks how much memory is left (`sys/limits.rs`). If
 //!   little is left, the ranks check and allocate one at a time.
-//! - Freed memory returns to the system, except for at most 32 MiB (`KEEP`) that the heap keeps. Later
-//!   allocations that fit in the kept memory are cheap.
+//! - If more than 32 MiB (`KEEP`) of the heap's memory is unused when a piece is freed, the whole free
+//!   pages around the piece return to the system. Otherwise the heap keeps the memory, so that later
+//!   allocations that fit in it are cheap.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,12 +30,13 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Maximum number of bytes of freed memory that the heap keeps instead of returning it to the system.
+/// If the heap has more than this number of bytes of unused memory when a piece is freed, it returns the
+/// whole free pages around the piece to the system.
 const KEEP: u64 = 32 << 20;
 
-/// Minimum number of bytes, counted from the start of a new piece, for which the heap ensures that its
-/// pages have memory. The heap checks the memory limits each time it reserves memory, so it would cost too
-/// much to reserve every page on its own.
+/// When the heap allocates a piece, it reserves memory for at least this number of bytes from the start of
+/// the piece, even if the piece is shorter. The heap checks the memory limits each time it reserves memory,
+/// so it would cost too much to reserve every page on its own.
 const FILL: u64 = 64 << 10;
 
 /// Number of bytes below each memory limit that the heaps leave free for page tables, the kernel and other
@@ -66,7 +68,7 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// Returns the kernel's error if the heap cannot be mapped, and `EINVAL` if the job has no heaps.
+    /// Returns the kernel's error if the heap cannot be mapped, and `InvalidInput` if the job has no heaps.
     pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
         let map = segment.map_heap(rank, Inherit::Yes)?;
         let mut free = Ranges::default();
@@ -95,18 +97,21 @@ impl Heap {
         self.map.len()
     }
 
-    /// Allocates `len` bytes. Their address is a multiple of `align` (a power of two) and of the size of a
-    /// cache line. If `zeroed` is true, the bytes are zero; otherwise their values are arbitrary.
+    /// Allocates `len` bytes and returns the address of the first byte, which is a multiple of `align` (a
+    /// power of two) and of the size of a cache line. If `zeroed` is true, the bytes are zero; otherwise
+    /// their values are arbitrary.
     ///
-    /// The offset within a page at which a piece of a page or more begins differs from one piece to the
-    /// next and from rank to rank. If two pieces began at the same offset within a page, they would use the
-    /// same sets of a cache. In a copy from one piece to the other, the processor would also mistake a load
-    /// from the source for a load of data that it has just stored to the destination.
+    /// The heap varies the offset within a page at which a large allocation (at least one page) begins: the
+    /// offset depends on the rank and on the number of earlier allocations. It cannot do so if `align`
+    /// exceeds a cache line or if no free range permits the offset. The reason: two allocations that begin
+    /// at the same offset use the same sets of a cache. In a copy from one to the other, the processor also
+    /// mistakes a load from the source for a load of data that it has just stored to the destination.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if the heap, the machine or a cgroup has too little memory left, and
-    /// [`ErrorKind::System`] if this process is a forked child of the rank.
+    /// [`ErrorKind::System`] if this process is a forked child of the rank or the kernel refuses for
+    /// another reason.
     pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
             let detail = "the forked child of a rank cannot allocate shared memory";
@@ -341,8 +346,8 @@ mod tests {
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Checks that a piece smaller than a page can be freed when the heap already keeps the maximum amount
-    /// of freed memory.
+    /// Checks that a piece smaller than a page can be freed while the heap has more than `KEEP` bytes of
+    /// unused memory.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

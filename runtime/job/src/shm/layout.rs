@@ -2,7 +2,8 @@
 //!
 //! `segment.rs` maps the segment; `attach.rs` and the launcher access the segment through `segment.rs`. The
 //! layout is computed from the numbers of ranks, slots, areas and CPUs and from the size of a heap. Every
-//! process computes the offsets itself and never reads an offset from shared memory.
+//! process computes the offsets itself and never reads an offset from shared memory. In the list below, a
+//! hole is a part of the file that has no memory yet.
 //!
 //! ```text
 //!        0  Header            magic, hash, version | sizes, flags, launcher | failure | areas taken
@@ -262,7 +263,7 @@ pub struct Layout {
     total: usize,
 }
 
-/// How many objects of each kind a segment has room for.
+/// How many objects of each kind a segment has room for, and the size of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Number of slots, and therefore the maximum number of processes.
@@ -338,7 +339,7 @@ impl Layout {
         self.ranks
     }
 
-    /// Returns how many objects of each kind the segment has room for.
+    /// Returns how many objects of each kind the segment has room for, and the size of a heap.
     pub fn room(&self) -> Room {
         self.room
     }

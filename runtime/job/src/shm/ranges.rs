@@ -38,9 +38,9 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // This is an empty range. It arises when the caller shrinks a range to its whole pages and the
-            // range contains no whole page. Its end is then below its start, and the search in the tree below
-            // would panic.
+            // The range is empty. A caller passes such a range after shrinking a range that contains no
+            // whole page to its whole pages. The search in the tree below would panic, because the end is
+            // below the start.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();

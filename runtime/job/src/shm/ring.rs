@@ -12,14 +12,15 @@
 //! ```
 //!
 //! 1. For message `n`, the producer takes slot `n % SLOTS` when `n - freed < SLOTS`, where `freed` is the
-//!    number of slots freed so far and `SLOTS` is the number of slots. It takes payload bytes by the same rule. The producer reads the credits
+//!    number of slots freed so far and `SLOTS` is the number of slots. It takes payload bytes by the same
+//!    rule. The producer reads the credits
 //!    from shared memory only if its private copy of the credits shows no room.
 //! 2. The producer writes the payload and the words of the envelope, and then writes the stamp with release
 //!    order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
 //!    the copy. The consumer never reads the producer's position.
-//! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever it
-//!    has freed a quarter of the ring since it last returned credits.
+//! 4. When the consumer has used the payload, it frees the message. The consumer returns credits whenever
+//!    it has freed a quarter of the slots or a quarter of the payload area since it last returned credits.
 //!
 //! A payload occupies whole cache lines. Producer and consumer both compute the position of a payload from
 //! the lengths of all payloads so far (`place`), and never read a position from shared memory.
@@ -89,9 +90,10 @@ impl Violation {
     }
 }
 
-/// Returns the place of a payload of `len` bytes if `position` bytes of the payload area have been used since
-/// the start of the job: the position of its first byte, and the position one past its last byte. The place
-/// consists of whole cache lines and never crosses the end of the area, which has `area` bytes.
+/// Returns where the cache lines of a payload of `len` bytes start and end. Both are positions: a position
+/// counts the bytes of the payload area that have been used or skipped since the start of the job.
+/// `position` is the end of the previous payload. The cache lines never cross the end of the area, which
+/// has `area` bytes.
 #[inline]
 fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     let need = len.next_multiple_of(LINE) as u64;

@@ -63,9 +63,9 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`] if
-    /// there is not enough memory or address space, or if the system does not allow a file of the necessary
-    /// size.
+    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], [`ErrorKind::NoMemory`]
+    /// if there is not enough memory or address space, or if the system does not allow a file of the
+    /// necessary size, and [`ErrorKind::System`] if the kernel refuses for another reason.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
@@ -107,9 +107,10 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
-    /// typepack made the segment or if the segment does not have the size that its header describes, and
-    /// [`ErrorKind::NoMemory`] if address space has run out.
+    /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build
+    /// of typepack made the segment or if the segment does not have the size that its header describes,
+    /// [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the kernel
+    /// refuses for another reason.
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
         let foreign = || {
@@ -221,12 +222,12 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns `ENOMEM` if the address space is limited and has run out, `EINVAL` if the job has no heaps,
-    /// and otherwise the kernel's error.
+    /// Returns `InvalidInput` if the job has no heaps, and otherwise the kernel's error, for example
+    /// `ENOMEM` if the address space is limited and has run out.
     ///
     /// # Panics
     ///
-    /// Panics if there is no such rank.
+    /// Panics if the segment has no slot `rank`.
     pub fn map_heap(&self, rank: usize, inherit: Inherit) -> std::io::Result<Mapping> {
         let at = self.layout.heap_of(rank) as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
@@ -249,7 +250,7 @@ impl Segment {
     ///
     /// # Panics
     ///
-    /// Panics if there is no such rank.
+    /// Panics if the segment has no slot `rank`.
     pub fn slot(&self, rank: usize) -> &RankSlot {
         let at = self.layout.slot(rank);
         // SAFETY: all slots of the layout lie within the mapping, and the mapping lives as long as `self`.
@@ -266,7 +267,7 @@ impl Segment {
     }
 
     /// Returns what the topology table says about the CPU that the operating system numbers `cpu`. If the
-    /// table has no row for it, all fields of the result are unknown.
+    /// table has no row for that CPU, all indices of the result are unknown, and `allowed` is false.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }

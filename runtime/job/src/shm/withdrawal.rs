@@ -1,15 +1,16 @@
 //! The protocol by which a sender takes back the memory of a message while the receiver may be reading it.
 //! The protocol uses two words of an ordered pair's area.
 //!
-//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the sender's
-//! part. A sender may need its memory back before the receiver has read it, for example if the scope that
-//! lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the word `reading`
-//! is 0, and sends an envelope that names the withdrawn message.
+//! `transport/offers.rs` implements the receiver's part of the protocol, and `transport/link.rs` the
+//! sender's part. A sender may need its memory back before the receiver has read it, for example if the
+//! scope that lent the memory panics. The sender then adds one to the word `withdrawn`, waits until the
+//! word `reading` is 0, and sends a Withdraw envelope, which names the withdrawn message.
 //!
 //! The receiver sets `reading` before it reads `withdrawn`. The sender writes `withdrawn` before it reads
 //! `reading`. Each of the two processes executes a full fence between its two accesses. So at least one of
-//! two things happens: the receiver sees the new count and reads nothing until the envelope has arrived, or
-//! the sender sees that the receiver is reading and waits until the receiver has finished its current piece.
+//! two things happens: the receiver sees the new count and reads nothing until the Withdraw envelope has
+//! arrived, or the sender sees that the receiver is reading and waits until the receiver has set `reading`
+//! to 0.
 
 use super::ring::Violation;
 use crate::sync::Word;
@@ -39,10 +40,10 @@ pub fn is_read<M: ReadingMemory>(memory: &M) -> bool {
     memory.reading().load_acquire() != 0
 }
 
-/// Asks for permission to read memory of the sender. `known` is the number of Withdraw envelopes that have
-/// arrived from the sender. Returns true if the receiver may read; the caller must then call [`end`] when it
-/// has finished. Returns false if the sender has withdrawn more messages than `known`; the caller must not
-/// read.
+/// Called by the receiver before it reads memory of the sender. `known` is the number of Withdraw envelopes
+/// that have arrived from the sender. Returns true if the receiver may read; the receiver must then call
+/// [`end`] when it has finished. Returns false if the sender has withdrawn more messages than `known`; the
+/// receiver must then not read.
 ///
 /// # Errors
 /// Returns a [`Violation`] if `known` is larger than the sender's count of withdrawn messages.
@@ -68,7 +69,7 @@ fn uncounted(known: u64, withdrawn: u64) -> Violation {
     ))
 }
 
-/// Ends the read for which [`begin`] gave permission.
+/// Called by the receiver when it has finished the read for which [`begin`] returned true.
 pub fn end<M: ReadingMemory>(memory: &M) {
     memory.reading().store_release(0);
 }

@@ -76,9 +76,10 @@ pub trait Contended: Word {
 /// The two words that a pair uses for one kind of copy.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkSplit<'a, W> {
-    /// How many pieces each rank has claimed. Both ranks change this word.
+    /// The number of the split, and how many pieces each rank has claimed. Both ranks change this word.
     pub claims: &'a W,
-    /// How many pieces the sender has finished. Only the sender writes this word.
+    /// The number of the split, how many pieces the sender has finished, and whether the sender has given
+    /// up. Only the sender writes this word.
     pub pushed: &'a W,
 }
 
@@ -110,8 +111,8 @@ impl<W: Contended> WorkSplit<'_, W> {
         number
     }
 
-    /// Claims the next piece for the receiver, from the start of the message. Returns the index of the piece,
-    /// or `None` if no piece is left.
+    /// Claims the next piece for the receiver, from the start of the message. Returns the index of the
+    /// piece, or `None` if no piece is left or split `number` is not open.
     #[inline]
     pub fn claim_front(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
@@ -165,7 +166,7 @@ impl<W: Contended> WorkSplit<'_, W> {
     }
 
     /// Returns how many pieces of split `number` the sender has finished, and whether the sender has given
-    /// up.
+    /// up. Returns `(0, false)` if the sender has published nothing about this split yet.
     pub fn pushed(&self, number: u32) -> (u64, bool) {
         let word = self.pushed.load_acquire();
         if (word >> NUMBER_AT) as u32 != number {

@@ -18,7 +18,7 @@ use rustix::net::{
 
 use super::poll::{self, PollFd, PollFlags};
 
-/// `F_SETSIG` of `<fcntl.h>`. It has the same value on all Linux platforms, but the libc crate does not
+/// `F_SETSIG` of `<fcntl.h>`. It has this value on x86-64 and on AArch64, where the libc crate does not
 /// define it.
 const F_SETSIG: i32 = 10;
 

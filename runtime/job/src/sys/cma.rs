@@ -60,9 +60,10 @@ pub fn permit(process: NonZeroU32) {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error: `EPERM` (the system does not allow the access), `ENOSYS` (the kernel does not
-/// have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range of either
-/// process is not mapped). After an error, any part of the bytes may have been copied.
+/// Returns the kernel's error: `EPERM` (the system does not allow the access), `ENOSYS` (the kernel does
+/// not have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range of
+/// either process is not mapped). Returns `InvalidInput` if `process` is above 2^31 - 1. After an error,
+/// any part of the bytes may have been copied.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,

@@ -152,14 +152,14 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes at `offset` of `fd`, with huge pages if the system grants them. `offset` is a
     /// multiple of the page size. Core files of the process do not contain the mapping, because the mapping
-    /// consists mostly of holes, and dumping it would fill them. [`Mapping::dump`] changes this for a part of
-    /// the mapping.
+    /// consists mostly of holes, and writing it to a core file would fill the holes with memory.
+    /// [`Mapping::dump`] changes this for a part of the mapping.
     ///
     /// # Errors
     ///
-    /// Returns `EINVAL` if the file is not sealed or is too short, or if `len` is 0. Returns the kernel's
-    /// error if the kernel refuses the mapping, for example `ENOMEM` if the address space is limited and has
-    /// run out.
+    /// Returns `InvalidInput` if the file is not sealed or is too short, or if `len` is 0. Returns the
+    /// kernel's error if the kernel refuses the mapping, for example `ENOMEM` if the address space is
+    /// limited and has run out.
     pub fn shared(
         fd: BorrowedFd<'_>,
         offset: u64,

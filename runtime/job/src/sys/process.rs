@@ -1,9 +1,10 @@
 //! Starts, watches and ends processes.
 //!
-//! The launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) uses this file, and `shm/attach.rs` uses
-//! [`die_with_parent`]. Between `fork` and `execve`, the child makes only raw system calls on data that was
-//! prepared before the fork. Any other function might wait for ever for a library's lock that was held, at
-//! the time of the fork, by a thread that does not exist in the child.
+//! The launcher uses most of this file, mainly in `start.rs` and `watch.rs`. `shm/attach.rs` and the
+//! runtime use the functions that concern their own process, such as [`die_with_parent`]. Between `fork`
+//! and `execve`, the child makes only raw system calls on data that was prepared before the fork. Any other
+//! function might wait for ever for a library's lock that was held, at the time of the fork, by a thread
+//! that does not exist in the child.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -57,8 +58,8 @@ impl CpuSet {
 ///
 /// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
-    // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to 2^18
-    // CPUs; Linux supports fewer.
+    // The kernel refuses a mask that is shorter than its own mask. So try longer and longer masks, up to
+    // 2^19 CPUs; Linux supports fewer.
     let mut words = vec![0; 16];
     loop {
         let bytes = words.len() * size_of::<libc::c_ulong>();
@@ -155,8 +156,8 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 ///
 /// # Errors
 ///
-/// Returns the kernel's error if the fork fails, for example because there are too many processes. The child
-/// reports its own errors through `report`.
+/// Returns the kernel's error if a system call of this process fails, for example if the fork fails because
+/// there are too many processes. The child reports its own errors through `report`.
 pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
     // If the file is a script without "#!", let the shell run it, as `execvp` does.
     const SHELL: &CStr = c"/bin/sh";
@@ -349,7 +350,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns `ECHILD` after [`Child::reap`].
+    /// Returns `ECHILD` if [`Child::reap`] has reaped the child.
     pub fn ended(&self) -> io::Result<Option<Exit>> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }

@@ -1,7 +1,8 @@
 //! Signals as data: the launcher blocks its signals and reads them from a descriptor. No function here
 //! installs a handler.
 //!
-//! `launcher/src/watch.rs` uses this file, and all messages about killed ranks use [`name`].
+//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and all messages about
+//! killed ranks use [`name`].
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -54,7 +55,8 @@ pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     if code == 0 { Ok(old) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Returns true if this program was started with `signal` ignored, as `nohup` does with SIGHUP.
+/// Returns true if this process ignores `signal`, for example because `nohup` started the program with
+/// SIGHUP ignored.
 pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with a null pointer for the new action, the call only writes the current action to `action`,

@@ -1,7 +1,7 @@
 //! Reads and writes that do not block the caller: on the pipes to and from ranks, and on this process's own
 //! output.
 //!
-//! The launcher uses this file (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
+//! The launcher uses this file (`start.rs`, `watch.rs`, `forward.rs` and `input.rs` in `launcher/src/`).
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
@@ -114,8 +114,8 @@ pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// The standard descriptors share their open file with the shell and other programs. Making the file
 /// non-blocking would also make it non-blocking for those programs. Therefore this type opens a pipe or a
 /// terminal again through `/proc/self/fd`, and writes to a socket with `MSG_DONTWAIT`; a regular file does
-/// not block. If the system refuses to open the stream again, this type polls the stream and makes only small
-/// writes.
+/// not block. If the system refuses to open the stream again, this type makes only small writes, and the
+/// caller must poll the stream before each of them (`must_poll`).
 #[derive(Debug)]
 pub struct Output {
     fd: OwnedFd,
@@ -138,7 +138,7 @@ enum OutputKind {
 const CAREFUL: usize = 4096;
 
 impl Output {
-    /// Opens the standard output stream behind `fd` (1 or 2).
+    /// Opens the output stream behind `fd`, in mpiexec descriptor 1 or 2.
     ///
     /// # Errors
     ///

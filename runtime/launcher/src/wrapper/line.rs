@@ -85,7 +85,7 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     let mut request =
         Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
     for argument in arguments {
-        // An argument that is not UTF-8 cannot be anything but the name of a file, so it needs no check here.
+        // All options of the wrapper are ASCII text, so an argument that is not UTF-8 goes to the compiler.
         let text = argument.to_str().unwrap_or_default();
         let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
         if let Some(compiler) = chosen {

@@ -1,5 +1,6 @@
-//! Runs `mpiexec` in a test, with a time limit and with an environment variable that marks the job. By this
-//! variable, a test finds all processes of the job in `/proc`, even a process whose parent has ended.
+//! Runs `mpiexec` in a test, with a time limit and with an environment variable that marks the job. All
+//! processes of the job inherit the variable, so a test can find them in `/proc`, even a process whose
+//! parent has ended.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 

@@ -3,7 +3,7 @@
 //!
 //! A call with large counts is one whose name ends in `_c`. A datatype made by such a call must also be
 //! decoded by such a call; decoding it without large counts is an error. The engine records for each datatype
-//! which width of call made it.
+//! whether a call with large counts made it.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
