@@ -363,17 +363,17 @@ impl Game<'_> {
                 slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
             }
             3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
-            // Changes the stamp or the length of a chunk.
+            // Changes the stamp, the length or the place of a chunk.
             4 => {
                 let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
                 let chunk = match u.ratio(2, 3)? {
                     true => (0..chunks).max_by_key(newest).unwrap_or(0),
                     false => u.int_in_range(0..=chunks - 1)?,
                 };
-                let at = stamps_at + chunk * line + 8 * u.int_in_range(0..=1_usize)?;
+                let at = stamps_at + chunk * line + 8 * u.int_in_range(0..=2_usize)?;
                 let old = self.pair.word(from, to, at);
                 if u.arbitrary()? {
-                    let chunk_bytes = ((end - chunks_at) / chunks) as u64;
+                    let chunk_bytes = RankPair::CHUNK as u64;
                     let long = [0, chunk_bytes, chunk_bytes + 1, old.wrapping_mul(2), u64::MAX];
                     self.pair.write(from, to, at, *u.choose(&long)?);
                     self.fates.written += 1;

@@ -40,10 +40,18 @@ pub struct RankPair {
 }
 
 impl RankPair {
-    /// Byte offsets in the area of an ordered pair: the slots, the slots' payloads, the stamps of the chunks,
-    /// the chunks, and the end of the area.
-    pub const PARTS: [usize; 5] =
-        [pair::SLOTS_AT, pair::PAYLOAD_AT, pair::STAMPS_AT, pair::CHUNKS_AT, pair::PAIR_BYTES];
+    /// Byte offsets in the area of an ordered pair: the slots of the ring that two ranks use, the slots'
+    /// payloads, the stamps of the chunks, the small chunk, and the end of the area.
+    pub const PARTS: [usize; 5] = {
+        let ring = pair::LEVELS[pair::first_level(2)];
+        let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
+        let payload = pair::PAYLOAD_AT + ring.first_byte;
+        let small = pair::small_chunk(pair::window(2));
+        [slots, payload, pair::STAMPS_AT, small, pair::PAIR_BYTES]
+    };
+
+    /// The size of a chunk in bytes.
+    pub const CHUNK: usize = pair::CHUNK_BYTES;
 
     /// The number of slots, the size of a slot in bytes, the number of chunk stamps, and the size of a stamp
     /// in bytes.

@@ -1,5 +1,13 @@
-//! Alltoall with one message from each rank to every other rank. Each rank first sends to a different
-//! partner, so that the ranks do not all send to one rank at once.
+//! Alltoall in two ways.
+//!
+//! The direct way sends one message between every two ranks. Each rank starts with a different partner, so
+//! that the ranks do not all send to one rank at once.
+//!
+//! The indirect way is Bruck's algorithm. With `n` ranks, each rank sends only `log2(n)` messages, rounded up,
+//! and other ranks forward the parts. So a rank communicates with few other ranks, and a job of many ranks
+//! needs little shared memory. Each part travels up to `log2(n)` times, so this way is only for short parts.
+//! Every rank must choose the same way, so only [`Collective::AlltoallEqual`] can go the indirect way: its
+//! parts have the same packed size on all ranks.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -7,8 +15,16 @@ use crate::Result;
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::schedule::Part;
-use crate::schedule::program::Builder;
+use crate::schedule::program::{Builder, StepId};
 use crate::settings::Settings;
+
+/// Smallest number of ranks that exchange short parts indirectly. With fewer ranks, the indirect way saves
+/// few messages.
+const INDIRECT_RANKS: usize = 8;
+
+/// Maximum packed size in bytes of a part that travels indirectly. A message of the indirect way has up to
+/// half as many parts as there are ranks.
+const INDIRECT_BYTES: u64 = 256;
 
 impl Communicator {
     /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`. If `send` is `None`, every rank exchanges
@@ -87,5 +103,109 @@ impl Communicator {
             steps.after(sent, *made);
         }
         Ok(())
+    }
+
+    /// Adds the steps of an exchange in which all parts of all ranks have the same packed size.
+    pub(super) fn alltoall_equal_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        send: Option<&[Part<'a>]>,
+        receive: &[Part<'a>],
+    ) -> Result<()> {
+        check_parts(self, receive)?;
+        let size = receive[self.rank()].bytes()?;
+        // A message of the indirect way has parts of several ranks, whose types cannot be compared. So the
+        // direct way is taken if types are checked.
+        let short = size > 0 && size <= INDIRECT_BYTES && self.size() >= INDIRECT_RANKS;
+        if !short || Settings::get()?.check_types {
+            return self.alltoall_steps(steps, send, receive);
+        }
+        if let Some(send) = send {
+            check_parts(self, send)?;
+        }
+        self.alltoall_indirect_steps(steps, (send, receive), size)
+    }
+
+    /// Adds the steps of Bruck's algorithm for parts of `size` packed bytes.
+    ///
+    /// Each rank has a table of as many entries as there are ranks. At first, entry `i` of rank `r` holds the
+    /// part of `r` for rank `r + i` (all rank numbers are modulo the number of ranks). In round `k`, each rank
+    /// sends all entries `i` with bit `k` in `i` to the rank `2^k` above it, which stores them in its own
+    /// entries with the same numbers. So in the end the content of entry `i` has moved by `i` ranks: entry `i`
+    /// of rank `r` holds the part of rank `r - i` for `r`.
+    fn alltoall_indirect_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        (send, receive): (Option<&[Part<'a>]>, &[Part<'a>]),
+        size: u64,
+    ) -> Result<()> {
+        let (rank, ranks, byte) = (self.rank(), self.size(), bytes()?);
+        let at = |base: *mut u8, entry: usize, entries: usize| Part {
+            origin: base.wrapping_add(entry * size as usize),
+            plan: byte,
+            count: entries as u64 * size,
+        };
+        // All copies within this rank form a chain, in which each copy waits for the copy before it.
+        let mut last = None;
+        let table = steps.scratch(byte, ranks as u64 * size)?;
+        for entry in 1..ranks {
+            let part = &send.unwrap_or(receive)[(rank + entry) % ranks];
+            let step = steps.pack(part, &at(table, entry, 1), rank)?;
+            chain(steps, &mut last, step);
+        }
+        if let Some(send) = send {
+            let step = steps.copy(&send[rank], &receive[rank], rank)?;
+            chain(steps, &mut last, step);
+        }
+        let mut bit = 1;
+        while bit < ranks {
+            // The entries with this bit, as runs of consecutive entries.
+            let runs =
+                || (bit..ranks).step_by(2 * bit).map(|first| (first, bit.min(ranks - first)));
+            let entries = runs().map(|(_, entries)| entries).sum::<usize>();
+            let outgoing = steps.scratch(byte, entries as u64 * size)?;
+            let incoming = steps.scratch(byte, entries as u64 * size)?;
+            let (to, from) = ((rank + bit) % ranks, (rank + ranks - bit) % ranks);
+            let received = steps.receive(&at(incoming, 0, entries), self.peer(from)?)?;
+            let mut packed = 0;
+            for (first, entries) in runs() {
+                let step =
+                    steps.pack(&at(table, first, entries), &at(outgoing, packed, entries), rank)?;
+                chain(steps, &mut last, step);
+                packed += entries;
+            }
+            let sent = steps.send(&at(outgoing, 0, entries), self.peer(to)?)?;
+            if let Some(last) = last {
+                steps.after(sent, last);
+            }
+            let mut unpacked = 0;
+            for (first, entries) in runs() {
+                let step = steps.pack(
+                    &at(incoming, unpacked, entries),
+                    &at(table, first, entries),
+                    rank,
+                )?;
+                if unpacked == 0 {
+                    steps.after(step, received);
+                }
+                chain(steps, &mut last, step);
+                unpacked += entries;
+            }
+            bit *= 2;
+        }
+        for entry in 1..ranks {
+            let part = &receive[(rank + ranks - entry) % ranks];
+            let step = steps.pack(&at(table, entry, 1), part, rank)?;
+            chain(steps, &mut last, step);
+        }
+        Ok(())
+    }
+}
+
+/// Makes `step` wait for the previous step of a chain, and makes `step` the last step of the chain. `step`
+/// fails if the previous step fails.
+fn chain(steps: &mut Builder<'_, '_>, last: &mut Option<StepId>, step: StepId) {
+    if let Some(last) = last.replace(step) {
+        steps.after(step, last);
     }
 }

@@ -65,10 +65,19 @@ pub enum Collective<'a> {
         parts: &'a [Part<'a>],
     },
     /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`.
-    #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
     Alltoall {
+        /// One part for every rank (read). `None` means that the ranks exchange the parts of `receive` in
+        /// place.
+        send: Option<&'a [Part<'a>]>,
+        /// One part for every rank (written, and also read if `send` is `None`).
+        receive: &'a [Part<'a>],
+    },
+    /// The same as [`Collective::Alltoall`], with one more condition: all parts of all ranks have the same
+    /// packed size. Because every rank knows the size of every message, short parts can travel together.
+    #[doc(alias = "MPI_Alltoall")]
+    AlltoallEqual {
         /// One part for every rank (read). `None` means that the ranks exchange the parts of `receive` in
         /// place.
         send: Option<&'a [Part<'a>]>,
@@ -245,6 +254,9 @@ impl Communicator {
                 self.allgather_steps(steps, mine.as_ref(), parts)
             }
             Collective::Alltoall { send, receive } => self.alltoall_steps(steps, send, receive),
+            Collective::AlltoallEqual { send, receive } => {
+                self.alltoall_equal_steps(steps, send, receive)
+            }
             Collective::Reduce { send, recv, plan, count, combine, root } => {
                 self.check_rank(root, "root", ErrorKind::Root)?;
                 let recv = Part { origin: recv, plan, count };

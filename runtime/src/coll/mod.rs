@@ -6,7 +6,7 @@
 //! makes communicators from other communicators. `operator.rs` has the predefined operations on elements
 //! (`extended.rs` has the arithmetic of C's `long double`). `scope.rs` has the safe nonblocking forms.
 //!
-//! With `TYPEPACK_CHECK_TYPES=1`, the library compares the types of the sender and the receiver for the
+//! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), the library compares the types of the sender and the receiver for the
 //! messages of collective calls too, and for the part that a rank sends to itself. If the types differ, the
 //! call fails with [`ErrorKind::Type`](crate::ErrorKind). A rank that cannot forward data, for this or any
 //! other reason, tells the ranks that wait for the data; the calls of these ranks fail with

@@ -25,7 +25,6 @@ use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, b
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};
-use crate::transport::area::Area;
 use crate::transport::choice::Terms;
 use crate::transport::eager::Eager;
 use crate::transport::fabric::Fabric;

@@ -69,7 +69,7 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
-const _: () = assert!(RECALLS == 1 << u8::BITS);
+const _: () = assert!(RECALLS == 56);
 
 /// The position of the shape in word 4 of an RTS.
 const SHAPE_AT: u32 = 36;
@@ -127,9 +127,9 @@ impl Offer {
     fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
         let recall = match words[4] >> RECALL_AT {
             0 => None,
-            // The conversion loses nothing, because the number is at most 256.
-            number @ 1..=256 => Some((number - 1) as u8),
-            _ => return Err(Malformed("an envelope names a word for its recall above 256")),
+            // The conversion loses nothing, because the number is at most `RECALLS`.
+            number if number <= RECALLS as u64 => Some((number - 1) as u8),
+            _ => return Err(Malformed("an envelope names a word for its recall above 56")),
         };
         let Some(shape) = Shape::from_code(words[4] >> SHAPE_AT & SHAPES) else {
             return Err(Malformed("an envelope has a shape code above 2"));
@@ -336,7 +336,7 @@ impl Envelope {
     ///
     /// # Errors
     /// Returns the fault if the kind is unknown or a field is outside its domain.
-    #[inline]
+    #[inline(always)]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
         let head = words[0] & 0xffff_ffff;
         // Only messages have types. For all other envelopes, take all 32 bits as the kind: if any bit of the
@@ -460,10 +460,10 @@ mod tests {
             Envelope::Rts(typed, Offer { id: 7, recall: Some(0), shape: Shape::Sparse }, None),
             Envelope::Rts(
                 label,
-                Offer { id: 7, recall: Some(255), shape: Shape::Dense },
+                Offer { id: 7, recall: Some(55), shape: Shape::Dense },
                 place(Space::Private, BYTES, u64::MAX, 9),
             ),
-            Envelope::Synchronous(label, Offer { recall: Some(255), ..9.into() }),
+            Envelope::Synchronous(label, Offer { recall: Some(55), ..9.into() }),
             Envelope::Recall(typed, Offer { recall: Some(3), ..u64::MAX.into() }),
             Envelope::Ack(1),
             Envelope::Cts(u64::MAX, Method::Streaming),
@@ -502,9 +502,9 @@ mod tests {
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
             [13, 0, 0, 0, 0, 0, 0],
-            [RECALL, 0, 8, 1, 257 << RECALL_AT, 0, 0],
-            [SYNCHRONOUS, 0, 8, 1, 257 << RECALL_AT, 0, 0],
-            [RTS, 0, 8, 1, 257 << RECALL_AT, 0, 0],
+            [RECALL, 0, 8, 1, 57 << RECALL_AT, 0, 0],
+            [SYNCHRONOUS, 0, 8, 1, 57 << RECALL_AT, 0, 0],
+            [RTS, 0, 8, 1, 57 << RECALL_AT, 0, 0],
             [RTS, 0, 8, 1, 1 << (RECALL_AT - 1), 0, 0],
             [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
             [HELP, 1, 8, 0, 0, 0, 0],

@@ -20,7 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
+    /// Number of chunks of the sender's pool.
+    chunks: u64,
 }
+
+/// The place of a pair's small chunk. The chunks of the sender's pool have the places below.
+pub const SMALL: u64 = pair::POOL_CHUNKS as u64;
 
 // SAFETY: an area is only an address of shared memory. All threads access this memory only by atomics and
 // raw copies, and no access depends on the thread that holds the address.
@@ -31,17 +36,18 @@ impl Area {
     ///
     /// # Safety
     ///
-    /// - [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes) bytes from `base` on are a mapped
-    ///   area of the segment.
+    /// - [`PAIR_BYTES`](pair::PAIR_BYTES) bytes from `base` on are a mapped area of the segment.
     /// - The area stays mapped for as long as the returned value is used.
-    pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
-        Self { base }
+    /// - The pools of the job have at least `chunks` chunks.
+    pub(super) unsafe fn new(base: NonNull<u8>, chunks: usize) -> Self {
+        Self { base, chunks: chunks as u64 }
     }
 
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
-        // SAFETY: each caller's offset is a constant of `pair.rs` plus a masked index, so it is a multiple
+        debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
+        // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index or the number of a slot
+        // of a ring (condition of `RingMemory::slot`), so it is a multiple
         // of 8 and lies within the area (asserted above in debug builds). The area stays mapped for as
         // long as `self` is used (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
@@ -74,10 +80,11 @@ impl Area {
         self.word(pair::FULL)
     }
 
-    /// Returns the address of byte `offset` of the payload area. `offset` must be below `PAYLOAD_BYTES`.
+    /// Returns the address of byte `offset` of the payload areas, counted from the payload area of the
+    /// smallest ring.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset < pair::PAYLOAD_BYTES);
+        debug_assert!(pair::PAYLOAD_AT + offset < pair::STAMPS_AT);
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
     }
 
@@ -99,21 +106,20 @@ impl Area {
         let _ = address;
     }
 
-    /// Returns the address of chunk buffer `index`. `index` must be below `CHUNKS`.
+    /// Returns the address of the small chunk, which has `SMALL_CHUNK_BYTES` bytes, in a job whose pairs have
+    /// `window` stamps.
     #[inline]
-    pub fn chunk(&self, index: usize) -> *mut u8 {
-        debug_assert!(index < pair::CHUNKS);
-        self.base.as_ptr().wrapping_add(pair::CHUNKS_AT + index * pair::CHUNK_BYTES)
+    pub fn small_chunk(&self, window: usize) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(pair::small_chunk(window))
     }
 }
 
 impl RingMemory for Area {
     type Word = AtomicU64;
-    const SLOTS: usize = pair::SLOTS;
-    const PAYLOAD: usize = pair::PAYLOAD_BYTES;
+    const LEVELS: &'static [pair::Level] = &pair::LEVELS;
     #[inline]
     fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
-        self.word(pair::SLOTS_AT + (slot & (pair::SLOTS - 1)) * pair::SLOT_BYTES + word * 8)
+        self.word(pair::SLOTS_AT + slot * pair::SLOT_BYTES + word * 8)
     }
     #[inline]
     fn slots_freed(&self) -> &AtomicU64 {
@@ -143,7 +149,21 @@ impl ReadingMemory for Area {
 
 impl ChunkMemory for Area {
     type Word = AtomicU64;
-    const BYTES: usize = pair::CHUNK_BYTES;
+    #[inline]
+    fn size(&self, place: u64) -> u64 {
+        let small = pair::SMALL_CHUNK_BYTES as u64;
+        if place < self.chunks {
+            pair::CHUNK_BYTES as u64
+        } else if place == SMALL {
+            small
+        } else {
+            0
+        }
+    }
+    #[inline]
+    fn place(&self, index: usize) -> &AtomicU64 {
+        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 16)
+    }
     #[inline]
     fn stamp(&self, index: usize) -> &AtomicU64 {
         self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE)

@@ -34,19 +34,27 @@ impl Eager {
         pack: impl FnOnce(*mut u8),
     ) -> Result<bool> {
         if label.bytes <= INLINE_MAX as u64 {
-            let Some(room) = tx.reserve(0)? else { return Ok(false) };
+            let Some(room) = tx.reserve(fabric, 0)? else { return Ok(false) };
             let mut payload = [0; INLINE_MAX];
             pack(payload.as_mut_ptr());
             tx.publish(fabric, room, &Envelope::Inline(label, payload));
         } else {
             let len = label.bytes as usize;
-            let Some(room) = tx.reserve(len)? else { return Ok(false) };
+            let Some(room) = tx.reserve(fabric, len)? else { return Ok(false) };
             pack(tx.area.payload(room.offset));
             tx.publish(fabric, room, &Envelope::Eager(label));
-            tx.ready = Ready::payload(tx.next_payload(), len);
+            tx.ready = Ready::payload(tx.next_payload(len), len);
         }
         Ok(true)
     }
+}
+
+/// Returns what to do with a message for which the ring has no room: wait, or, if the ring will never have room
+/// for so long a message, try another protocol.
+#[cold]
+fn no_room(tx: &Tx, label: Label) -> Offered {
+    let inline = label.bytes <= INLINE_MAX as u64;
+    if inline || tx.admits(label.bytes as usize) { Offered::NoRoom } else { Offered::Declined }
 }
 
 impl Protocol for Eager {
@@ -66,13 +74,15 @@ impl Protocol for Eager {
         let pack = |to| unsafe { supply.pack(0..label.bytes, to) };
         if !send.synchronous {
             if !Self::send(tx, work.fabric, label, pack)? {
-                return Ok(Offered::NoRoom);
+                return Ok(no_room(tx, label));
             }
             let Label { tag, bytes, .. } = label;
             work.requests.complete(id, Ok(Status { source: work.fabric.rank(), tag, bytes }));
             return Ok(Offered::Written);
         }
-        let Some(room) = tx.reserve(label.bytes as usize)? else { return Ok(Offered::NoRoom) };
+        let Some(room) = tx.reserve(work.fabric, label.bytes as usize)? else {
+            return Ok(no_room(tx, label));
+        };
         pack(tx.area.payload(room.offset));
         send.stage = SendStage::Unacknowledged;
         let offer = send.offer(id);

@@ -8,7 +8,9 @@
 //! the memory of the ring's pages, writes the area's number into the mailbox of `b`, and rings `b`.
 
 use super::area::Area;
+use super::pool::Pool;
 use crate::memory::heaps::Heaps;
+use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
@@ -22,9 +24,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// Number of chunk buffers for which a sender allocates memory at a time.
-const CHUNKS_AT_ONCE: usize = 8;
 
 /// Converts an error of the job crate that concerns the contact with rank `rank`.
 #[cold]
@@ -49,12 +48,14 @@ pub struct Fabric {
     heaps: Option<Arc<Heaps>>,
     /// The areas through which this rank communicates with other ranks; `None` in a job of one rank.
     contacts: Option<Arc<Contacts>>,
+    /// The chunks that this rank lends to its pairs; `None` in a job of one rank.
+    pool: Option<Arc<Pool>>,
 }
 
 impl Fabric {
     /// Returns the fabric of a job of one rank, without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None }
+        Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None, pool: None }
     }
 
     /// Joins the job whose shared memory is `segment`. This process becomes rank `rank`, and the function
@@ -65,8 +66,10 @@ impl Fabric {
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
-        let contacts = Some(Arc::new(Contacts::new(segment.clone(), rank)?));
-        Ok(Self { segment: Some(segment), rank, size, heaps, contacts })
+        let contacts = Arc::new(Contacts::new(segment.clone(), rank)?);
+        let pool = Some(Arc::new(Pool::new(contacts.clone(), rank, size)));
+        let contacts = Some(contacts);
+        Ok(Self { segment: Some(segment), rank, size, heaps, contacts, pool })
     }
 
     /// Returns this rank.
@@ -186,30 +189,47 @@ impl Fabric {
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        let base = self.contacts()?.connect(to, pair::STAMPS_AT).map_err(|e| of_contact(to, e))?;
+        let base = self.contacts()?.connect(to, pair::SLOTS_AT).map_err(|e| of_contact(to, e))?;
+        let (at, bytes) = pair::LEVELS[self.first_level()].pages();
+        if bytes > 0 {
+            self.contacts()?.reserve(to, at, bytes, Need::Must)?;
+        }
         // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps the area mapped.
-        // The link that stores the returned value lives in the message engine, which owns `self`.
-        Ok(unsafe { Area::new(base) })
+        // The link that stores the returned value lives in the message engine, which owns `self`. All pools of
+        // the job have `pair::pool` chunks.
+        Ok(unsafe { Area::new(base, pair::pool(self.size)) })
     }
 
-    /// Returns the number of chunks that every pair of this job uses.
+    /// Allocates the memory of a ring in which this rank will write to `to`. Returns false if memory is short.
+    pub fn reserve_ring(&self, to: usize, level: pair::Level) -> bool {
+        let (at, bytes) = level.pages();
+        self.contacts
+            .as_ref()
+            .is_some_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
+    }
+
+    /// Returns the level of the ring with which every pair of this job begins.
+    pub fn first_level(&self) -> usize {
+        pair::first_level(self.size)
+    }
+
+    /// Returns the maximum number of chunks that a pair of this job has in flight.
     pub fn window(&self) -> usize {
         pair::window(self.size)
     }
 
-    /// Allocates the memory of the next chunk buffers in the direction to `to`, beginning with chunk
-    /// `first`. Returns the number of the first chunk that still has no memory. The sender allocates chunks
-    /// in order, each before the first transfer that uses it. So a sender with little data never allocates
-    /// all chunks.
+    /// Returns the chunks that this rank lends to its pairs, or `None` in a job of one rank.
+    pub fn pool(&self) -> Option<&Arc<Pool>> {
+        self.pool.as_ref()
+    }
+
+    /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub fn reserve_chunks(&self, to: usize, first: usize) -> Result<usize> {
-        let end = (first + CHUNKS_AT_ONCE).min(self.window());
-        let at = |chunk: usize| pair::CHUNKS_AT + chunk * pair::CHUNK_BYTES;
-        let start = if first == 0 { pair::STAMPS_AT } else { at(first) };
-        self.contacts()?.reserve(to, start, at(end) - start)?;
-        Ok(end)
+    pub fn reserve_stamps(&self, to: usize) -> Result<()> {
+        let bytes = pair::small_chunk(self.window()) + pair::SMALL_CHUNK_BYTES - pair::STAMPS_AT;
+        Ok(self.contacts()?.reserve(to, pair::STAMPS_AT, bytes, Need::Must)?)
     }
 
     /// Returns the number of connections that other ranks have made to this rank, or `None` if this number
@@ -235,8 +255,8 @@ impl Fabric {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
         // SAFETY: `written_by` checks the number that `from` wrote, and returns the base of a mapped area.
         // `self.contacts` keeps the area mapped, and the link that stores the returned value lives beside
-        // `self` in the engine.
-        Ok(found.map(|base| unsafe { Area::new(base) }))
+        // `self` in the engine. All pools of the job have `pair::pool` chunks.
+        Ok(found.map(|base| unsafe { Area::new(base, pair::pool(self.size)) }))
     }
 
     /// Wakes `rank` if it sleeps. The caller must do this after it has published anything for which `rank`

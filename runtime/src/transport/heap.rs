@@ -138,7 +138,9 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
         Number::New(number, encoding) => (number, encoding),
         Number::None => return Ok(Said::Nothing),
     };
-    let Some(room) = tx.reserve(encoding.len())? else { return Ok(Said::NoRoom) };
+    let Some(room) = tx.reserve(fabric, encoding.len())? else {
+        return Ok(if tx.admits(encoding.len()) { Said::NoRoom } else { Said::Nothing });
+    };
     let to = tx.area.payload(room.offset);
     // SAFETY: `to` points to `encoding.len()` bytes in the payload area, which the call of `reserve` above
     // has reserved. `encoding` is a vector of this process, so the two ranges do not overlap.

@@ -69,19 +69,22 @@ pub struct Tx {
     pub recalls: Recalls,
     rank: usize,
     ring: Producer,
+    /// True if there was no memory for the next ring.
+    refused: bool,
     queue: VecDeque<Outgoing>,
     withdrawals: u64,
 }
 
 impl Tx {
-    fn new(area: Area, rank: usize) -> Self {
+    fn new(area: Area, rank: usize, level: usize) -> Self {
         Self {
             area,
             defined: Defined::default(),
             ready: Ready::default(),
             recalls: Recalls::default(),
             rank,
-            ring: Producer::default(),
+            ring: Producer::new::<Area>(level),
+            refused: false,
             queue: VecDeque::new(),
             withdrawals: 0,
         }
@@ -120,14 +123,46 @@ impl Tx {
         self.queue.pop_front();
     }
 
-    /// Reserves room for an envelope and for `len` bytes in the payload area. Returns `None` if the ring is
-    /// full.
+    /// Reserves room for an envelope and for `len` bytes in the payload area. If the ring is full, or too small
+    /// for `len` bytes, changes to a larger ring. Returns `None` if the largest ring that memory permits is
+    /// full, or if this ring is too small (see [`Tx::admits`]).
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     #[inline]
-    pub fn reserve(&mut self, len: usize) -> Result<Option<Room>> {
-        self.ring.reserve(&self.area, len).map_err(|v| broken(self.rank, v))
+    pub fn reserve(&mut self, fabric: &Fabric, len: usize) -> Result<Option<Room>> {
+        match self.ring.reserve(&self.area, len) {
+            Ok(Some(room)) => Ok(Some(room)),
+            Ok(None) => self.reserve_more(fabric, len),
+            Err(violation) => Err(broken(self.rank, violation)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve_more(&mut self, fabric: &Fabric, len: usize) -> Result<Option<Room>> {
+        while !self.refused
+            && let Some(next) = self.ring.next_level::<Area>()
+        {
+            if !fabric.reserve_ring(self.rank, next) {
+                self.refused = true;
+                break;
+            }
+            self.ring.grow(&self.area).map_err(|v| broken(self.rank, v))?;
+            // The receiver learns of the new ring when it looks for the next message.
+            let room = self.ring.reserve(&self.area, len).map_err(|v| broken(self.rank, v))?;
+            if room.is_some() {
+                return Ok(room);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a ring that memory permits has room for a payload of `len` bytes, now or when the
+    /// receiver has freed older messages.
+    #[inline]
+    pub fn admits(&self, len: usize) -> bool {
+        len <= self.ring.longest() || !self.refused
     }
 
     /// Publishes an envelope and wakes the receiver. The caller has already written the payload to `room`.
@@ -143,15 +178,15 @@ impl Tx {
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     pub fn say(&mut self, fabric: &Fabric, envelope: &Envelope) -> Result<bool> {
-        let Some(room) = self.reserve(0)? else { return Ok(false) };
+        let Some(room) = self.reserve(fabric, 0)? else { return Ok(false) };
         self.publish(fabric, room, envelope);
         Ok(true)
     }
 
-    /// Returns the offset at which the next payload will begin, provided that the payload fits there.
+    /// Returns the offset at which the next payload will begin if it has `len` bytes.
     #[inline]
-    pub fn next_payload(&self) -> usize {
-        self.ring.next_offset::<Area>()
+    pub fn next_payload(&self, len: usize) -> usize {
+        self.ring.next_offset(len)
     }
 
     /// Takes back the memory of a message whose RTS has named the place of the data. After the return the
@@ -179,9 +214,10 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Creates the receiving half of a link. The other rank writes to `area`.
-    pub fn new(area: Area) -> Self {
-        let (ring, known) = (Consumer::default(), Known::default());
+    /// Creates the receiving half of a link. The other rank writes to `area`, and begins with the ring of level
+    /// `level`.
+    pub fn new(area: Area, level: usize) -> Self {
+        let (ring, known) = (Consumer::new::<Area>(level), Known::default());
         Self { area, ring, known, offers: Offers::default() }
     }
 }
@@ -212,7 +248,7 @@ impl Link {
         let rank = self.rank;
         match &mut self.tx {
             Some(tx) => Ok(tx),
-            none => Ok(none.insert(Tx::new(fabric.contact(rank)?, rank))),
+            none => Ok(none.insert(Tx::new(fabric.contact(rank)?, rank, fabric.first_level()))),
         }
     }
 

@@ -15,8 +15,9 @@
 //!
 //! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that both
 //! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
-//! private buffer in which pieces are packed first; `recalls.rs`, the words by which a rank recalls messages; `ready.rs`, which fetches lines ahead; `area.rs`, the
-//! shared memory of a pair; `fabric.rs`, the rank's connection to the other ranks.
+//! private buffer in which pieces are packed first; `recalls.rs`, the words by which a rank recalls messages;
+//! `ready.rs`, which fetches lines ahead; `area.rs`, the shared memory of a pair; `pool.rs`, the chunks of this
+//! rank; `fabric.rs`, the rank's connection to the other ranks.
 //!
 //! This folder uses the messages of `message/`, and `endpoint/` uses this folder. `README.md` beside this
 //! file describes the protocols with their states and orderings in numbered steps.
@@ -34,6 +35,7 @@ pub(crate) mod link;
 mod offers;
 pub(crate) mod peer;
 mod pipeline;
+mod pool;
 mod private;
 pub(crate) mod protocol;
 mod ready;

@@ -54,8 +54,8 @@ impl Peer {
     }
 
     /// Begins to read the envelopes of the other rank. That rank writes to this rank in `area`.
-    pub fn admit(&mut self, area: Area) {
-        self.link.rx = Some(Rx::new(area));
+    pub fn admit(&mut self, fabric: &Fabric, area: Area) {
+        self.link.rx = Some(Rx::new(area, fabric.first_level()));
     }
 
     /// Returns whether anything waits for room in the ring, or is under way in either direction.
@@ -153,7 +153,12 @@ impl Peer {
                 Offered::Written => return Ok(true),
             }
         }
-        Err(lost("a send that every protocol declined", id))
+        // The message is short, but memory is too short for a ring that has room for it.
+        match self.pipeline.offer(work, &mut self.link, id)? {
+            Offered::NoRoom => Ok(false),
+            Offered::Written => Ok(true),
+            Offered::Declined => Err(lost("a send that every protocol declined", id)),
+        }
     }
 
     /// Recalls the message of the send `id`, so that no receive gets the message, now or later. Returns false

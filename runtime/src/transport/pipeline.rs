@@ -5,10 +5,12 @@
 //! drains chunks in the order in which it sends CTS envelopes. The ring keeps the order of envelopes, so
 //! both ranks agree to which message the bytes of a chunk belong.
 
+use super::area::{Area, SMALL};
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at};
 use super::in_flight::{RequestTable, SendStage, Told};
 use super::link::{Link, Outgoing};
+use super::pool::Pool;
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use super::stage::Stage;
@@ -17,9 +19,11 @@ use crate::message::envelope::{Envelope, Offer};
 use crate::message::label::{Shape, Status};
 use crate::message::payload::Supply;
 use crate::shm::bulk::{Drainer, Filler};
-use crate::shm::pair::CHUNK_BYTES;
+use crate::shm::pair::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::shm::ring::Violation;
 use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
 use typepack_engine::contiguous::{self, Method};
 
 /// Size of the smallest piece of a streamed message, in bytes. Measured with `pingpong`, 64 KiB contiguous:
@@ -33,12 +37,25 @@ const PIECES: u64 = 8;
 /// Number of chunks that a rank fills or drains in one turn before it does other work.
 const CHUNKS_PER_TURN: usize = 2;
 
+/// The address of the first chunk of another rank.
+#[derive(Clone, Copy, Debug)]
+struct Chunks(NonNull<u8>);
+
+// SAFETY: the value is only an address of shared memory, which the contacts of the fabric keep mapped.
+unsafe impl Send for Chunks {}
+
 /// The pipeline between this rank and another rank, in both directions.
 #[derive(Debug)]
 pub struct Pipeline {
     filler: Filler,
-    /// Number of chunks for which this rank has allocated memory.
-    reserved: usize,
+    /// Number of stamps of each pair.
+    window: usize,
+    /// True if the stamps and the small chunk have memory.
+    reserved: bool,
+    /// The chunks of this rank.
+    pool: Option<Arc<Pool>>,
+    /// The address of the other rank's chunks, once this rank has received a chunk.
+    theirs: Option<Chunks>,
     /// The sends whose CTS has arrived, in the order of arrival, and the methods for their long runs.
     cleared: VecDeque<(u64, Method)>,
     drainer: Drainer,
@@ -52,7 +69,10 @@ impl Pipeline {
     pub fn new(fabric: &Fabric) -> Self {
         Self {
             filler: Filler::new(fabric.window()),
-            reserved: 0,
+            window: fabric.window(),
+            reserved: false,
+            pool: fabric.pool().cloned(),
+            theirs: None,
             cleared: VecDeque::new(),
             drainer: Drainer::new(fabric.window()),
             incoming: VecDeque::new(),
@@ -91,7 +111,7 @@ impl Pipeline {
     /// lines are left.
     #[inline]
     pub fn prepare(&self, link: &mut Link) -> bool {
-        link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, &self.filler))
+        link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, self.pool.as_deref()))
     }
 
     /// Packs pieces of messages whose CTS has arrived into a few free chunks. Returns true if anything
@@ -104,18 +124,28 @@ impl Pipeline {
             let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
             let SendStage::Streaming(done) = send.stage else { return Err(lost("a send", id)) };
             let next = self.filler.next(&tx.area).map_err(|v| broken(rank, v))?;
-            let Some(index) = next else { break };
-            if index >= self.reserved {
-                self.reserved = work.fabric.reserve_chunks(rank, self.reserved)?;
+            let Some(number) = next else { break };
+            if !self.reserved {
+                work.fabric.reserve_stamps(rank)?;
+                self.reserved = true;
             }
+            let chunk = self.pool.as_ref().and_then(|pool| pool.borrow(rank, tx.area, number));
+            let (place, to, size) = match chunk {
+                Some((place, to)) => (place, to, CHUNK_BYTES),
+                None if self.filler.is_idle(&tx.area) => {
+                    (SMALL, tx.area.small_chunk(self.window), SMALL_CHUNK_BYTES)
+                }
+                // Go on when the receiver frees a chunk of this pair. It then rings this rank.
+                None => break,
+            };
             let total = send.label.bytes;
             let piece =
                 (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
-            let end = total.min(done + piece);
-            let (supply, len, to) = (&send.supply, (end - done) as usize, tx.area.chunk(index));
-            // SAFETY: `done..end` lies within the message and has at most `CHUNK_BYTES` bytes, so both the
-            // chunk and the stage have room for it. The chunk is free, so only this rank writes to it. No
-            // user layout overlaps shared memory or the stage.
+            let end = total.min(done + piece.min(size as u64));
+            let (supply, len) = (&send.supply, (end - done) as usize);
+            // SAFETY: `done..end` lies within the message and has at most `size` bytes, which is at most
+            // `CHUNK_BYTES`, so both the chunk and the stage have room for it. The chunk is free, so only this
+            // rank writes to it. No user layout overlaps shared memory or the stage.
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
                 match &send.supply {
@@ -130,7 +160,7 @@ impl Pipeline {
                     _ => contiguous::with(method, || pack(to)),
                 }
             }
-            self.filler.publish(&tx.area, len);
+            self.filler.publish(&tx.area, place, len);
             work.fabric.ring(rank);
             moved = true;
             send.stage = SendStage::Streaming(end);
@@ -145,6 +175,19 @@ impl Pipeline {
         Ok(moved)
     }
 
+    /// Returns the address of the chunk of rank `from` at `place`, which the drainer has checked.
+    fn arrived(&mut self, area: &Area, from: usize, place: u64) -> Result<*mut u8> {
+        if place == SMALL {
+            return Ok(area.small_chunk(self.window));
+        }
+        let base = match (self.theirs, &self.pool) {
+            (Some(Chunks(base)), _) => base,
+            (None, Some(pool)) => self.theirs.insert(Chunks(pool.of(from)?)).0,
+            (None, None) => return Err(lost_at("the chunks of", from)),
+        };
+        Ok(Pool::chunk(base, place as usize))
+    }
+
     /// Unpacks a few full chunks. Returns true if anything moved.
     fn drain<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
@@ -153,7 +196,8 @@ impl Pipeline {
             let rank = link.rank;
             let Some(rx) = &link.rx else { return Err(lost_at("the link from", rank)) };
             let next = self.drainer.next(&rx.area).map_err(|v| broken(rank, v))?;
-            let Some((index, len)) = next else { break };
+            let Some((place, len)) = next else { break };
+            let chunk = self.arrived(&rx.area, rank, place)?;
             let Some(receive) = work.requests.receive(id) else {
                 return Err(lost("a receive", id));
             };
@@ -165,10 +209,10 @@ impl Pipeline {
             }
             // SAFETY: `end <= stream.total` (checked above). This rank has sent the CTS only because the
             // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write to
-            // it, and `drainer.next` has checked that `len` is not above the size of a chunk. No user
-            // layout overlaps shared memory.
+            // it, and `drainer.next` has checked that the sender has this chunk and that `len` is not above its
+            // size. No user layout overlaps shared memory.
             contiguous::with(method, || unsafe {
-                receive.sink.unpack(stream.done..end, rx.area.chunk(index));
+                receive.sink.unpack(stream.done..end, chunk);
             });
             stream.done = end;
             let (tag, bytes) = (stream.tag, stream.total);

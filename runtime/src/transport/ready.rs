@@ -7,8 +7,8 @@
 //! time to fetch the lines back.
 
 use super::area::Area;
-use crate::shm::bulk::Filler;
-use crate::shm::pair::{LINE, PAYLOAD_BYTES};
+use super::pool::Pool;
+use crate::shm::pair::LINE;
 
 /// Maximum number of bytes that an idle rank fetches for the next message. Measured with `pingpong`,
 /// contiguous messages, near cores, in us:
@@ -63,25 +63,24 @@ impl Ready {
 
     /// Fetches a few lines. Returns false if no lines are left.
     #[inline]
-    pub fn prepare(&mut self, area: &Area, chunks: &Filler) -> bool {
+    pub fn prepare(&mut self, area: &Area, pool: Option<&Pool>) -> bool {
         if self.left == 0 {
             return false;
         }
         for _ in 0..READY_STEP.min(self.left) {
             if self.chunks {
-                let Some(index) = chunks.ahead(area, self.at as u64) else {
+                let Some(chunk) = pool.and_then(|pool| pool.ahead(self.at)) else {
                     // The receiver has not freed this chunk yet. It still reads the chunk's lines, so do
                     // not fetch them.
                     self.left = 0;
                     return true;
                 };
-                Area::claim(area.chunk(index).wrapping_add(self.line * LINE));
+                Area::claim(chunk.wrapping_add(self.line * LINE));
                 let full = self.line + 1 == self.lines;
                 self.line = if full { 0 } else { self.line + 1 };
                 self.at += usize::from(full);
             } else {
-                let place = (self.at + self.line * LINE) & (PAYLOAD_BYTES - 1);
-                Area::claim(area.payload(place));
+                Area::claim(area.payload(self.at + self.line * LINE));
                 self.line += 1;
             }
             self.left -= 1;

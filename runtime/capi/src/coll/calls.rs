@@ -13,7 +13,7 @@ use crate::datatype;
 use crate::error::Result;
 use crate::raw;
 use std::ffi::{c_int, c_void};
-use typepack::{Collective, Combine, Communicator};
+use typepack::{Collective, Combine, Communicator, Part};
 
 /// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes
 /// the arguments that its entry lists in parentheses, and then the communicator. The nonblocking form also
@@ -329,18 +329,31 @@ fn exchange<W: CountWidth>(
     (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
 ) -> Result {
     let to = datatype::find(recvtype)?;
+    // In `MPI_Alltoall`, the parts of all ranks have the same packed size.
+    let equal = matches!(receive, Spread::Row(_));
     // SAFETY: the standard requires that the receive arrays of an alltoall have one entry for each rank of
     // `comm`.
     let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
     if in_place(sendbuf) {
-        return make(&Collective::Alltoall { send: None, receive: &incoming });
+        return make(&alltoall_call(equal, None, &incoming));
     }
     let (from, send) = (datatype::find(sendtype)?, send()?);
     // SAFETY: the call is not in place, so the standard requires that the send arrays of an alltoall have one
     // entry for each rank of `comm`.
     let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
     apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
-    make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
+    make(&alltoall_call(equal, Some(&outgoing), &incoming))
+}
+
+fn alltoall_call<'a>(
+    equal: bool,
+    send: Option<&'a [Part<'a>]>,
+    receive: &'a [Part<'a>],
+) -> Collective<'a> {
+    match equal {
+        true => Collective::AlltoallEqual { send, receive },
+        false => Collective::Alltoall { send, receive },
+    }
 }
 
 /// Makes a call of `MPI_Alltoallw` in one of the three forms.

@@ -6,17 +6,15 @@
 //! which message it belongs to. The sender fills chunks for the messages in the order in which it receives
 //! the CTS of each message, and the receiver drains chunks in the order in which it sent the CTS. So both
 //! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
-//! memory is its stamp and its length.
+//! memory is its stamp, its place and its length.
 //!
-//! A chunk passes from the sender to the receiver in two steps. Let `n` be the number of chunks that the
-//! sender has filled since the start of the job, `freed` the number that the receiver has freed, and
-//! `window` the number of chunk buffers of the pair.
-//!
-//! 1. When `n - freed < window`, the sender packs data into chunk buffer `n % window`, writes the buffer's
-//!    length word, and then writes the value `n + 1` into the buffer's stamp word with release order.
-//! 2. The receiver reads the stamp with acquire order, checks that the length is at most the size of a
-//!    chunk and at most the number of bytes of the message that are still missing, unpacks the data, and
-//!    publishes `freed = n + 1`.
+//! 1. Let `n` be the number of chunks that the sender has filled since the start of the job, `freed` the
+//!    number that the receiver has freed, and `window` the number of stamps of the pair. When
+//!    `n - freed < window`, the sender takes a chunk from its pool, packs data into it, writes the chunk's place
+//!    and the length, and then writes stamp `n % window` with the value `n + 1` and release order.
+//! 2. The receiver reads the stamp with acquire order, checks that the place is one of the sender's chunks and
+//!    that the length is at most the size of that chunk and at most the number of bytes of the message that are
+//!    still missing, unpacks the data, and publishes `freed = n + 1`.
 //!
 //! So the sender can pack chunk `k + 1` while the receiver unpacks chunk `k`.
 
@@ -27,14 +25,15 @@ use crate::sync::Word;
 pub trait ChunkMemory {
     /// The type of a word.
     type Word: Word;
-    /// Size of one chunk in bytes.
-    const BYTES: usize;
 
-    /// Returns the stamp word of chunk buffer `index`. The index is below the number of chunk buffers of
-    /// the pair.
+    /// Returns the size in bytes of the chunk at `place`, or 0 if there is no such place.
+    fn size(&self, place: u64) -> u64;
+    /// Returns stamp `index`. The index is below the window of the pair.
     fn stamp(&self, index: usize) -> &Self::Word;
-    /// Returns the length word of chunk buffer `index`: the number of bytes of data in the buffer.
+    /// Returns the length word beside stamp `index`: the number of bytes in the chunk.
     fn length(&self, index: usize) -> &Self::Word;
+    /// Returns the place word beside stamp `index`: the number of the chunk.
+    fn place(&self, index: usize) -> &Self::Word;
     /// Returns the word with the number of chunks that the receiver has freed since the start of the job.
     fn freed(&self) -> &Self::Word;
 }
@@ -48,19 +47,20 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Creates the state of a sender that has filled no chunk yet. `window` is the number of chunk buffers
-    /// of the pair, a power of two.
+    /// Creates the sender's side; it has filled no chunk yet. `window` is the number of stamps of the pair.
+    /// It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
     }
 
-    /// Returns the index of the next chunk buffer to fill, or `None` if all chunk buffers are full.
+    /// Returns the number of the next chunk, or `None` if the receiver has not freed any of the last `window`
+    /// chunks.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the receiver's count of freed chunks has decreased or exceeds the number of
     /// chunks that this sender has filled.
-    pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<usize>, Violation> {
+    pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<u64>, Violation> {
         if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
             if freed < self.freed || freed > self.filled {
@@ -72,22 +72,20 @@ impl Filler {
                 return Ok(None);
             }
         }
-        Ok(Some((self.filled & (self.window - 1)) as usize))
+        Ok(Some(self.filled))
     }
 
-    /// Returns the index of the chunk that is `ahead` chunks after the next chunk to fill, if that chunk is
-    /// already free, and `None` otherwise.
-    pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
-        let number = self.filled + ahead;
-        let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
-        free.then_some((number & (self.window - 1)) as usize)
+    /// Returns whether the receiver has freed all chunks.
+    pub fn is_idle<M: ChunkMemory>(&self, memory: &M) -> bool {
+        memory.freed().load_acquire() == self.filled
     }
 
-    /// Publishes the chunk whose index [`Filler::next`] returned. The caller has written `len` bytes to the
-    /// chunk.
-    pub fn publish<M: ChunkMemory>(&mut self, memory: &M, len: usize) {
+    /// Publishes the chunk whose number [`Filler::next`] returned. The caller has written `len` bytes to the
+    /// chunk at `place`.
+    pub fn publish<M: ChunkMemory>(&mut self, memory: &M, place: u64, len: usize) {
         let index = (self.filled & (self.window - 1)) as usize;
         self.filled += 1;
+        memory.place(index).store_relaxed(place);
         memory.length(index).store_relaxed(len as u64);
         memory.stamp(index).store_release(self.filled);
     }
@@ -101,32 +99,36 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Creates the state of a receiver that has drained no chunk yet. `window` is the number of chunk
-    /// buffers of the pair, a power of two.
+    /// Creates the receiver's side; it has drained no chunk yet. `window` is the number of stamps of the
+    /// pair. It is a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Returns the index and the length of the next chunk to drain, or `None` if the sender has not filled
+    /// Returns the place and the length of the next chunk to drain, or `None` if the sender has not filled
     /// that chunk yet.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if the length is 0 or larger than a chunk.
-    pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(usize, usize)>, Violation> {
+    /// Returns a [`Violation`] if there is no such place, or if the length is 0 or larger than the chunk.
+    pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(u64, usize)>, Violation> {
         let index = (self.drained & (self.window - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {
             return Ok(None);
         }
-        let len = memory.length(index).load_relaxed();
-        if len == 0 || len > M::BYTES as u64 {
-            let allowed = 1..=M::BYTES as u64;
-            return Err(Violation::outside("the length of the data in a chunk", len, allowed));
+        let (place, len) =
+            (memory.place(index).load_relaxed(), memory.length(index).load_relaxed());
+        let size = memory.size(place);
+        if size == 0 {
+            return Err(Violation::new(format!("the sender has no chunk {place}")));
         }
-        Ok(Some((index, len as usize)))
+        if len == 0 || len > size {
+            return Err(Violation::outside("the length of the data in a chunk", len, 1..=size));
+        }
+        Ok(Some((place, len as usize)))
     }
 
-    /// Frees the chunk whose index [`Drainer::next`] returned.
+    /// Frees the chunk whose place [`Drainer::next`] returned.
     pub fn advance<M: ChunkMemory>(&mut self, memory: &M) {
         self.drained += 1;
         memory.freed().store_release(self.drained);
@@ -141,13 +143,18 @@ mod tests {
     use loom::sync::atomic::AtomicU64;
 
     struct Heap {
-        words: [[AtomicU64; 2]; 2],
+        words: [[AtomicU64; 3]; 2],
         freed: AtomicU64,
     }
 
     impl ChunkMemory for Heap {
         type Word = AtomicU64;
-        const BYTES: usize = 16;
+        fn size(&self, place: u64) -> u64 {
+            if place < 2 { 16 } else { 0 }
+        }
+        fn place(&self, index: usize) -> &AtomicU64 {
+            &self.words[index][2]
+        }
         fn stamp(&self, index: usize) -> &AtomicU64 {
             &self.words[index][0]
         }
@@ -161,7 +168,7 @@ mod tests {
 
     fn heap() -> Heap {
         let word = || AtomicU64::new(0);
-        Heap { words: [[word(), word()], [word(), word()]], freed: word() }
+        Heap { words: [0, 1].map(|_| [word(), word(), word()]), freed: word() }
     }
 
     /// Checks in every interleaving that three chunks pass through two buffers in order and unchanged.
@@ -175,20 +182,22 @@ mod tests {
             let filler = loom::thread::spawn(move || {
                 let mut filler = Filler::new(2);
                 for n in 0..3u64 {
-                    let index = loop {
+                    let number = loop {
                         match filler.next(&*shared).unwrap() {
-                            Some(index) => break index,
+                            Some(number) => break number,
                             None => loom::thread::yield_now(),
                         }
                     };
+                    // The sender may use its chunks in any order.
+                    let place = 1 - number % 2;
                     // SAFETY: the chunk is free, and only the sender uses it between `next` and `publish`.
-                    theirs[index].with_mut(|cell| unsafe { *cell = n + 10 });
-                    filler.publish(&*shared, n as usize + 1);
+                    theirs[place as usize].with_mut(|cell| unsafe { *cell = n + 10 });
+                    filler.publish(&*shared, place, n as usize + 1);
                 }
             });
             let mut drainer = Drainer::new(2);
             for n in 0..3u64 {
-                let (index, len) = loop {
+                let (place, len) = loop {
                     match drainer.next(&*memory).unwrap() {
                         Some(full) => break full,
                         None => loom::thread::yield_now(),
@@ -196,7 +205,7 @@ mod tests {
                 };
                 assert_eq!(len as u64, n + 1);
                 // SAFETY: the chunk is full, and only the receiver uses it between `next` and `advance`.
-                cells[index].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
+                cells[place as usize].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 drainer.advance(&*memory);
             }
             filler.join().unwrap();
@@ -212,10 +221,17 @@ mod tests {
                 memory.words[0][0].store_release(1);
                 assert!(Drainer::new(2).next(&memory).is_err());
             }
+            for place in [2, u64::MAX] {
+                let memory = heap();
+                memory.words[0][1].store_relaxed(1);
+                memory.words[0][2].store_relaxed(place);
+                memory.words[0][0].store_release(1);
+                assert!(Drainer::new(2).next(&memory).is_err());
+            }
             let memory = heap();
             let mut filler = Filler::new(2);
             while filler.next(&memory).unwrap().is_some() {
-                filler.publish(&memory, 1);
+                filler.publish(&memory, 0, 1);
             }
             memory.freed.store_release(3);
             assert!(filler.next(&memory).is_err());

@@ -25,10 +25,14 @@
 //! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::budget::{self, Need};
+use super::layout::PAGE;
+use super::pair::CHUNK_BYTES;
 use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{Inherit, Mapping};
@@ -50,6 +54,8 @@ struct Known {
     to: HashMap<usize, usize>,
     /// The mapped areas, by area number.
     maps: HashMap<usize, Mapping>,
+    /// The mapped pools, by slot.
+    pools: HashMap<usize, Mapping>,
     /// Number of an area that this process has taken but could not use, because there was no memory for it.
     /// The next attempt at a first contact uses this area.
     spare: Option<usize>,
@@ -97,7 +103,7 @@ impl Contacts {
                 None => *known.spare.insert(self.segment.take_area()?),
             },
         };
-        self.segment.reserve_area(number, 0, filled)?;
+        self.counted(filled, Need::Must, || self.segment.reserve_area(number, 0, filled))?;
         let at = known.map(&self.segment, number)?;
         known.spare = known.spare.filter(|&spare| spare != number);
         // The cast is exact, because the number of an area is below 2^24.
@@ -117,13 +123,27 @@ impl Contacts {
         Some(known.maps.get(known.to.get(&to)?)?.base())
     }
 
-    /// Allocates memory for `len` bytes at `offset` of the area in which this process writes to `to`.
+    /// Counts `bytes` bytes in the budget of the job, and calls `reserve` to allocate them.
+    fn counted(
+        &self,
+        bytes: usize,
+        need: Need,
+        reserve: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        // The memory comes in whole pages.
+        let bytes = bytes.next_multiple_of(PAGE) as u64;
+        budget::take(self.segment.header(), bytes, need)?;
+        reserve().inspect_err(|_| budget::give_back(self.segment.header(), bytes))
+    }
+
+    /// Allocates memory for `len` bytes at `offset` of the area in which this process writes to `to`. `need`
+    /// says whether the job can go on without this memory.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if the range is not within the area or this process has not made first
     /// contact with `to`, and [`ErrorKind::NoMemory`] if memory has run out.
-    pub fn reserve(&self, to: usize, offset: usize, len: usize) -> Result<(), Error> {
+    pub fn reserve(&self, to: usize, offset: usize, len: usize, need: Need) -> Result<(), Error> {
         let number = self.lock().to.get(&to).copied();
         let none = || {
             Error::new(
@@ -131,7 +151,10 @@ impl Contacts {
                 format!("to: this rank has had no first contact with slot {to}"),
             )
         };
-        self.segment.reserve_area(number.ok_or_else(none)?, offset, len)
+        let number = number.ok_or_else(none)?;
+        // A range outside the area is an error of the caller, whatever its size.
+        let bytes = len.min(self.segment.layout().area_bytes());
+        self.counted(bytes, need, || self.segment.reserve_area(number, offset, len))
     }
 
     /// Returns the address of the area in which `from` writes to this process, or `None` if there is no such
@@ -147,6 +170,38 @@ impl Contacts {
             return Ok(None);
         };
         self.lock().map(&self.segment, number as usize).map(Some)
+    }
+
+    /// Returns the address of the pool of `slot`. The function maps the pool at the first call.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if address space has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
+    pub fn pool(&self, slot: usize) -> Result<NonNull<u8>, Error> {
+        let mut known = self.lock();
+        if let Some(map) = known.pools.get(&slot) {
+            return Ok(map.base());
+        }
+        let map = self.segment.map_pool(slot)?;
+        Ok(known.pools.entry(slot).or_insert(map).base())
+    }
+
+    /// Allocates memory for chunks of this process's own pool.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if memory has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such chunk.
+    pub fn reserve_pool(&self, chunks: Range<usize>) -> Result<(), Error> {
+        let bytes = chunks.len() * CHUNK_BYTES;
+        self.counted(bytes, Need::Wish, || self.segment.reserve_pool(self.slot, chunks))
     }
 
     /// Returns the word for `from` in this process's mailbox. Tests use this function to store values that a
@@ -232,14 +287,17 @@ mod tests {
     fn more_of_an_area_is_filled_within_its_bounds() {
         let (segment, all) = job(2);
         let len = segment.layout().area_bytes();
-        assert_eq!(all[0].reserve(1, 0, 8).expect_err("none").kind(), ErrorKind::Argument);
+        assert_eq!(
+            all[0].reserve(1, 0, 8, Need::Must).expect_err("none").kind(),
+            ErrorKind::Argument
+        );
         let area = all[0].connect(1, 8).expect("room");
-        all[0].reserve(1, len - 8, 8).expect("room");
+        all[0].reserve(1, len - 8, 8, Need::Must).expect("room");
         // SAFETY: this is the last byte of the mapped area, and `reserve` has just allocated memory for its
         // page.
         unsafe { area.as_ptr().add(len - 1).write(9) };
         for (offset, bytes) in [(len, 1), (usize::MAX, 2), (0, len + 1), (0, 0)] {
-            assert!(all[0].reserve(1, offset, bytes).is_err(), "{offset} {bytes}");
+            assert!(all[0].reserve(1, offset, bytes, Need::Must).is_err(), "{offset} {bytes}");
         }
     }
 

@@ -106,6 +106,7 @@ impl<K: Kernel> Doorbell<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shm::pair::Level;
     use crate::shm::ring::{Consumer, Producer, RingMemory};
     use loom::sync::atomic::{AtomicU32 as Flag32, AtomicU64 as Word64, fence};
     use loom::sync::{Arc, Condvar, Mutex};
@@ -209,8 +210,8 @@ mod tests {
 
     impl RingMemory for Ring {
         type Word = Word64;
-        const SLOTS: usize = 2;
-        const PAYLOAD: usize = 256;
+        const LEVELS: &'static [Level] =
+            &[Level { first_slot: 0, slots: 2, first_byte: 0, payload: 256 }];
         fn slot(&self, slot: usize, word: usize) -> &Word64 {
             &self.slots[slot][word]
         }
@@ -224,7 +225,7 @@ mod tests {
 
     /// Publishes `count` messages, and rings the doorbell of `other` for each. Sleeps while the ring is full.
     fn send(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
-        let mut tx = Producer::default();
+        let mut tx = Producer::new::<Ring>(0);
         for n in 0..count {
             let room = own.wait_for(|| tx.reserve(ring, 0).expect("honest credits"));
             tx.publish(ring, room, &[n + 7, 0, 0, 0, 0, 0, 0], 1);
@@ -235,7 +236,7 @@ mod tests {
     /// Takes `count` messages, and rings the doorbell of `other` when it returns credits. Sleeps while there
     /// is no message.
     fn receive(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
-        let mut rx = Consumer::default();
+        let mut rx = Consumer::new::<Ring>(0);
         for n in 0..count {
             let words = own.wait_for(|| rx.peek(ring));
             assert_eq!(words[0], n + 7);
@@ -301,7 +302,7 @@ mod tests {
                 let (ranks, rings) = (ranks.clone(), rings.clone());
                 loom::thread::spawn(move || send(&rings[i], &ranks[i], &ranks[2], 1))
             });
-            let mut consumers = [Consumer::default(), Consumer::default()];
+            let mut consumers = [Consumer::new::<Ring>(0), Consumer::new::<Ring>(0)];
             for _ in 0..2 {
                 ranks[2].wait_for(|| {
                     let found = (0..2).find(|&i| consumers[i].peek(&rings[i]).is_some())?;

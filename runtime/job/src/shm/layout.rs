@@ -12,6 +12,7 @@
 //!        .  (to the next page)
 //! mailboxes mailbox 0  mailbox 1 ...  one per slot: numbers of the areas in which others write to the slot
 //!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
+//!    pools  pool 0  pool 1 ...   one per slot: the chunks that the slot lends to its pairs, all holes
 //!        .  (to the next huge page)
 //!    heaps  heap 0  heap 1 ...   one per slot, each of the same number of huge pages, all holes
 //! ```
@@ -29,9 +30,9 @@ use super::topology::CpuEntry;
 /// The first word of a segment: `"typepack"` in ASCII, with the first character in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Version of this layout. Raise the version if a word keeps its offset but changes its meaning; [`HASH`]
-/// does not detect such a change by itself.
-pub const VERSION: u32 = 4;
+/// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
+/// not detect such a change by itself.
+pub const VERSION: u32 = 5;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -106,6 +107,12 @@ pub struct Header {
     /// Number of areas taken so far. A process adds one before it writes to another process for the first
     /// time.
     pub areas_taken: AtomicU64,
+    /// Number of bytes that the processes of the job have reserved for rings and chunks (`budget.rs`).
+    pub taken: AtomicU64,
+    /// Value of `taken` up to which no process has to look how much memory is left.
+    pub checked: AtomicU64,
+    /// Maximum value of `taken`. Written by the launcher.
+    pub budget: AtomicU64,
 }
 
 /// Flag: the job has more ranks than CPUs, so waiting ranks should not spin.
@@ -210,7 +217,9 @@ pub const HASH: u64 = {
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
         MAX_SLOTS as u64,
-        super::pair::WINDOWS_BYTES as u64,
+        super::pair::POOL_BYTES as u64,
+        super::pair::pool(MAX_RANKS / 16) as u64,
+        super::pair::first_level(16) as u64,
         super::pair::PRIVATE_CLAIMS as u64,
         super::pair::PRIVATE_PUSHED as u64,
         super::pair::SLOTS as u64,
@@ -218,7 +227,8 @@ pub const HASH: u64 = {
         super::pair::PAYLOAD_AT as u64,
         super::pair::CHUNKS as u64,
         super::pair::CHUNK_BYTES as u64,
-        super::pair::CHUNKS_AT as u64,
+        super::pair::STAMPS_AT as u64,
+        super::pair::small_chunk(super::pair::window(MAX_RANKS)) as u64,
         super::pair::READING as u64,
         super::pair::WITHDRAWN as u64,
         super::pair::HEAP_CLAIMS as u64,
@@ -250,6 +260,7 @@ pub struct Layout {
     slots: usize,
     mailboxes: usize,
     areas: usize,
+    pools: usize,
     heaps: usize,
     total: usize,
 }
@@ -259,7 +270,8 @@ pub struct Layout {
 pub struct Room {
     /// Number of slots, and therefore the maximum number of processes.
     pub slots: usize,
-    /// Number of areas; each ordered pair of processes that communicates needs one.
+    /// Number of areas; each ordered pair of processes that communicates needs one. There is one for each pair
+    /// of slots.
     pub areas: usize,
     /// Number of rows of the CPU table.
     pub cpus: usize,
@@ -273,7 +285,7 @@ impl Layout {
     pub fn new(ranks: usize, room: Room) -> Option<Self> {
         let Room { slots, areas, cpus, heap } = room;
         let fits = (1..=MAX_SLOTS).contains(&slots) && (1..=slots).contains(&ranks);
-        if !fits || areas > MAX_SLOTS * MAX_SLOTS || cpus > MAX_CPUS {
+        if !fits || areas != slots * slots || cpus > MAX_CPUS {
             return None;
         }
         if !heap.is_multiple_of(HUGE_PAGE) || heap.checked_mul(ranks)? > HEAPS_MAX {
@@ -283,12 +295,13 @@ impl Layout {
         let first = first.next_multiple_of(align_of::<RankSlot>());
         let mailboxes = (first + slots * size_of::<RankSlot>()).next_multiple_of(PAGE);
         let at = mailboxes + slots * mailbox_bytes(slots);
-        let mapped = at.checked_add(areas.checked_mul(PAIR_BYTES)?)?;
+        let pools = at.checked_add(areas.checked_mul(PAIR_BYTES)?)?;
+        let mapped = pools.checked_add(slots.checked_mul(pair::POOL_BYTES)?)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
         let all = heap.checked_mul(slots)?;
         let total = if all == 0 { mapped } else { heaps.checked_add(all)? };
         isize::try_from(total).ok()?;
-        Some(Self { ranks, room, slots: first, mailboxes, areas: at, heaps, total })
+        Some(Self { ranks, room, slots: first, mailboxes, areas: at, pools, heaps, total })
     }
 
     /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes of
@@ -411,9 +424,24 @@ impl Layout {
         (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
     }
 
-    /// Returns the number of bytes of an area that a pair of this job uses.
+    /// Returns the size of an area in bytes.
     pub fn area_bytes(&self) -> usize {
-        pair::bytes(self.ranks)
+        PAIR_BYTES
+    }
+
+    /// Returns the offset of the pool of `slot`. The pool has [`pair::POOL_BYTES`] bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
+    pub fn pool(&self, slot: usize) -> usize {
+        self.check(slot);
+        self.pools + slot * pair::POOL_BYTES
+    }
+
+    /// Returns the size in bytes of the part of a pool that a rank of this job uses.
+    pub fn pool_bytes(&self) -> usize {
+        pair::pool(self.ranks) * pair::CHUNK_BYTES
     }
 
     fn check(&self, slot: usize) {
@@ -459,8 +487,10 @@ mod tests {
                 let last = layout.area(slots * slots - 1).expect("the last area");
                 assert_eq!(layout.area(slots * slots), None);
                 assert_eq!(last, end + (slots * slots - 1) * PAIR_BYTES);
-                assert!(layout.heap_of(0) >= last + PAIR_BYTES);
-                assert!(layout.heap_of(0) - (last + PAIR_BYTES) < HUGE_PAGE);
+                assert_eq!(layout.pool(0), last + PAIR_BYTES);
+                let end = layout.pool(slots - 1) + pair::POOL_BYTES;
+                assert!(layout.pool_bytes() <= pair::POOL_BYTES);
+                assert!(layout.heap_of(0) >= end && layout.heap_of(0) - end < HUGE_PAGE);
                 assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
                 assert_eq!(layout.heap_of(slots - 1) + 2 * HUGE_PAGE, layout.total());
             }
@@ -520,14 +550,14 @@ mod tests {
     fn a_limited_file_has_room_for_the_ranks() {
         const GIB: u64 = 1 << 30;
         let job = |ranks, file| Layout::for_job(ranks, 8, 24 * GIB, file).expect("a job");
-        // The heaps get the rest of the file after four areas of 2.1 MiB.
+        // The heaps get the rest of the file after four areas of 112 KiB and two pools of 8 MiB.
         let small = job(2, GIB);
-        assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
+        assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 502 << 20));
         assert!(small.total() as u64 <= GIB);
         // Even if the file is too small, the layout has an area for every pair, and creating the segment
         // fails.
-        let crowded = job(64, GIB);
-        assert_eq!((crowded.room().areas, crowded.heap()), (64 * 64, 0));
+        let crowded = job(96, GIB);
+        assert_eq!((crowded.room().areas, crowded.heap()), (96 * 96, 0));
         assert!(crowded.total() as u64 > GIB);
         assert_eq!((job(2, 0).heap(), job(2, 0).room().areas), (0, 4));
     }

@@ -5,9 +5,10 @@
 //! which `heap.rs` records which bytes are free and which bytes have memory. `topology.rs` describes the
 //! machine's CPUs. `attach.rs` finds the segment that `mpiexec` made. `failure.rs` describes how a rank
 //! failed. `doorbell.rs` lets a rank sleep until another rank wakes it. `contacts.rs` finds the areas in
-//! which other processes write to this process. `pair.rs` divides the area of one ordered pair of ranks
-//! into the parts that `ring.rs`, `bulk.rs`, `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `README.md`
-//! beside this file describes the protocol between the processes.
+//! which other processes write to this process, and `budget.rs` limits the memory that the job takes for them.
+//! `pair.rs` divides the area of one ordered pair of ranks into the parts that `ring.rs`, `bulk.rs`,
+//! `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `README.md` beside this file describes the protocol
+//! between the processes.
 //!
 //! Invariants: memory of zeros is a valid state of every part. No process dereferences an address that it
 //! finds in shared memory. Such addresses refer to the private memory of other processes; a process does
@@ -15,6 +16,7 @@
 //! process can write.
 
 pub mod attach;
+pub mod budget;
 pub mod bulk;
 pub mod contacts;
 mod doorbell;

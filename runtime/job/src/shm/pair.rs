@@ -1,8 +1,8 @@
 //! The layout of the shared area of one ordered pair of ranks.
 //!
-//! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps the first
-//! [`bytes`] bytes of the area. `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` use
-//! the parts of the area. Messages from a rank to itself need no area.
+//! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps it. `ring.rs`,
+//! `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` use its parts. Messages from a rank to itself
+//! need no area.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
@@ -14,64 +14,147 @@
 //! 0x00140  pushed line of copies between heaps: copied pieces      from
 //! 0x00180  claims line of copies between private memories          both
 //! 0x001c0  pushed line of copies between private memories          from
-//! 0x00200  full line: 1 while `to` wants no more payloads          to
-//! 0x00240  unused up to 0x00800
-//! 0x00800  RECALLS words: whether a message is matched or recalled both
-//! 0x01000  SLOTS x 64 B  envelope slots             from
-//! 0x05000  PAYLOAD_BYTES eager payloads             from
-//! 0x15000  CHUNKS x 64 B chunk stamps               from
-//! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
+//! 0x00200  full line: 1 while `to` wants no more payloads                         to
+//! 0x00240  RECALLS words: whether a message is matched or recalled                both
+//! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
+//! 0x01000  ring of level 1: 64 envelope slots, 16 KiB of eager payloads           from
+//! 0x06000  ring of level 2: 256 envelope slots, 64 KiB of eager payloads          from
+//! 0x1a000  chunk stamps of 64 B; a small chunk behind them                        from
 //! ```
+//!
+//! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
+//! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or
+//! a payload does not fit. The stamps get memory before the first message through chunks. Chunks lie in the
+//! pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the pools).
+//! The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
 //!
 //! Invariants: every word has exactly one writer, except for the words on the claims lines and the words of
 //! recalls. Both ranks change those words by compare-and-swap: the claims while they copy one message together
-//! (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it (`recall.rs`). An area of zeros
+//! (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it (`recall.rs`).
+//! An area of zeros
 //! is valid and empty, and the kernel fills the segment with zeros. No word is a pointer.
 
 /// Size of a cache line in bytes. Cores exchange data in units of one cache line.
 pub const LINE: usize = 64;
 
-/// Number of envelope slots of a ring; a power of two.
-pub const SLOTS: usize = 256;
-
 /// Size of one envelope slot in bytes. A slot is one cache line, so that a small message moves only one line.
 pub const SLOT_BYTES: usize = LINE;
 
-/// Size of a ring's eager payload area in bytes; a power of two.
-pub const PAYLOAD_BYTES: usize = 64 << 10;
+/// One of the rings that a pair can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Number of the ring's first slot, counted from [`SLOTS_AT`].
+    pub first_slot: usize,
+    /// Number of envelope slots; a power of two.
+    pub slots: usize,
+    /// Offset of the eager payloads, in bytes from [`PAYLOAD_AT`].
+    pub first_byte: usize,
+    /// Size of the eager payload area in bytes; a power of two.
+    pub payload: usize,
+}
 
-/// Maximum length of the payload of an eager message in bytes: a quarter of the payload area. With this
-/// limit, the delayed return of credits cannot cause a deadlock (`ring.rs` has the proof).
-pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
+impl Level {
+    const fn at(slots_at: usize, slots: usize, payload_at: usize, payload: usize) -> Self {
+        let first_slot = (slots_at - SLOTS_AT) / SLOT_BYTES;
+        Self { first_slot, slots, first_byte: payload_at - PAYLOAD_AT, payload }
+    }
 
-/// Maximum number of chunks of a pair; a power of two. A chunk is a buffer through which a part of a long
-/// message passes (`bulk.rs`).
-pub const CHUNKS: usize = 64;
+    /// Returns the ranges of the area that the ring of this level occupies beyond the first page: the offset of
+    /// the first byte, and the number of bytes (0 if the ring lies in the first page).
+    pub const fn pages(&self) -> (usize, usize) {
+        let start = SLOTS_AT + self.first_slot * SLOT_BYTES;
+        let end = PAYLOAD_AT + self.first_byte + self.payload;
+        if start < 4096 { (0, 0) } else { (start, end - start) }
+    }
 
-/// Upper limit on the total size in bytes of the chunks that one rank uses for its messages to all other
-/// ranks. In jobs of more than 33 ranks the total can exceed the limit, because a pair always has at least
-/// eight chunks.
-pub const WINDOWS_BYTES: usize = 8 << 20;
-
-/// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
-/// uses its chunks in rotation. If there are many chunks, the cache lines of a chunk have left the caches of
-/// both cores before the sender writes the chunk again, so the sender does not have to wait for the
-/// receiver's core to give up the lines. Measured with `typepack-bench pingpong` (user memory, Zen 5,
-/// contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8 chunks, 1.88 us with 64.
-pub const fn window(ranks: usize) -> usize {
-    let others = if ranks > 1 { ranks - 1 } else { 1 };
-    let each = WINDOWS_BYTES / CHUNK_BYTES / others;
-    if each >= CHUNKS {
-        CHUNKS
-    } else if each <= 8 {
-        8
-    } else {
-        1 << each.ilog2()
+    /// Returns the maximum length of an eager payload in this ring: a quarter of the payload area. With this
+    /// limit, the delayed return of credits cannot cause a deadlock (`ring.rs` has the proof).
+    pub const fn longest(&self) -> usize {
+        self.payload / 4
     }
 }
 
-/// Size of one chunk buffer in bytes.
+/// The rings of a pair, from the smallest to the largest. A pair uses one of them at a time.
+pub const LEVELS: [Level; 3] = [
+    Level::at(0x400, 16, 0x800, 2 << 10),
+    Level::at(0x1000, 64, 0x2000, 16 << 10),
+    Level::at(0x6000, SLOTS, 0xa000, PAYLOAD_BYTES),
+];
+
+/// Maximum size in bytes of the rings that the pairs of a job have at the start, if every rank communicates
+/// with every other rank. In larger jobs the pairs begin with smaller rings.
+const RINGS_BYTES: usize = 16 << 20;
+
+/// Returns the level of the ring with which the pairs of a job of `ranks` ranks begin.
+pub const fn first_level(ranks: usize) -> usize {
+    let mut level = LEVELS.len() - 1;
+    while level > 0
+        && ranks * ranks.saturating_sub(1) * (4096 + LEVELS[level].pages().1) > RINGS_BYTES
+    {
+        level -= 1;
+    }
+    level
+}
+
+/// Number of envelope slots of the largest ring.
+pub const SLOTS: usize = 256;
+
+/// Size in bytes of the eager payload area of the largest ring.
+pub const PAYLOAD_BYTES: usize = 64 << 10;
+
+/// Maximum length of the payload of an eager message in bytes.
+pub const EAGER_MAX: usize = LEVELS[LEVELS.len() - 1].longest();
+
+/// Maximum number of chunks that a pair has in flight; a power of two. A chunk is a buffer through which a part
+/// of a long message passes (`bulk.rs`).
+pub const CHUNKS: usize = 64;
+
+/// Maximum number of chunks that a pair has in flight if its ring begins below the largest level.
+const FEW_CHUNKS: usize = 16;
+
+/// Returns the maximum number of chunks that a pair has in flight in a job of `ranks` ranks; a power of two.
+pub const fn window(ranks: usize) -> usize {
+    if first_level(ranks) + 1 == LEVELS.len() { CHUNKS } else { FEW_CHUNKS }
+}
+
+/// Size of one chunk of a pool in bytes.
 pub const CHUNK_BYTES: usize = 32 << 10;
+
+/// Maximum number of chunks of a rank's pool.
+pub const POOL_CHUNKS: usize = 256;
+
+/// Size in bytes of the address range of a rank's pool.
+pub const POOL_BYTES: usize = POOL_CHUNKS * CHUNK_BYTES;
+
+/// Maximum size in bytes of the pools of all ranks with which a job begins, unless a pool would have fewer than
+/// [`POOL_MIN`] chunks.
+const POOLS_BYTES: usize = 128 << 20;
+
+/// Number of chunks that every pool may have.
+const POOL_MIN: usize = 4;
+
+/// Returns the maximum number of chunks of a rank's pool in a job of `ranks` ranks.
+pub const fn pool(ranks: usize) -> usize {
+    let ranks = if ranks == 0 { 1 } else { ranks };
+    let each = POOLS_BYTES / CHUNK_BYTES / ranks;
+    if each >= POOL_CHUNKS {
+        POOL_CHUNKS
+    } else if each <= POOL_MIN {
+        POOL_MIN
+    } else {
+        each
+    }
+}
+
+/// Returns the number of chunks up to which a rank's pool grows in a job of `ranks` ranks although it has free
+/// chunks. A sender uses the chunks of the pool in rotation. If there are many chunks, the cache lines of a
+/// chunk have left the caches of both cores before the sender writes the chunk again, so the sender does not
+/// have to wait for the receiver's core to give up the lines. Measured with `typepack-bench pingpong` (user
+/// memory, Zen 5, contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8 chunks, 1.88 us with 64. In a job of
+/// many ranks the memory is worth more, and the pool grows only when it has no free chunk.
+pub const fn rotation(ranks: usize) -> usize {
+    if first_level(ranks) + 1 == LEVELS.len() { CHUNKS } else { POOL_MIN }
+}
 
 /// Offset in bytes of the line with the consumer's credits: counts of freed slots and freed payload bytes.
 pub const CREDITS: usize = 0;
@@ -104,43 +187,57 @@ pub const PRIVATE_PUSHED: usize = 7 * LINE;
 /// its own, which stays in the sender's cache as long as the word does not change.
 pub const FULL: usize = 8 * LINE;
 
-/// Number of messages of an ordered pair that can be recalled at the same time.
-pub const RECALLS: usize = 256;
+/// Number of messages of an ordered pair that can be recalled at the same time. A message that finds no free
+/// word cannot be recalled. The words fill the first page up to the first ring.
+pub const RECALLS: usize = 56;
 
 /// Offset in bytes of the words that say which of these messages are matched or recalled (`recall.rs`).
-pub const RECALLS_AT: usize = 0x800;
+pub const RECALLS_AT: usize = 9 * LINE;
 
-/// Offset of the envelope slots, in bytes.
-pub const SLOTS_AT: usize = 4096;
+/// Offset in bytes from which [`Level::first_slot`] counts slots.
+pub const SLOTS_AT: usize = 0x400;
 
-/// Offset of the eager payload area, in bytes.
-pub const PAYLOAD_AT: usize = SLOTS_AT + SLOTS * SLOT_BYTES;
+/// Offset in bytes from which [`Level::first_byte`] counts.
+pub const PAYLOAD_AT: usize = 0x800;
 
 /// Offset of the chunk stamps, in bytes.
-pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
+pub const STAMPS_AT: usize = 0x1a000;
 
-/// Offset of the chunk buffers, in bytes.
-pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
+/// Size of the small chunk of a pair in bytes.
+pub const SMALL_CHUNK_BYTES: usize = 3 << 10;
 
-/// Maximum size in bytes of an ordered pair's area; a whole number of pages.
-pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
-
-/// Returns how many bytes of its area an ordered pair uses in a job of `ranks` ranks: all bytes up to the end
-/// of the last chunk in use. The result is a multiple of the page size.
-pub const fn bytes(ranks: usize) -> usize {
-    CHUNKS_AT + window(ranks) * CHUNK_BYTES
+/// Returns the offset in bytes of the small chunk of a pair that has up to `window` chunks in flight. The small
+/// chunk lies behind the stamps.
+pub const fn small_chunk(window: usize) -> usize {
+    STAMPS_AT + window * LINE
 }
+
+/// Size in bytes of an ordered pair's area; a whole number of pages.
+pub const PAIR_BYTES: usize = 0x1c000;
 
 /// Maximum number of ranks with which a job can begin.
 pub const MAX_RANKS: usize = 4096;
 
-const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
-const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of_two());
-const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
-const _: () = assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
-const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES.is_multiple_of(4096));
-const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
-const _: () = assert!(bytes(2) == PAIR_BYTES);
+const _: () = {
+    let mut end = SLOTS_AT;
+    let mut i = 0;
+    while i < LEVELS.len() {
+        let level = LEVELS[i];
+        assert!(level.slots.is_power_of_two() && level.payload.is_power_of_two());
+        let slots_at = SLOTS_AT + level.first_slot * SLOT_BYTES;
+        let payload_at = PAYLOAD_AT + level.first_byte;
+        assert!(slots_at >= end && slots_at + level.slots * SLOT_BYTES <= payload_at);
+        end = payload_at + level.payload;
+        assert!(end.is_multiple_of(4096));
+        i += 1;
+    }
+    assert!(end <= STAMPS_AT && PRIVATE_PUSHED < FULL);
+    assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
+};
+const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());
+const _: () = assert!(small_chunk(CHUNKS) + SMALL_CHUNK_BYTES <= PAIR_BYTES);
+const _: () = assert!(small_chunk(FEW_CHUNKS) + SMALL_CHUNK_BYTES == STAMPS_AT + 4096);
+const _: () = assert!(PAIR_BYTES.is_multiple_of(4096) && POOL_BYTES.is_multiple_of(4096));
 const _: () = assert!(EAGER_MAX <= CHUNK_BYTES);
 
 #[cfg(test)]
@@ -148,13 +245,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_shrink_with_the_job() {
-        for (ranks, chunks) in
-            [(1, 64), (2, 64), (5, 64), (6, 32), (9, 32), (17, 16), (32, 8), (33, 8), (4096, 8)]
-        {
-            assert_eq!(window(ranks), chunks, "{ranks}");
-            assert!(window(ranks).is_power_of_two() && window(ranks) <= CHUNKS);
-            assert_eq!(bytes(ranks), CHUNKS_AT + chunks * CHUNK_BYTES);
+    fn memory_of_a_pair_shrinks_with_the_job() {
+        for (ranks, level, window, chunks) in [
+            (1, 2, 64, 256),
+            (2, 2, 64, 256),
+            (14, 2, 64, 256),
+            (15, 1, 16, 256),
+            (26, 1, 16, 157),
+            (27, 0, 16, 151),
+            (128, 0, 16, 32),
+            (1024, 0, 16, 4),
+            (4096, 0, 16, 4),
+        ] {
+            assert_eq!((first_level(ranks), super::window(ranks)), (level, window), "{ranks}");
+            assert_eq!(pool(ranks), chunks, "{ranks}");
+            assert!(rotation(ranks) <= pool(ranks));
         }
     }
 }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! 1. For message `n`, the producer takes slot `n % SLOTS` when `n - freed < SLOTS`, where `freed` is the
-//!    number of slots freed so far. It takes payload bytes by the same rule. The producer reads the credits
+//!    number of slots freed so far and `SLOTS` is the number of slots. It takes payload bytes by the same
+//!    rule. The producer reads the credits
 //!    from shared memory only if its private copy of the credits shows no room.
 //! 2. The producer writes the payload and the words of the envelope, and then writes the stamp with release
 //!    order.
@@ -24,20 +25,30 @@
 //! A payload occupies whole cache lines. Producer and consumer both compute the position of a payload from
 //! the lengths of all payloads so far (`place`), and never read a position from shared memory.
 //!
-//! The delay before the consumer returns credits cannot cause a deadlock. A slot or a payload byte is
-//! outstanding if the producer has used it and has not got the credit for it back. If the producer has no
-//! free slot, then `SLOTS` slots are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them
-//! without returning credits. As the consumer frees the remaining slots, it reaches a quarter of the slots
-//! and returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX`
-//! bytes are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than
-//! `EAGER_MAX` bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`,
-//! and the consumer holds back credits for at most a quarter of the payload area. So as the consumer frees
-//! the outstanding bytes, it again reaches a quarter and returns credits.
+//! A pair has rings of several sizes, the *levels*, in memory that does not overlap. It uses one of them at a
+//! time. To change to the next level, the producer publishes a marker: a slot whose stamp has the bit [`GROWN`],
+//! without an envelope. All later messages are in the ring of the next level. The numbers of messages go on. The
+//! positions of payloads go on at the next multiple of the new payload area's size, on both sides. One slot of
+//! a ring that is not of the last level stays free for the marker, so a full ring can always grow. The
+//! messages that are still in the old ring count as messages of the new ring until they are freed, and the
+//! payloads in the old ring do not count, because the new payloads do not reuse their memory.
+//!
+//! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
+//! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
+//! returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
+//! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
+//! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
+//! bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`, and the
+//! consumer holds back credits for at most a quarter of the payload area. So as the consumer frees the
+//! outstanding bytes, it again reaches a quarter and returns credits.
 
-use super::pair::LINE;
+use super::pair::{LINE, Level};
 use crate::sync::Word;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+
+/// The bit of a stamp that marks the end of a ring: later messages are in the ring of the next level.
+pub const GROWN: u64 = 1 << 63;
 
 /// Number of words of an envelope: all words of a slot except the stamp.
 pub const ENVELOPE_WORDS: usize = 7;
@@ -46,12 +57,10 @@ pub const ENVELOPE_WORDS: usize = 7;
 pub trait RingMemory {
     /// The type of a word.
     type Word: Word;
-    /// Number of slots, a power of two.
-    const SLOTS: usize;
-    /// Size of the payload area in bytes, a power of two.
-    const PAYLOAD: usize;
+    /// The levels, from the smallest ring to the largest.
+    const LEVELS: &'static [Level];
 
-    /// Returns word `word` of slot `slot`. Word 0 is the stamp, and `slot` is below `SLOTS`.
+    /// Returns word `word` of slot `slot`. Word 0 is the stamp, and `slot` belongs to one of the levels.
     fn slot(&self, slot: usize, word: usize) -> &Self::Word;
     /// Returns the word with the number of slots that the consumer has freed since the start of the job.
     fn slots_freed(&self) -> &Self::Word;
@@ -103,18 +112,84 @@ pub struct Room {
     end: u64,
 }
 
+/// The numbers of a level as the hot paths use them. They take up little room, so that the state of a side of the
+/// ring fits in one cache line.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    first_slot: u32,
+    slot_mask: u32,
+    first_byte: u32,
+    byte_mask: u32,
+}
+
+impl Shape {
+    /// Returns the shape of a level. The casts are exact, because areas have less than 4 GiB.
+    fn of(level: Level) -> Self {
+        let Level { first_slot, slots, first_byte, payload } = level;
+        Self {
+            first_slot: first_slot as u32,
+            slot_mask: slots as u32 - 1,
+            first_byte: first_byte as u32,
+            byte_mask: payload as u32 - 1,
+        }
+    }
+
+    #[inline]
+    fn slot(self, number: u64) -> usize {
+        (self.first_slot + (number as u32 & self.slot_mask)) as usize
+    }
+
+    #[inline]
+    fn offset(self, position: u64) -> usize {
+        (self.first_byte + (position as u32 & self.byte_mask)) as usize
+    }
+
+    #[inline]
+    fn payload(self) -> usize {
+        self.byte_mask as usize + 1
+    }
+
+    #[inline]
+    fn slots(self) -> usize {
+        self.slot_mask as usize + 1
+    }
+
+    #[inline]
+    fn longest(self) -> usize {
+        self.payload() / 4
+    }
+}
+
 /// The producer's side of a ring.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Producer {
     sent: u64,
     bytes: u64,
     slots_freed: u64,
     bytes_freed: u64,
+    /// Number of messages that may be in the ring at a time.
+    limit: u32,
+    level: u32,
+    ring: Shape,
+    /// The position at which the payloads of this level begin.
+    base: u64,
 }
 
 impl Producer {
-    /// Returns room for one message with `payload` bytes outside its slot, or `None` while the ring is full.
-    /// `payload` is 0 if the slot holds all data of the message.
+    /// Creates the producer of a ring that begins with level `level` of `M`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such level.
+    pub fn new<M: RingMemory>(level: usize) -> Self {
+        let (sent, bytes, slots_freed, bytes_freed, base) = (0, 0, 0, 0, 0);
+        let (ring, limit) = (Shape::of(M::LEVELS[level]), limit::<M>(level));
+        Self { sent, bytes, slots_freed, bytes_freed, limit, level: level as u32, ring, base }
+    }
+
+    /// Returns room for one message with `payload` bytes outside its slot, or `None` while the ring is full or
+    /// if the payload is too long for a ring of this level. `payload` is 0 if the slot holds all data of the
+    /// message.
     ///
     /// # Errors
     /// Returns a [`Violation`] if a count of credits has decreased or exceeds what the producer has used.
@@ -124,15 +199,44 @@ impl Producer {
         memory: &M,
         payload: usize,
     ) -> Result<Option<Room>, Violation> {
-        debug_assert!(payload <= M::PAYLOAD / 4);
-        let (start, end) = place(self.bytes, payload, M::PAYLOAD);
-        if !self.fits::<M>(end) {
+        if payload > self.ring.longest() {
+            return Ok(None);
+        }
+        let (start, end) = place(self.bytes, payload, self.ring.payload());
+        if !self.fits(end) {
             self.refresh(memory)?;
-            if !self.fits::<M>(end) {
+            if !self.fits(end) {
                 return Ok(None);
             }
         }
-        Ok(Some(Room { offset: (start as usize) & (M::PAYLOAD - 1), end }))
+        Ok(Some(Room { offset: self.ring.offset(start), end }))
+    }
+
+    /// Returns the maximum length of a payload in the ring of the present level.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        self.ring.longest()
+    }
+
+    /// Returns the next level, or `None` if the ring has the last level.
+    pub fn next_level<M: RingMemory>(&self) -> Option<Level> {
+        M::LEVELS.get(self.level as usize + 1).copied()
+    }
+
+    /// Changes to the next level. The caller has allocated the memory of the ring of that level.
+    ///
+    /// # Errors
+    /// Returns a [`Violation`] if a count of credits is impossible.
+    pub fn grow<M: RingMemory>(&mut self, memory: &M) -> Result<(), Violation> {
+        let Some(next) = self.next_level::<M>() else { return Ok(()) };
+        let slot = self.ring.slot(self.sent);
+        self.sent += 1;
+        memory.slot(slot, 0).store_release(self.sent | GROWN);
+        (self.level, self.ring) = (self.level + 1, Shape::of(next));
+        self.limit = limit::<M>(self.level as usize);
+        self.bytes = self.bytes.next_multiple_of(next.payload as u64);
+        (self.base, self.bytes_freed) = (self.bytes, self.bytes);
+        self.refresh(memory)
     }
 
     /// Publishes a message. The caller has written the payload at `room`. The first `used_words` words of
@@ -145,7 +249,7 @@ impl Producer {
         envelope: &[u64; ENVELOPE_WORDS],
         used_words: usize,
     ) {
-        let slot = (self.sent as usize) & (M::SLOTS - 1);
+        let slot = self.ring.slot(self.sent);
         for (i, word) in envelope.iter().enumerate().take(used_words) {
             memory.slot(slot, i + 1).store_relaxed(*word);
         }
@@ -154,17 +258,16 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Returns the offset in the payload area at which the next payload will begin, provided that it fits
-    /// between this offset and the end of the area.
+    /// Returns the offset in the payload area at which the next payload will begin if it has `len` bytes.
     #[inline]
-    pub fn next_offset<M: RingMemory>(&self) -> usize {
-        (self.bytes as usize) & (M::PAYLOAD - 1)
+    pub fn next_offset(&self, len: usize) -> usize {
+        self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
     #[inline]
-    fn fits<M: RingMemory>(&self, end: u64) -> bool {
-        self.sent - self.slots_freed < M::SLOTS as u64
-            && end - self.bytes_freed <= M::PAYLOAD as u64
+    fn fits(&self, end: u64) -> bool {
+        self.sent - self.slots_freed < u64::from(self.limit)
+            && end - self.bytes_freed <= self.ring.payload() as u64
     }
 
     #[cold]
@@ -172,7 +275,8 @@ impl Producer {
         // These are acquire loads, so that the consumer's reads of a payload happen before the producer
         // overwrites the bytes.
         let slots = memory.slots_freed().load_acquire();
-        let bytes = memory.bytes_freed().load_acquire();
+        // Payloads in the ring of an earlier level do not count.
+        let bytes = memory.bytes_freed().load_acquire().max(self.base);
         if slots < self.slots_freed || slots > self.sent {
             let allowed = self.slots_freed..=self.sent;
             return Err(Violation::outside("the count of freed slots", slots, allowed));
@@ -187,23 +291,46 @@ impl Producer {
     }
 }
 
+/// Returns the number of messages that a ring of level `level` may hold. A ring that can grow keeps one slot
+/// free for the marker.
+fn limit<M: RingMemory>(level: usize) -> u32 {
+    M::LEVELS[level].slots as u32 - u32::from(level + 1 < M::LEVELS.len())
+}
+
 /// The consumer's side of a ring.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Consumer {
     taken: u64,
     bytes: u64,
     slots_returned: u64,
     bytes_returned: u64,
+    ring: Shape,
+    level: u32,
 }
 
 impl Consumer {
+    /// Creates the consumer of a ring that begins with level `level` of `M`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such level.
+    pub fn new<M: RingMemory>(level: usize) -> Self {
+        let (taken, bytes, slots_returned, bytes_returned) = (0, 0, 0, 0);
+        let ring = Shape::of(M::LEVELS[level]);
+        Self { taken, bytes, slots_returned, bytes_returned, ring, level: level as u32 }
+    }
+
     /// Returns a copy of the next envelope if one has been published, and `None` otherwise. Does not free the
     /// message.
     #[inline]
-    pub fn peek<M: RingMemory>(&self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
-        let slot = (self.taken as usize) & (M::SLOTS - 1);
-        if memory.slot(slot, 0).load_acquire() != self.taken + 1 {
-            return None;
+    pub fn peek<M: RingMemory>(&mut self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
+        let mut slot = self.ring.slot(self.taken);
+        let stamp = memory.slot(slot, 0).load_acquire();
+        if stamp != self.taken + 1 {
+            if stamp & GROWN == 0 || !self.follow(memory, stamp) {
+                return None;
+            }
+            slot = self.ring.slot(self.taken);
         }
         let mut envelope = [0; ENVELOPE_WORDS];
         for (i, word) in envelope.iter_mut().enumerate() {
@@ -212,11 +339,31 @@ impl Consumer {
         Some(envelope)
     }
 
-    /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The
-    /// caller must have checked that `len` is at most the maximum for eager messages.
+    /// Changes to the next level if `stamp`, the stamp of the next slot, is a marker. Returns whether the first
+    /// envelope in the ring of that level has been published.
+    #[cold]
+    #[inline(never)]
+    fn follow<M: RingMemory>(&mut self, memory: &M, mut stamp: u64) -> bool {
+        while stamp == (self.taken + 1) | GROWN {
+            // If there is no next level, the other process has broken the protocol. Its messages end here.
+            let Some(next) = M::LEVELS.get(self.level as usize + 1) else { return false };
+            self.ring = Shape::of(*next);
+            self.level += 1;
+            self.taken += 1;
+            self.bytes = self.bytes.next_multiple_of(self.ring.payload() as u64);
+            self.bytes_returned = self.bytes;
+            stamp = memory.slot(self.ring.slot(self.taken), 0).load_acquire();
+        }
+        stamp == self.taken + 1
+    }
+
+    /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The caller
+    /// must have checked that `len` is at most the maximum for eager messages. If a misbehaving producer names
+    /// a length that its ring cannot hold, the offset is the begin of the ring's payload area, so the bytes still
+    /// lie within the area of the pair.
     #[inline]
-    pub fn payload_offset<M: RingMemory>(&self, len: usize) -> usize {
-        (place(self.bytes, len, M::PAYLOAD).0 as usize) & (M::PAYLOAD - 1)
+    pub fn payload_offset(&self, len: usize) -> usize {
+        self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
     /// Frees the next message and its `payload` bytes outside the slot. Returns true if this call has
@@ -226,9 +373,9 @@ impl Consumer {
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {
         self.taken += 1;
-        self.bytes = place(self.bytes, payload, M::PAYLOAD).1;
-        if self.taken - self.slots_returned < (M::SLOTS / 4) as u64
-            && self.bytes - self.bytes_returned < (M::PAYLOAD / 4) as u64
+        self.bytes = place(self.bytes, payload, self.ring.payload()).1;
+        if self.taken - self.slots_returned < (self.ring.slots() / 4) as u64
+            && self.bytes - self.bytes_returned < (self.ring.payload() / 4) as u64
         {
             return false;
         }
@@ -262,8 +409,8 @@ mod tests {
 
     impl<W: Word, const SLOTS: usize, const PAYLOAD: usize> RingMemory for Heap<W, SLOTS, PAYLOAD> {
         type Word = W;
-        const SLOTS: usize = SLOTS;
-        const PAYLOAD: usize = PAYLOAD;
+        const LEVELS: &'static [Level] =
+            &[Level { first_slot: 0, slots: SLOTS, first_byte: 0, payload: PAYLOAD }];
         fn slot(&self, slot: usize, word: usize) -> &W {
             &self.slots[slot][word]
         }
@@ -291,7 +438,7 @@ mod tests {
     #[test]
     fn everything_arrives_in_order_through_many_laps() {
         let memory = Plain::new(AtomicU64::default);
-        let (mut tx, mut rx) = (Producer::default(), Consumer::default());
+        let (mut tx, mut rx) = (Producer::new::<Plain>(0), Consumer::new::<Plain>(0));
         let (mut sent, mut received) = (0u64, 0u64);
         // Send bursts of varying length, and let the consumer sometimes leave messages in the ring.
         for round in 0..5000u64 {
@@ -305,7 +452,7 @@ mod tests {
             for _ in 0..round % 7 {
                 let Some(words) = rx.peek(&memory) else { break };
                 assert_eq!(words[0], received);
-                assert_eq!(rx.payload_offset::<Plain>(words[1] as usize), words[2] as usize);
+                assert_eq!(rx.payload_offset(words[1] as usize), words[2] as usize);
                 let _ = rx.advance(&memory, words[1] as usize);
                 received += 1;
             }
@@ -313,11 +460,101 @@ mod tests {
         assert!(received > 1000);
     }
 
+    /// A ring of three levels in private memory.
+    struct Growing<W>(Vec<[W; 8]>, [W; 2]);
+
+    impl<W: Word> RingMemory for Growing<W> {
+        type Word = W;
+        const LEVELS: &'static [Level] = &[
+            Level { first_slot: 0, slots: 2, first_byte: 0, payload: 256 },
+            Level { first_slot: 2, slots: 4, first_byte: 256, payload: 512 },
+            Level { first_slot: 6, slots: 8, first_byte: 768, payload: 1024 },
+        ];
+        fn slot(&self, slot: usize, word: usize) -> &W {
+            &self.0[slot][word]
+        }
+        fn slots_freed(&self) -> &W {
+            &self.1[0]
+        }
+        fn bytes_freed(&self) -> &W {
+            &self.1[1]
+        }
+    }
+
+    impl<W: Word> Growing<W> {
+        fn new(word: impl Fn() -> W) -> Self {
+            let slot = || std::array::from_fn(|_| word());
+            Self((0..14).map(|_| slot()).collect(), [word(), word()])
+        }
+    }
+
+    /// Sends random messages through rings that grow at random moments, and checks their contents and order.
+    #[test]
+    fn everything_arrives_in_order_through_growing_rings() {
+        let mut random = 1_u64;
+        let mut below = move |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            (random >> 33) % bound
+        };
+        for case in 0..500 {
+            let memory = Growing::<AtomicU64>::new(AtomicU64::default);
+            let (mut tx, mut rx) =
+                (Producer::new::<Growing<AtomicU64>>(0), Consumer::new::<Growing<AtomicU64>>(0));
+            let mut bytes = vec![0_u64; 1792 / LINE];
+            let (mut sent, mut received) = (0_u64, 0_u64);
+            for _ in 0..200 {
+                for _ in 0..below(6) {
+                    let payload = below(257) as usize;
+                    let room = match tx.reserve(&memory, payload).unwrap() {
+                        Some(room) => room,
+                        None if below(8) == 0
+                            && tx.next_level::<Growing<AtomicU64>>().is_some() =>
+                        {
+                            tx.grow(&memory).unwrap();
+                            continue;
+                        }
+                        None => continue,
+                    };
+                    let lines = room.offset / LINE..(room.offset + payload).div_ceil(LINE);
+                    bytes[lines].fill(sent);
+                    tx.publish(&memory, room, &[sent, payload as u64, 0, 0, 0, 0, 0], 7);
+                    sent += 1;
+                }
+                for _ in 0..below(6) {
+                    let Some(words) = rx.peek(&memory) else { break };
+                    assert_eq!(words[0], received, "case {case}");
+                    let (len, offset) = (words[1] as usize, rx.payload_offset(words[1] as usize));
+                    let lines = offset / LINE..(offset + len).div_ceil(LINE);
+                    assert!(bytes[lines].iter().all(|&line| line == received), "case {case}");
+                    let _ = rx.advance(&memory, len);
+                    received += 1;
+                }
+            }
+            // When the consumer has taken everything, the producer has room again.
+            while rx.peek(&memory).map(|words| rx.advance(&memory, words[1] as usize)).is_some() {
+                received += 1;
+            }
+            assert_eq!(sent, received, "case {case}");
+            assert!(tx.reserve(&memory, 64).unwrap().is_some(), "case {case}");
+        }
+    }
+
+    /// Checks that a producer that grows beyond the last level, or skips a number, only stops its own messages.
+    #[test]
+    fn hostile_markers_are_no_messages() {
+        let memory = Growing::<AtomicU64>::new(AtomicU64::default);
+        let mut rx = Consumer::new::<Growing<AtomicU64>>(2);
+        for stamp in [1 | GROWN, 2 | GROWN, GROWN, u64::MAX] {
+            memory.slot(6, 0).store_release(stamp);
+            assert!(rx.peek(&memory).is_none());
+        }
+    }
+
     #[test]
     fn a_full_ring_gets_its_credits_back_once_drained() {
         for payload in [0, 1, 64, 200, 256] {
             let memory = Plain::new(AtomicU64::default);
-            let (mut tx, mut rx) = (Producer::default(), Consumer::default());
+            let (mut tx, mut rx) = (Producer::new::<Plain>(0), Consumer::new::<Plain>(0));
             for _ in 0..100 {
                 let mut outstanding = 0;
                 while let Some(room) = tx.reserve(&memory, payload).unwrap() {
@@ -336,7 +573,7 @@ mod tests {
     fn impossible_credits_are_a_violation() {
         for (slots, bytes) in [(9, 0), (u64::MAX, 0), (0, 64), (0, u64::MAX)] {
             let memory = Plain::new(AtomicU64::default);
-            let mut tx = Producer::default();
+            let mut tx = Producer::new::<Plain>(0);
             while let Some(room) = tx.reserve(&memory, 0).unwrap() {
                 tx.publish(&memory, room, &[0; 7], 7);
             }
@@ -344,6 +581,55 @@ mod tests {
             memory.bytes_freed().store_release(bytes);
             assert!(tx.reserve(&memory, 0).is_err());
         }
+    }
+
+    /// Sends three messages while the ring grows. The model explores interleavings with at most 3
+    /// preemptions.
+    #[test]
+    fn loom_ring_grows() {
+        use loom::cell::UnsafeCell;
+        use loom::sync::Arc;
+        use loom::sync::atomic::AtomicU64 as Modelled;
+        type Rings = Growing<Modelled>;
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let memory = Arc::new(Rings::new(|| Modelled::new(0)));
+            let cells: Arc<Vec<UnsafeCell<u64>>> =
+                Arc::new((0..28).map(|_| UnsafeCell::new(0)).collect());
+            let (shared, theirs) = (memory.clone(), cells.clone());
+            let producer = loom::thread::spawn(move || {
+                let mut tx = Producer::new::<Rings>(0);
+                for n in 0..3u64 {
+                    let room = loop {
+                        match tx.reserve(&*shared, 64).unwrap() {
+                            Some(room) => break room,
+                            None => tx.grow(&*shared).unwrap(),
+                        }
+                    };
+                    // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports
+                    // any access by the consumer.
+                    theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
+                    tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
+                }
+            });
+            let mut rx = Consumer::new::<Rings>(0);
+            for n in 0..3u64 {
+                let words = loop {
+                    match rx.peek(&*memory) {
+                        Some(words) => break words,
+                        None => loom::thread::yield_now(),
+                    }
+                };
+                assert_eq!(words[0], n);
+                let offset = rx.payload_offset(64);
+                // SAFETY: between the publication and `advance`, only the consumer uses the published
+                // message.
+                cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
+                let _ = rx.advance(&*memory, 64);
+            }
+            producer.join().unwrap();
+        });
     }
 
     /// Sends three messages through two slots, in every interleaving. The test checks the contents and the
@@ -360,7 +646,7 @@ mod tests {
                 Arc::new((0..4).map(|_| UnsafeCell::new(0)).collect());
             let (shared, theirs) = (memory.clone(), cells.clone());
             let producer = loom::thread::spawn(move || {
-                let mut tx = Producer::default();
+                let mut tx = Producer::new::<Small>(0);
                 for n in 0..3u64 {
                     let room = loop {
                         match tx.reserve(&*shared, 64).unwrap() {
@@ -374,7 +660,7 @@ mod tests {
                     tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
                 }
             });
-            let mut rx = Consumer::default();
+            let mut rx = Consumer::new::<Small>(0);
             for n in 0..3u64 {
                 let words = loop {
                     match rx.peek(&*memory) {
@@ -383,7 +669,7 @@ mod tests {
                     }
                 };
                 assert_eq!(words[0], n);
-                let offset = rx.payload_offset::<Small>(64);
+                let offset = rx.payload_offset(64);
                 // SAFETY: between the publication and `advance`, only the consumer uses the published
                 // message.
                 cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));

@@ -16,16 +16,19 @@
 //! `work_split.rs` check the protocols in ordinary memory instead.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::budget;
 use super::doorbell::{Doorbell, Machine};
 use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, Room, State, VERSION, VERSION_TEXT,
 };
+use super::pair;
 use super::topology::{CpuEntry, CpuInfo};
 use crate::error::{Error, ErrorKind};
 use crate::sys::futex::Woken;
@@ -94,6 +97,8 @@ impl Segment {
         let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
             .map_err(|error| Error::system(describe(), error))?;
         let segment = Self { map, fd, layout, flags };
+        let budget = budget::at_start(limits::available_memory());
+        segment.header().budget.store(budget, Ordering::Relaxed);
         segment.write_header(cpus, launcher);
         Ok(segment)
     }
@@ -317,7 +322,7 @@ impl Segment {
         }
     }
 
-    /// Maps the first [`Layout::area_bytes`] bytes of area `number`. The bytes are zero at the start of the
+    /// Maps area `number`, which has [`Layout::area_bytes`] bytes. The bytes are zero at the start of the
     /// job. The mapping may outlive `self`.
     ///
     /// Other processes may write to the area at any time. Therefore the caller may access the area only by
@@ -365,6 +370,43 @@ impl Segment {
                 format!("cannot reserve {len} bytes of shared memory for a pair of ranks"),
                 error,
             )
+        })
+    }
+
+    /// Maps the part of the pool of `slot` that the job uses: [`Layout::pool_bytes`] bytes. The mapping may
+    /// outlive `self`. The conditions of [`Segment::map_area`] hold for the pool too;
+    /// [`Segment::reserve_pool`] allocates its memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if address space has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
+    pub fn map_pool(&self, slot: usize) -> Result<Mapping, Error> {
+        let (at, bytes) = (self.layout.pool(slot) as u64, self.layout.pool_bytes());
+        Mapping::shared(self.fd.as_fd(), at, bytes, Inherit::No)
+            .map_err(|error| Error::system(format!("cannot map the pool of slot {slot}"), error))
+    }
+
+    /// Allocates memory for the chunks with the numbers in `chunks` in the pool of `slot` (the caller's slot).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if memory has run out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot or chunk.
+    pub fn reserve_pool(&self, slot: usize, chunks: Range<usize>) -> Result<(), Error> {
+        let (from, to) = (chunks.start * pair::CHUNK_BYTES, chunks.end * pair::CHUNK_BYTES);
+        let bytes = self.layout.pool_bytes();
+        assert!(from < to && to <= bytes, "{chunks:?} are not chunks of a pool of {bytes} bytes");
+        let at = self.layout.pool(slot) + from;
+        memory::reserve(self.fd.as_fd(), at as u64, (to - from) as u64).map_err(|error| {
+            let what = format!("cannot reserve {} bytes of shared memory for chunks", to - from);
+            Error::system(what, error)
         })
     }
 

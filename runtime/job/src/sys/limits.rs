@@ -37,9 +37,22 @@ pub fn memory_limit() -> u64 {
 /// Returns the number of bytes that this process can still get before the machine or one of the process's
 /// cgroups runs out of memory. The number includes free memory, caches that the kernel can drop, and swap.
 pub fn available_memory() -> u64 {
+    tightest().0
+}
+
+/// Returns the result of [`available_memory`], and a text that names the limit from which it results.
+pub fn tightest() -> (u64, String) {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo(&text);
-    groups().iter().filter_map(|group| group.left(machine.swap)).fold(machine.total(), u64::min)
+    let groups = groups();
+    let left = groups.iter().filter_map(|group| Some((group.left(machine.swap)?, group)));
+    match left.min_by_key(|(left, _)| *left).filter(|(left, _)| *left < machine.total()) {
+        Some((left, group)) => {
+            let name = group.names.limits.first().copied().unwrap_or_default();
+            (left, format!("{} of {}", name, group.folder.display()))
+        }
+        None => (machine.total(), "the memory of the machine".to_owned()),
+    }
 }
 
 struct Machine {

@@ -57,7 +57,7 @@ impl MessageEngine {
             }
             let Some(area) = self.fabric.written_by(from)? else { continue };
             self.meet(from);
-            self.peers[from].admit(area);
+            self.peers[from].admit(&self.fabric, area);
             self.readable.push(from);
         }
         // Store the number of connections only after the loop. If an area cannot be mapped, the loop ends
@@ -90,7 +90,7 @@ impl MessageEngine {
     #[inline]
     pub(super) fn read(&mut self, from: usize) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {
-            let Some(rx) = &self.peers[from].link.rx else { return Ok(false) };
+            let Some(rx) = &mut self.peers[from].link.rx else { return Ok(false) };
             let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
             let area = rx.area;
             let mut payload = 0;
@@ -103,7 +103,7 @@ impl MessageEngine {
                 }
                 Envelope::Eager(label) => {
                     payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<Area>(payload);
+                    let offset = rx.ring.payload_offset(payload);
                     // SAFETY: `decode` has checked that the length is at most the eager maximum, and
                     // `payload_offset` places such a payload within the area. The sender reuses the bytes
                     // only after this rank has advanced the ring below. No user layout overlaps the area.
@@ -112,7 +112,7 @@ impl MessageEngine {
                 }
                 Envelope::Synchronous(label, offer) => {
                     payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<Area>(payload);
+                    let offset = rx.ring.payload_offset(payload);
                     // Contact the sender before the match, so that this rank can send the ACK later. If
                     // there is no memory for the contact, the message must stay in the ring.
                     self.peers[from].link.contact(&self.fabric)?;
@@ -132,7 +132,7 @@ impl MessageEngine {
                 }
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
-                    let offset = rx.ring.payload_offset::<Area>(payload);
+                    let offset = rx.ring.payload_offset(payload);
                     // Decode a private copy, because the sender could change the bytes in the area during
                     // the decoding.
                     let mut encoding = buffer(bytes)?;

@@ -103,7 +103,7 @@ impl MessageEngine {
             }
             None => {
                 let len = label.bytes as usize;
-                let offset = rx.ring.payload_offset::<Area>(len);
+                let offset = rx.ring.payload_offset(len);
                 // SAFETY: `short` has checked that the length is at most the eager maximum, and
                 // `payload_offset` places such a payload within the area. The sender reuses the bytes only
                 // after the ring advances below. No user layout overlaps the area, and `fits <= capacity`.

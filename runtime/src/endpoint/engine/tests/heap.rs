@@ -322,7 +322,8 @@ fn lies_about_data_are_violations() {
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
         // SAFETY: `target` lives to the end of the round, and `victim` runs no turn after that.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
         let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
         // SAFETY: `room` has `encoding.len()` bytes in the payload area, and `encoding` is a vector outside
@@ -347,7 +348,7 @@ fn lies_about_data_are_violations() {
     let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
     let area = hostile.contact(0).expect("contact");
-    let mut tx = Producer::default();
+    let mut tx = Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
     for envelope in [Envelope::Withdraw(7), Envelope::Rts(label, 5.into(), place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
@@ -395,7 +396,8 @@ fn lies_about_help_are_violations() {
             unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let help = Envelope::Help {
             id: id + wrong,

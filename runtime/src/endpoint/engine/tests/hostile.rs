@@ -8,6 +8,7 @@ use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
+use crate::transport::area::SMALL;
 use crate::{Datatype, Named};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
 
     // Rank 1 sends an RTS that no receive matches yet.
     let area = hostile.contact(0).expect("contact");
-    let mut tx = Producer::default();
+    let mut tx = Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
     let (words, used) = Envelope::Rts(label, 5.into(), None).encode();
     tx.publish(&area, room, &words, used);
@@ -185,7 +186,8 @@ fn hostile_envelopes_are_errors() {
             let offer = Label { bytes: 0, ..label };
             engine.send(&layout, offer, Slot::new(1), How::STANDARD).expect("a send");
         }
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         for _ in 0..random() % 6 {
             let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
             let near = random() % 2 == 0;
@@ -201,13 +203,14 @@ fn hostile_envelopes_are_errors() {
             });
             tx.publish(&area, room, &words, 7);
         }
-        hostile.reserve_chunks(0, 0).expect("chunks");
+        hostile.reserve_stamps(0).expect("stamps");
         let mut filler = Filler::new(hostile.window());
         for _ in 0..random() % 4 {
-            if let Ok(Some(index)) = filler.next(&area) {
+            if let Ok(Some(number)) = filler.next(&area) {
                 let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];
-                filler.publish(&area, 1);
-                area.length(index % CHUNKS).store_relaxed(lengths[random() as usize % 5]);
+                let places = [0, SMALL, 255, 257, u64::MAX];
+                filler.publish(&area, places[random() as usize % 5], 1);
+                area.length(number as usize % CHUNKS).store_relaxed(lengths[random() as usize % 5]);
             }
         }
         for _ in 0..20 {

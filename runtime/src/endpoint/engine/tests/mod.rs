@@ -6,6 +6,7 @@ use crate::message::payload::{LayoutRef, Posting};
 
 mod heap;
 mod hostile;
+mod pool;
 mod private;
 mod slots;
 mod types;

@@ -6,9 +6,11 @@ use super::super::*;
 use super::any;
 use crate::message::envelope::BYTES;
 use crate::message::envelope::Space;
+use crate::shm::pair;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
+use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -232,7 +234,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     let sent = send(&mut here, &mut source, &byte);
     here.progress().expect("a turn");
     let words = theirs.written_by(0).expect("a mailbox").expect("a name");
-    let mut tx = Producer::default();
+    let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
     words.private_split().open(5);
     let (space, count) = (Space::Private, LEN as u64);
     let place = Place { space, number: BYTES, origin: u64::MAX << 12, count };
@@ -257,15 +259,16 @@ fn addresses_that_lead_nowhere_are_survived() {
         let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
-        let mut tx = Producer::default();
+        let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
         publish(&mut tx, &area, &Envelope::Rts(label, 77.into(), Some(place)));
         for _ in 0..4 {
             there.progress().expect("a turn");
         }
         // The receiver must have answered twice: first with the place of its buffer, then with a CTS.
         let back = fabric.contact(0).expect("contact");
+        let first = pair::LEVELS[pair::first_level(2)].first_slot;
         let said = |n: usize| {
-            let words = std::array::from_fn(|word| back.slot(n, word + 1).load_relaxed());
+            let words = std::array::from_fn(|word| back.slot(first + n, word + 1).load_relaxed());
             Envelope::decode(&words).expect("an envelope")
         };
         assert!(matches!(said(0), Envelope::Help { id: 77, bytes, .. } if bytes == count));
@@ -292,7 +295,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     ] {
         let [(_, hostile), (mut there, _)] = pair();
         let area = hostile.contact(1).expect("contact");
-        let mut tx = Producer::default();
+        let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
         publish(&mut tx, &area, &envelope);
         for _ in 0..2 {
             let error = there.progress().expect_err("a violation");

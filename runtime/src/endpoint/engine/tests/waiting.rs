@@ -176,7 +176,7 @@ fn false_recalls_are_errors() {
     for (offered, recalled) in [
         (Offer { recall: Some(9), ..5.into() }, Offer { recall: Some(9), ..5.into() }),
         (Offer::from(5), Offer::from(5)),
-        (Offer { recall: Some(9), ..5.into() }, Offer { recall: Some(255), ..6.into() }),
+        (Offer { recall: Some(9), ..5.into() }, Offer { recall: Some(55), ..6.into() }),
         (
             Offer { recall: Some(9), ..u64::MAX.into() },
             Offer { recall: Some(9), ..u64::MAX.into() },
@@ -184,7 +184,8 @@ fn false_recalls_are_errors() {
     ] {
         let mut job = Job::new();
         let area = job.fabric.contact(1).expect("contact");
-        let mut tx = Producer::default();
+        let mut tx =
+            Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
         for envelope in [Envelope::Rts(label, offered, None), Envelope::Recall(label, recalled)] {
             let room = tx.reserve(&area, 0).expect("credits").expect("room");
             let (words, used) = envelope.encode();

@@ -7,6 +7,7 @@ use super::any;
 use crate::message::envelope::{BYTES, Space};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
+use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,7 +117,7 @@ fn every_word_has_its_states() {
             };
             let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
             let area = hostile.contact(0).expect("contact");
-            let mut tx = Producer::default();
+            let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
             match state {
                 State::Withdrawn => victim.detach(id),
                 State::Streaming => {
@@ -175,7 +176,7 @@ fn help_with_another_message_is_a_violation() {
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
         let help = Envelope::Help { id, number: 1, method: Method::Vector, bytes, place };
-        say(&mut Producer::default(), &area, &help);
+        say(&mut Producer::new::<Area>(crate::shm::pair::first_level(2)), &area, &help);
         let error = victim.progress().expect_err("a violation");
         assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
         assert!(!victim.requests().is_complete(id));

@@ -1,0 +1,122 @@
+//! The budget of a job: how much memory its processes may take for rings and chunks.
+//!
+//! All processes count what they reserve in one word of the header. `contacts.rs` calls this file before it
+//! allocates memory. Two things limit the count:
+//!
+//! - The launcher writes the limit of the whole job into the header: the memory that was available when the job
+//!   began, in the smallest of the machine and all cgroups above the launcher (`../sys/limits.rs`).
+//! - The programs take memory too. So a process looks how much is left whenever the count has grown by a
+//!   sixteenth of what was left at the last look. A look costs several system calls.
+//!
+//! A reservation that the job can do without is refused earlier than one that it needs. So when memory is
+//! short, rings and pools stay small first, and only then does an operation fail.
+
+use super::layout::Header;
+use crate::error::{Error, ErrorKind};
+use crate::sys::limits;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Says whether the job can go on without a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Without the memory, an operation fails.
+    Must,
+    /// Without the memory, the job is slower.
+    Wish,
+}
+
+/// Memory that the job leaves to others, in bytes.
+const MARGIN: u64 = 8 << 20;
+
+/// Returns the budget of a job that begins while `left` bytes of memory are available.
+pub fn at_start(left: u64) -> u64 {
+    left.saturating_sub(MARGIN)
+}
+
+/// Counts `bytes` bytes that the caller is about to reserve.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::NoMemory`] if the job may not take them. The error names the limit.
+pub fn take(header: &Header, bytes: u64, need: Need) -> Result<(), Error> {
+    take_with(header, bytes, need, limits::tightest)
+}
+
+fn take_with(
+    header: &Header,
+    bytes: u64,
+    need: Need,
+    tightest: impl FnOnce() -> (u64, String),
+) -> Result<(), Error> {
+    let after = header.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
+    let budget = header.budget.load(Relaxed);
+    // What the job can do without stays a quarter below the limits.
+    let (share, margin) = match need {
+        Need::Must => (budget, MARGIN),
+        Need::Wish => (budget / 4 * 3, 4 * MARGIN),
+    };
+    if after <= share && after <= header.checked.load(Relaxed) {
+        return Ok(());
+    }
+    let (left, name) = tightest();
+    if after > share || left < bytes.saturating_add(margin) {
+        give_back(header, bytes);
+        return Err(Error::new(
+            ErrorKind::NoMemory,
+            format!(
+                "cannot reserve {bytes} bytes of shared memory: the job has reserved {} of the {budget} bytes \
+                 that were available at its start, and {left} bytes are left now (limit: {name})",
+                after - bytes
+            ),
+        ));
+    }
+    header.checked.fetch_max(after + (left - bytes - MARGIN) / 16, Relaxed);
+    Ok(())
+}
+
+/// Takes `bytes` bytes off the count, because the caller has not reserved them after all.
+pub fn give_back(header: &Header, bytes: u64) {
+    header.taken.fetch_sub(bytes, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::segment::{JobFlags, Segment};
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_job_stays_within_its_budget_and_slows_down_first() {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let header = segment.header();
+        header.budget.store(100 * MIB, Relaxed);
+        let plenty = || (1 << 40, "x".to_owned());
+        let take = |bytes, need| take_with(header, bytes, need, plenty);
+        assert!(take(75 * MIB, Need::Wish).is_ok());
+        assert!(take(MIB, Need::Wish).is_err());
+        assert!(take(25 * MIB, Need::Must).is_ok());
+        let error = take(1, Need::Must).expect_err("too much");
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        assert!(error.to_string().contains("limit: x"), "{error}");
+        // A refused reservation does not count.
+        assert_eq!(header.taken.load(Relaxed), 100 * MIB);
+        assert!(take(u64::MAX, Need::Must).is_err());
+        assert_eq!(header.taken.load(Relaxed), 100 * MIB);
+    }
+
+    #[test]
+    fn memory_that_the_programs_take_counts_too() {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let header = segment.header();
+        header.budget.store(1 << 40, Relaxed);
+        let left = |mib: u64| move || (mib * MIB, String::new());
+        // 160 MiB are left, so the next look follows when the job has taken 9 MiB more.
+        assert!(take_with(header, 8 * MIB, Need::Must, left(160)).is_ok());
+        assert!(take_with(header, 8 * MIB, Need::Must, || unreachable!()).is_ok());
+        assert!(take_with(header, 8 * MIB, Need::Wish, left(39)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Must, left(15)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Must, left(16)).is_ok());
+        assert!(take_with(header, 1, Need::Must, left(0)).is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! The chunks of this rank: the shared memory through which its long messages pass. All pairs in which this
+//! rank writes borrow their chunks here.
+//!
+//! `pipeline.rs` borrows a chunk, fills it, and publishes it with a stamp of the pair. The receiver of the pair
+//! gives the chunk back by its count of freed chunks (`shm/bulk.rs`), and this file reads that count when it
+//! looks for a free chunk. So no rank has to remember which chunks it must give back, and a chunk that an idle
+//! pair has used last is free for every other pair.
+//!
+//! The pool begins without memory. It grows up to `pair::rotation` chunks by use, and up to `pair::pool` chunks
+//! if all chunks are lent. If no memory is left, the pool stays as it is. A message whose pair gets no chunk
+//! waits, or passes through the small chunk of its pair, so it never depends on the receivers of other
+//! messages.
+//!
+//! Invariant: a chunk that is lent under the number `n` of a pair is lent again only after the receiver of that
+//! pair has freed `n + 1` chunks.
+
+use super::area::Area;
+use crate::Result;
+use crate::shm::bulk::ChunkMemory;
+use crate::shm::contacts::Contacts;
+use crate::shm::pair::{self, CHUNK_BYTES};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Number of chunks by which the pool grows at a time while it has few chunks.
+const AT_ONCE: usize = 8;
+
+/// The chunks of this rank.
+#[derive(Debug)]
+pub struct Pool {
+    contacts: Arc<Contacts>,
+    rank: usize,
+    /// Number of chunks up to which the pool grows although it has free chunks.
+    rotation: usize,
+    /// The address of the first chunk, once a chunk has been lent.
+    base: OnceLock<Base>,
+    state: Mutex<State>,
+}
+
+/// The address of the first chunk of a pool.
+#[derive(Clone, Copy, Debug)]
+struct Base(NonNull<u8>);
+
+// SAFETY: the value is only an address of shared memory, which `Pool::contacts` keeps mapped.
+unsafe impl Send for Base {}
+// SAFETY: for the same reason.
+unsafe impl Sync for Base {}
+
+#[derive(Debug)]
+struct State {
+    /// The last loan of each chunk that has memory.
+    loans: Vec<Option<Loan>>,
+    /// The number of freed chunks that this rank has last read, for each receiver.
+    freed: Vec<u64>,
+    /// The chunk that is lent next, if it is free.
+    next: usize,
+    /// Maximum number of chunks.
+    most: usize,
+}
+
+/// A chunk that a pair has borrowed.
+#[derive(Clone, Copy, Debug)]
+struct Loan {
+    area: Area,
+    to: usize,
+    number: u64,
+}
+
+impl State {
+    fn is_free(&mut self, chunk: usize) -> bool {
+        let Some(loan) = self.loans[chunk] else { return true };
+        if self.freed[loan.to] <= loan.number {
+            self.freed[loan.to] = loan.area.freed().load(Ordering::Acquire);
+        }
+        self.freed[loan.to] > loan.number
+    }
+}
+
+impl Pool {
+    /// Creates the pool of rank `rank` in a job of `ranks` ranks.
+    pub fn new(contacts: Arc<Contacts>, rank: usize, ranks: usize) -> Self {
+        let (loans, freed, next) = (Vec::new(), vec![0; ranks], 0);
+        let state = Mutex::new(State { loans, freed, next, most: pair::pool(ranks) });
+        Self { contacts, rank, rotation: pair::rotation(ranks), base: OnceLock::new(), state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is usable even if a thread has panicked while it held the lock, because no function leaves
+        // it between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the address of the first chunk of rank `rank`.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if address space ran out.
+    pub fn of(&self, rank: usize) -> Result<NonNull<u8>> {
+        Ok(self.contacts.pool(rank)?)
+    }
+
+    /// Lends a chunk for chunk number `number` of the pair from this rank to `to`, whose area is `area`. Returns
+    /// the place and the address of the chunk, or `None` if no chunk is free and the pool cannot grow.
+    pub fn borrow(&self, to: usize, area: Area, number: u64) -> Option<(u64, *mut u8)> {
+        let base = match self.base.get() {
+            Some(base) => *base,
+            None => {
+                // Without address space for the pool, all messages pass through the small chunks.
+                let base = self.of(self.rank).ok()?;
+                *self.base.get_or_init(|| Base(base))
+            }
+        };
+        let state = &mut *self.lock();
+        let chunk = match state.loans.get(state.next) {
+            // This chunk has never been lent.
+            Some(None) => state.next,
+            _ if state.loans.len() < self.rotation => {
+                self.grow(state).or_else(|| Self::find(state))?
+            }
+            _ => Self::find(state).or_else(|| self.grow(state))?,
+        };
+        // A process that has joined the job later has a slot beyond the ranks.
+        if to >= state.freed.len() {
+            state.freed.resize(to + 1, 0);
+        }
+        state.loans[chunk] = Some(Loan { area, to, number });
+        state.next = chunk + 1;
+        Some((chunk as u64, Self::chunk(base.0, chunk)))
+    }
+
+    /// Returns the next free chunk in rotation.
+    fn find(state: &mut State) -> Option<usize> {
+        let chunks = state.loans.len();
+        let start = if state.next < chunks { state.next } else { 0 };
+        (start..chunks).chain(0..start).find(|&chunk| state.is_free(chunk))
+    }
+
+    /// Adds chunks to the pool, and returns the first of them. Returns `None` if the pool has its maximum size
+    /// or memory is short.
+    #[cold]
+    fn grow(&self, state: &mut State) -> Option<usize> {
+        let first = state.loans.len();
+        // Chunks that are not used in any case are added one by one.
+        let more = if first < self.rotation { AT_ONCE.min(self.rotation - first) } else { 1 };
+        let end = (first + more).min(state.most);
+        if first >= end {
+            return None;
+        }
+        if self.contacts.reserve_pool(first..end).is_err() {
+            // Do not ask again, because each attempt costs a system call.
+            state.most = first;
+            return None;
+        }
+        state.loans.resize(end, None);
+        Some(first)
+    }
+
+    /// Returns the number of the chunk that will be lent `ahead` loans after the next one, if the loans go on in
+    /// rotation and that chunk is already free, and `None` otherwise.
+    pub fn ahead(&self, ahead: usize) -> Option<*mut u8> {
+        let state = &mut *self.lock();
+        let chunks = state.loans.len();
+        let chunk = (state.next + ahead).checked_rem(chunks)?;
+        let base = self.base.get()?;
+        state.is_free(chunk).then(|| Self::chunk(base.0, chunk))
+    }
+
+    /// Returns the address of chunk `chunk` in the pool that begins at `base`.
+    #[inline]
+    pub fn chunk(base: NonNull<u8>, chunk: usize) -> *mut u8 {
+        debug_assert!(chunk < pair::POOL_CHUNKS);
+        base.as_ptr().wrapping_add(chunk * CHUNK_BYTES)
+    }
+
+    /// Limits the pool to `most` chunks.
+    #[cfg(test)]
+    pub fn limit(&self, most: usize) {
+        self.lock().most = most;
+    }
+}
