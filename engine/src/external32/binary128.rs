@@ -161,9 +161,10 @@ mod tests {
         assert_eq!(to_extended(from_extended(signaling)), signaling);
     }
 
-    /// Compares the results of widening with exact arithmetic. The value of an x87 number `x` is
-    /// `|x| = significand * 2^(e - 16383 - 63)`; that of a binary128 `q` is `|q| = 1.fraction *
-    /// 2^(e - 16383)`. The test computes both as an integer times a power of two.
+    /// Compares the results of widening with exact arithmetic. The magnitude of an x87 number is
+    /// `significand * 2^(e - 16383 - 63)`; that of a binary128 number is `1.fraction * 2^(e - 16383)`. If
+    /// the exponent field is 0, `e` is 1, and the binary128 number has `0.fraction` instead. The test
+    /// computes both magnitudes as an integer times a power of two.
     #[test]
     fn widening_is_exact_and_reversible() {
         let value = |exponent: u16, digits: u128, fraction_bits: i64| -> (u128, i64) {

@@ -115,8 +115,8 @@ impl Lowered {
 /// The members of a sequence that is being built.
 type Parts = SmallVec<[Lowered; 8]>;
 
-/// Appends a member to a sequence. If the member is a run that begins where the last member, also a
-/// run, ends, joins the two runs.
+/// Appends the member `next` to a sequence. If `next` and the last member are both runs, and `next`
+/// begins where the last member ends, the function extends the last member instead.
 fn append(members: &mut Parts, next: Lowered) {
     match members.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,

@@ -1,10 +1,10 @@
-//! Copies between two layouts that are loops and tables over blocks of one length. One loop
-//! advances through the blocks of both layouts at the same time.
+//! Copies between two layouts. Each layout consists of loops and tables over blocks that all have the same
+//! length. One loop advances through the blocks of both layouts at the same time.
 //!
 //! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. The
 //! *sides* of a transfer are its source and its destination. If the block length of one side is at least
 //! three times that of the other side, and a multiple of it, the longer block is treated as a loop over
-//! shorter blocks. A *row* is one pass through the innermost level of a side. Each step of the loop
+//! shorter blocks; other files handle other unequal lengths. A *row* is one pass through the innermost level of a side. Each step of the loop
 //! copies as many blocks as are left in the current rows of both sides. The inner loop is compiled
 //! separately for each of several block lengths, and for a stride or a table on each side.
 

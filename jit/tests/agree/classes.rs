@@ -23,8 +23,9 @@ use typepack_jit::Jit;
 /// loop, and its window is not unrolled. So windows with a longer run are a class of their own.
 const STRAIGHT: u64 = 128;
 
-/// Lengths of blocks that are tested at every depth. A block takes one move (1 byte), one move that
-/// may be joined (4 and 8 bytes), two moves (12 bytes) or four moves (64 bytes).
+/// Lengths of blocks that are tested with every number of levels. Copying a block takes one move (1, 4 and 8
+/// bytes), two moves (12 bytes) or four moves (64 bytes). For 4 and 8 bytes, the code generator may join the
+/// moves of neighbouring blocks.
 const DEEP: [u32; 5] = [1, 4, 8, 12, 64];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

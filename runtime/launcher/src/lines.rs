@@ -12,7 +12,8 @@ use memchr::{memchr2, memrchr2};
 /// a rank that never ends its line would fill the memory of mpiexec.
 const MAX_LINE: usize = 16 << 20;
 
-/// The position in its line of the next byte of the stream.
+/// Where the next byte of the stream falls: at the start of a line, directly after a carriage return, or
+/// inside a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,

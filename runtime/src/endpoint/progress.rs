@@ -527,8 +527,8 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // `let_go` has returned false: another thread runs an errand on the operation's memory. That
-            // thread wakes this one at the end of the errand.
+            // `let_go` has returned false: another thread of this process is copying from or to the
+            // operation's memory without the lock. That thread wakes this one when it has finished.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
