@@ -156,7 +156,10 @@ fn too_many_messages_to_recall() {
             (0..100).map(|tag| pending(job.send((USER, tag), LONG, false))).collect();
         job.turns();
         let ends: Vec<Cancelled> = sends.iter().map(|id| job.here.cancel_send(*id)).collect();
-        assert_eq!(ends.iter().filter(|end| **end == Cancelled::Recalled).count(), crate::shm::pair::RECALLS);
+        assert_eq!(
+            ends.iter().filter(|end| **end == Cancelled::Recalled).count(),
+            crate::shm::pair::RECALLS
+        );
         job.turns();
         for (tag, end) in ends.iter().enumerate() {
             let at = (USER, tag as i32);
