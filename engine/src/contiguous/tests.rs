@@ -84,7 +84,8 @@ fn copies_that_are_timed_are_right() {
             unsafe { copy(from, to, bytes) };
         });
     }
-    assert!(TIME.load(Ordering::Relaxed) > 0);
+    // With a single method there is nothing to choose, so no copy is timed.
+    assert_eq!(TIME.load(Ordering::Relaxed) > 0, available().count() > 1);
 }
 
 #[test]
