@@ -44,12 +44,50 @@ pub enum ErrorKind {
     ProcAborted,
     /// The operating system refused memory.
     NoMemory,
+    /// A call on a file failed.
+    File(FileErrorKind),
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
     /// The operating system refused a call, or another rank broke the protocol.
     Other,
     /// The library broke one of its own invariants. This is a bug in typepack.
     Internal,
+}
+
+/// The kind of an error on a file. The number of a kind is its MPI error class (MPI-5.0 section 14.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileErrorKind {
+    /// The system denied the access.
+    Access = 20,
+    /// An access mode that is not allowed.
+    Mode = 21,
+    /// A file name that is not valid, for example because it is too long.
+    BadFile = 22,
+    /// A data representation with this name exists already.
+    DuplicateRepresentation = 27,
+    /// The file exists already.
+    Exists = 28,
+    /// Another program uses the file in a way that prevents the call.
+    InUse = 29,
+    /// The file is closed, or cannot do what the call needs.
+    File = 30,
+    /// Any other failure of input or output.
+    Io = 35,
+    /// The ranks passed different arguments.
+    NotSame = 40,
+    /// The file system is full.
+    NoSpace = 41,
+    /// The file does not exist.
+    NoSuchFile = 42,
+    /// The quota of the user is exceeded.
+    Quota = 43,
+    /// The file or its file system can only be read.
+    ReadOnly = 44,
+    /// A data representation that does not exist.
+    Representation = 54,
+    /// A call that the file's access mode does not allow.
+    Operation = 55,
 }
 
 /// A runtime error: a kind and one sentence that begins with the argument's name.
@@ -108,6 +146,7 @@ impl Error {
             ErrorKind::Argument => ErrorClass::ARG,
             ErrorKind::ProcAborted => ErrorClass::PROC_ABORTED,
             ErrorKind::NoMemory => ErrorClass::NO_MEM,
+            ErrorKind::File(kind) => ErrorClass(kind as i32),
             ErrorKind::State | ErrorKind::Other => ErrorClass::OTHER,
             ErrorKind::Internal => ErrorClass::INTERN,
         }

@@ -40,6 +40,7 @@ mod commit;
 mod endpoint;
 mod error;
 pub mod halo;
+pub mod io;
 pub mod memory;
 mod message;
 mod placement;
@@ -61,7 +62,7 @@ pub use comm::{
     Scope, SendMode,
 };
 pub use commit::{commit, jit, threads};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, FileErrorKind, Result};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement};

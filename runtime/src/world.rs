@@ -10,6 +10,7 @@
 use crate::comm::Communicator;
 use crate::commit::jit;
 use crate::endpoint::progress::Endpoint;
+use crate::io as files;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
 use crate::schedule;
@@ -146,6 +147,7 @@ pub fn init() -> Result<Universe> {
         }
     }
     schedule::calls::register(&endpoint)?;
+    files::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })

@@ -9,11 +9,12 @@
 //! same bits, even for floating-point values.
 
 use super::Collective;
-use crate::comm::Communicator;
+use crate::comm::{Communicator, Operation};
 use crate::commit::commit;
-use crate::endpoint::sources::{Combine, Combiner};
+use crate::endpoint::sources::{Combine, Combiner, Core};
 use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
+use crate::schedule::table::{Place, Schedules};
 use crate::{Datatype, Named, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::OnceLock;
@@ -181,6 +182,36 @@ impl Communicator {
         // the two do not overlap, and `combine` fits these elements (the four conditions of `# Safety`, in
         // this order).
         unsafe { self.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }) }
+    }
+
+    /// Starts to replace the word by the greatest word of all ranks, for a thread that holds the endpoint's lock.
+    /// `place` is the place of this call, which the rank took earlier.
+    ///
+    /// # Safety
+    ///
+    /// - Until the operation is complete or detached, the word is readable and writable, and nobody else
+    ///   accesses it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::allreduce_raw`].
+    pub(crate) unsafe fn start_greatest(
+        &self,
+        core: &mut Core,
+        place: Place,
+        word: *mut i64,
+    ) -> Result<Operation> {
+        let plan = <i64 as sealed::Sealed>::plan()?;
+        let combine = Combine::from(combiner::<i64>(Op::Max));
+        let recv = Part { origin: word.cast(), plan, count: 1 };
+        core.with(|schedules: &mut Schedules, engine| {
+            let list = |steps: &mut Builder<'_, '_>| {
+                self.allreduce_steps(steps, None, &recv, &combine)
+            };
+            // SAFETY: the steps use only the word and scratch memory of the schedule. The caller guarantees
+            // that the word stays valid and that nobody else accesses it until the operation is complete or
+            // detached (the condition of `# Safety`).
+            unsafe { schedules.start(engine, place, list) }
+        })?
     }
 
     #[inline]

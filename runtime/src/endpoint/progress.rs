@@ -553,6 +553,20 @@ impl Endpoint {
         Ok(change(&mut self.lock()?.core))
     }
 
+    /// Reports something that a thread of this process has done for a source of progress, for example the end
+    /// of work that ran without the lock. Then wakes the waiting threads, so that they look again.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child. In that case `report` was not called.
+    pub fn report(&self, report: impl FnOnce(&mut Core)) -> Result<()> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        report(&mut state.core);
+        state.core.look_around();
+        self.notify(&mut state, news);
+        Ok(())
+    }
+
     /// Starts an operation of a source of progress and waits for it. The call takes the lock only once.
     /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
     /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls

@@ -55,6 +55,20 @@ pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     if code == 0 { Ok(old) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
+/// Removes one pending `signal` of this thread, which has blocked the signal, and then blocks exactly the
+/// signals of `old`. [`block`] has returned `old`.
+pub fn unblock_consumed(signal: i32, old: &SignalSet) {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let set = SignalSet::new(&[signal]);
+    // SAFETY: both sets and the time are initialised and outlive the calls. With a time of zero,
+    // sigtimedwait does not wait, and it fails if no signal is pending. The null pointers ask for no
+    // information about the signal and for no copy of the old set.
+    unsafe {
+        libc::sigtimedwait(&set.0, std::ptr::null_mut(), &none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old.0, std::ptr::null_mut());
+    }
+}
+
 /// Returns true if this process ignores `signal`, for example because `nohup` started the program with
 /// SIGHUP ignored.
 pub fn is_ignored(signal: i32) -> bool {

@@ -1,0 +1,457 @@
+//! Data files: opening, positioned and sequential transfers, sizes, space and syncing.
+//!
+//! The runtime's `io/` uses this file for the files of the program (MPI-IO). All calls go through a
+//! [`Table`] of functions. The table makes the system calls; a test may replace entries ([`replace`]) to
+//! inject errors and short transfers. A test cannot do this by preloading a library, because rustix makes
+//! system calls without libc.
+//!
+//! The functions of this file retry interrupted calls and short transfers. A call that extends a file
+//! beyond the limit of the process (`RLIMIT_FSIZE`) sends the signal SIGXFSZ to the thread.
+//! [`SizeSignal`] blocks this signal, so that the thread sees only the error `EFBIG`.
+
+use super::signal::{self, SignalSet};
+use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::{Errno, IoSlice};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::RwLock;
+
+/// The most bytes that Linux transfers in one call.
+const MOST: usize = 0x7fff_f000;
+
+/// The most pieces of memory that Linux takes in one call of `pwritev`.
+pub const PIECES: usize = 1024;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file: positions and a size.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A pipe, a socket or a device: data is read and written in sequence.
+    Stream,
+}
+
+/// The facts about an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// What the file is.
+    pub kind: FileKind,
+    /// The size in bytes.
+    pub size: u64,
+    /// The number of the file system and the number of the file there. Two descriptors are descriptors of
+    /// the same file if both numbers are equal.
+    pub identity: (u64, u64),
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The program reads the file.
+    pub read: bool,
+    /// The program writes the file.
+    pub write: bool,
+    /// The call makes the file if the file does not exist.
+    pub create: bool,
+    /// The call fails if the file exists already.
+    pub exclusive: bool,
+    /// The permissions of a new file, before the process's mask.
+    pub mode: u32,
+}
+
+/// A piece of memory that a call writes to a file: its address and its length in bytes.
+pub type Piece = (*const u8, usize);
+
+/// The system calls on files. A call that transfers data returns the number of bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Opens a file.
+    pub open: fn(&CStr, Access) -> io::Result<OwnedFd>,
+    /// Closes a file.
+    pub close: fn(OwnedFd) -> io::Result<()>,
+    /// Removes a file from its folder.
+    pub unlink: fn(&CStr) -> io::Result<()>,
+    /// Returns the facts about a file.
+    pub stat: fn(BorrowedFd<'_>) -> io::Result<Facts>,
+    /// Reads into memory at a position. The caller guarantees that the memory is writable.
+    pub pread: unsafe fn(BorrowedFd<'_>, *mut u8, usize, u64) -> io::Result<usize>,
+    /// Writes memory at a position. The caller guarantees that the memory is readable.
+    pub pwrite: unsafe fn(BorrowedFd<'_>, *const u8, usize, u64) -> io::Result<usize>,
+    /// Writes several pieces of memory at one position. The caller guarantees that they are readable.
+    pub pwritev: unsafe fn(BorrowedFd<'_>, &[Piece], u64) -> io::Result<usize>,
+    /// Reads the next bytes of a stream. The caller guarantees that the memory is writable.
+    pub read: unsafe fn(BorrowedFd<'_>, *mut u8, usize) -> io::Result<usize>,
+    /// Writes the next bytes of a stream. The caller guarantees that the memory is readable.
+    pub write: unsafe fn(BorrowedFd<'_>, *const u8, usize) -> io::Result<usize>,
+    /// Sets the size of a file.
+    pub truncate: fn(BorrowedFd<'_>, u64) -> io::Result<()>,
+    /// Allocates space for a range of a file, and extends the file if the range ends behind its end.
+    pub allocate: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
+    /// Brings all data and the size of a file to the storage device.
+    pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table::SYSTEM);
+
+/// Replaces the system calls on files, for tests. [`Table::SYSTEM`] restores the real ones.
+///
+/// # Safety
+///
+/// - The functions of `table` keep the promises of the system calls: they write at most the given number of
+///   bytes to memory, and return at most this number.
+pub unsafe fn replace(table: Table) {
+    *TABLE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = table;
+}
+
+fn table() -> Table {
+    *TABLE.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Table {
+    /// The system calls themselves.
+    pub const SYSTEM: Self = Self {
+        open: |path, access| {
+            let mut flags = match (access.read, access.write) {
+                (true, true) => OFlags::RDWR,
+                (false, true) => OFlags::WRONLY,
+                _ => OFlags::RDONLY,
+            } | OFlags::CLOEXEC
+                | OFlags::NOCTTY;
+            flags.set(OFlags::CREATE, access.create);
+            flags.set(OFlags::EXCL, access.create && access.exclusive);
+            Ok(fs::open(path, flags, Mode::from_raw_mode(access.mode))?)
+        },
+        close: |fd| {
+            use std::os::fd::IntoRawFd;
+            let raw = fd.into_raw_fd();
+            // SAFETY: `raw` comes from an `OwnedFd` that gave up its ownership, so nobody else closes the
+            // descriptor. After this call nobody uses the number, not even if the call fails: Linux frees
+            // the number in any case.
+            if unsafe { libc::close(raw) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        },
+        unlink: |path| Ok(fs::unlink(path)?),
+        stat: |fd| {
+            let stat = fs::fstat(fd)?;
+            let kind = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile | FileType::BlockDevice => FileKind::Regular,
+                FileType::Directory => FileKind::Directory,
+                _ => FileKind::Stream,
+            };
+            let size = u64::try_from(stat.st_size).unwrap_or(0);
+            Ok(Facts { kind, size, identity: (stat.st_dev, stat.st_ino) })
+        },
+        pread: |fd, memory, bytes, at| {
+            use std::os::fd::AsRawFd;
+            let at = position(at)?;
+            // SAFETY: the caller guarantees that `bytes` bytes at `memory` are writable (`Table::pread`).
+            let done = unsafe { libc::pread64(fd.as_raw_fd(), memory.cast(), bytes, at) };
+            usize::try_from(done).map_err(|_| io::Error::last_os_error())
+        },
+        pwrite: |fd, memory, bytes, at| {
+            // SAFETY: the caller guarantees that `bytes` bytes at `memory` are readable (`Table::pwrite`),
+            // and the slice lives only until the call returns.
+            let memory = unsafe { std::slice::from_raw_parts(memory, bytes) };
+            Ok(rustix::io::pwrite(fd, memory, at)?)
+        },
+        pwritev: |fd, pieces, at| {
+            let slices: Vec<IoSlice<'_>> = pieces
+                .iter()
+                .map(|&(memory, bytes)| {
+                    // SAFETY: the caller guarantees that the bytes of each piece are readable
+                    // (`Table::pwritev`), and the slices live only until the call returns.
+                    IoSlice::new(unsafe { std::slice::from_raw_parts(memory, bytes) })
+                })
+                .collect();
+            Ok(rustix::io::pwritev(fd, &slices, at)?)
+        },
+        read: |fd, memory, bytes| {
+            use std::os::fd::AsRawFd;
+            // SAFETY: the caller guarantees that `bytes` bytes at `memory` are writable (`Table::read`).
+            let done = unsafe { libc::read(fd.as_raw_fd(), memory.cast(), bytes) };
+            usize::try_from(done).map_err(|_| io::Error::last_os_error())
+        },
+        write: |fd, memory, bytes| {
+            // SAFETY: the caller guarantees that `bytes` bytes at `memory` are readable (`Table::write`),
+            // and the slice lives only until the call returns.
+            let memory = unsafe { std::slice::from_raw_parts(memory, bytes) };
+            Ok(rustix::io::write(fd, memory)?)
+        },
+        truncate: |fd, size| Ok(fs::ftruncate(fd, size)?),
+        allocate: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::empty(), at, bytes)?),
+        sync: |fd| Ok(fs::fsync(fd)?),
+    };
+}
+
+fn position(at: u64) -> io::Result<i64> {
+    i64::try_from(at).map_err(|_| Errno::INVAL.into())
+}
+
+/// Calls `call` again as long as a signal interrupts it.
+fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Opens a file.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn open(path: &CStr, access: Access) -> io::Result<OwnedFd> {
+    let table = table();
+    retried(|| (table.open)(path, access))
+}
+
+/// Closes a file. The descriptor is closed even if the call returns an error.
+///
+/// # Errors
+/// Returns the kernel's error, for example `EIO` if the kernel could not write earlier data.
+pub fn close(fd: OwnedFd) -> io::Result<()> {
+    (table().close)(fd)
+}
+
+/// Removes a file from its folder. The data of the file lives until the last descriptor is closed.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn unlink(path: &CStr) -> io::Result<()> {
+    (table().unlink)(path)
+}
+
+/// Returns the facts about an open file.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn facts(fd: &impl AsFd) -> io::Result<Facts> {
+    (table().stat)(fd.as_fd())
+}
+
+/// Sets the size of a file. New bytes are zero.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn truncate(fd: &impl AsFd, size: u64) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.truncate)(fd.as_fd(), size))
+}
+
+/// Allocates space for the first `size` bytes of a file, and extends the file if it is shorter.
+///
+/// # Errors
+/// Returns the kernel's error: `ENOSPC` if the file system is full, `EOPNOTSUPP` if the file system cannot
+/// allocate space in advance.
+pub fn allocate(fd: &impl AsFd, size: u64) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.allocate)(fd.as_fd(), 0, size))
+}
+
+/// Brings all data and the size of a file to the storage device.
+///
+/// # Errors
+/// Returns the kernel's error. The kernel reports an error once per open descriptor.
+pub fn sync(fd: &impl AsFd) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.sync)(fd.as_fd()))
+}
+
+/// A transfer: the number of bytes that it moved, and the error that ended it, if it moved too few.
+pub type Moved = (u64, io::Result<()>);
+
+/// Calls `step` with the number of bytes that are done and the number of bytes that the next call may move,
+/// until all `bytes` are done or `step` returns 0.
+fn moved(bytes: u64, mut step: impl FnMut(u64, usize) -> io::Result<usize>) -> Moved {
+    let mut done = 0;
+    while done < bytes {
+        let next = (bytes - done).min(MOST as u64) as usize;
+        match retried(|| step(done, next)) {
+            Ok(0) => break,
+            Ok(now) => done += now as u64,
+            Err(error) => return (done, Err(error)),
+        }
+    }
+    (done, Ok(()))
+}
+
+/// Reads at most `bytes` bytes at position `at`. The transfer moves fewer bytes only if the file ends.
+///
+/// # Safety
+///
+/// - `bytes` bytes at `memory` are writable, and nobody else accesses them until the call returns.
+pub unsafe fn read_at(fd: &impl AsFd, memory: *mut u8, bytes: u64, at: u64) -> Moved {
+    let table = table();
+    moved(bytes, |done, next| {
+        // SAFETY: `done + next` is at most `bytes`, so the caller guarantees that these bytes are writable
+        // (the condition of `# Safety`).
+        unsafe { (table.pread)(fd.as_fd(), memory.wrapping_add(done as usize), next, at + done) }
+    })
+}
+
+/// Writes `bytes` bytes at position `at`.
+///
+/// # Safety
+///
+/// - `bytes` bytes at `memory` are readable, and nobody changes them until the call returns.
+pub unsafe fn write_at(fd: &impl AsFd, memory: *const u8, bytes: u64, at: u64) -> Moved {
+    let table = table();
+    let moved = moved(bytes, |done, next| {
+        // SAFETY: `done + next` is at most `bytes`, so the caller guarantees that these bytes are readable
+        // (the condition of `# Safety`).
+        unsafe { (table.pwrite)(fd.as_fd(), memory.wrapping_add(done as usize), next, at + done) }
+    });
+    whole(moved, bytes)
+}
+
+/// Returns an error for a write that has stopped without one.
+fn whole(moved: Moved, bytes: u64) -> Moved {
+    match moved {
+        (done, Ok(())) if done < bytes => (done, Err(io::ErrorKind::WriteZero.into())),
+        moved => moved,
+    }
+}
+
+/// Writes all bytes of `pieces`, one after another, at position `at`. There are at most [`PIECES`] pieces.
+/// The call changes `pieces` if a transfer is short.
+///
+/// # Safety
+///
+/// - The bytes of all pieces are readable, and nobody changes them until the call returns.
+pub unsafe fn write_pieces(fd: &impl AsFd, pieces: &mut [Piece], at: u64) -> Moved {
+    let table = table();
+    let bytes = pieces.iter().map(|&(_, bytes)| bytes as u64).sum();
+    let mut first = 0;
+    let moved = moved(bytes, |done, _| {
+        // SAFETY: the pieces from `first` on are pieces of the caller, or the rest of one. The caller
+        // guarantees that they are readable (the condition of `# Safety`).
+        let now = unsafe { (table.pwritev)(fd.as_fd(), &pieces[first..], at + done)? };
+        let mut left = now;
+        while let Some(piece) = pieces.get_mut(first)
+            && left >= piece.1
+        {
+            left -= piece.1;
+            first += 1;
+        }
+        if let Some(piece) = pieces.get_mut(first) {
+            *piece = (piece.0.wrapping_add(left), piece.1 - left);
+        }
+        Ok(now)
+    });
+    whole(moved, bytes)
+}
+
+/// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes only if the stream ends.
+///
+/// # Safety
+///
+/// - `bytes` bytes at `memory` are writable, and nobody else accesses them until the call returns.
+pub unsafe fn read_stream(fd: &impl AsFd, memory: *mut u8, bytes: u64) -> Moved {
+    let table = table();
+    moved(bytes, |done, next| {
+        // SAFETY: `done + next` is at most `bytes`, and the caller guarantees that `bytes` bytes are
+        // writable (the condition of `# Safety`).
+        unsafe { (table.read)(fd.as_fd(), memory.wrapping_add(done as usize), next) }
+    })
+}
+
+/// Writes `bytes` bytes to a stream.
+///
+/// # Safety
+///
+/// - `bytes` bytes at `memory` are readable, and nobody changes them until the call returns.
+pub unsafe fn write_stream(fd: &impl AsFd, memory: *const u8, bytes: u64) -> Moved {
+    let table = table();
+    let moved = moved(bytes, |done, next| {
+        // SAFETY: `done + next` is at most `bytes`, and the caller guarantees that `bytes` bytes are
+        // readable (the condition of `# Safety`).
+        unsafe { (table.write)(fd.as_fd(), memory.wrapping_add(done as usize), next) }
+    });
+    whole(moved, bytes)
+}
+
+/// While this value lives, the thread does not get the signal SIGXFSZ: a call that exceeds the limit for the
+/// size of files only returns `EFBIG`.
+#[derive(Debug)]
+pub struct SizeSignal(Option<SignalSet>);
+
+impl SizeSignal {
+    /// Blocks the signal in this thread if the process has a limit for the size of files.
+    pub fn block() -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+        if limit.current.is_none() {
+            return Self(None);
+        }
+        Self(signal::block(&SignalSet::new(&[libc::SIGXFSZ])).ok())
+    }
+}
+
+impl Drop for SizeSignal {
+    fn drop(&mut self) {
+        if let Some(old) = self.0.take()
+            && !old.contains(libc::SIGXFSZ)
+        {
+            signal::unblock_consumed(libc::SIGXFSZ, &old);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    fn path(name: &str) -> (PathBuf, CString) {
+        let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
+        let text = CString::new(path.as_os_str().as_bytes()).expect("no zero byte");
+        (path, text)
+    }
+
+    const NEW: Access = Access { read: true, write: true, create: true, exclusive: true, mode: 0o600 };
+
+    #[test]
+    fn pieces_are_written_and_read() {
+        let (file, name) = path("files");
+        let fd = open(&name, NEW).expect("a new file");
+        assert_eq!(open(&name, NEW).unwrap_err().raw_os_error(), Some(libc::EEXIST));
+        let (one, two) = ([1u8; 100], [2u8; 50]);
+        let mut pieces = [(one.as_ptr(), 100), (two.as_ptr(), 0), (two.as_ptr(), 50)];
+        // SAFETY: the three pieces lie within the arrays `one` and `two`.
+        let (done, result) = unsafe { write_pieces(&fd, &mut pieces, 7) };
+        result.expect("written");
+        assert_eq!((done, facts(&fd).expect("facts").size), (150, 157));
+        let mut back = [9u8; 200];
+        // SAFETY: `back` has 200 bytes.
+        let (done, result) = unsafe { read_at(&fd, back.as_mut_ptr(), 200, 0) };
+        result.expect("read");
+        assert_eq!(done, 157);
+        assert_eq!((&back[..7], &back[7..107], &back[107..157]), (&[0; 7][..], &one[..], &two[..]));
+        assert_eq!(back[157..], [9; 43]);
+        truncate(&fd, 3).expect("shorter");
+        allocate(&fd, 5000).expect("space");
+        assert_eq!(facts(&fd).expect("facts").size, 5000);
+        sync(&fd).expect("synced");
+        close(fd).expect("closed");
+        unlink(&name).expect("removed");
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn streams_have_no_size() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        assert_eq!(facts(&reader).expect("facts").kind, FileKind::Stream);
+        let bytes = [5u8; 10];
+        // SAFETY: `bytes` has 10 bytes.
+        assert_eq!(unsafe { write_stream(&writer, bytes.as_ptr(), 10) }.0, 10);
+        drop(writer);
+        let mut back = [0u8; 20];
+        // SAFETY: `back` has 20 bytes.
+        let (done, result) = unsafe { read_stream(&reader, back.as_mut_ptr(), 20) };
+        result.expect("read");
+        assert_eq!((done, &back[..10]), (10, &bytes[..]));
+    }
+}

@@ -1,0 +1,441 @@
+//! Reading and writing: all combinations of Table 14.1 of MPI-5.0 (13.1 of MPI-2.2).
+//!
+//! An access names a position (an explicit offset, the file pointer of the rank, the shared file pointer), a
+//! direction, and whether all ranks make it together. It blocks, runs in the background
+//! ([`File::start_raw`]), or is split into a beginning and an end. Collective accesses with the shared file
+//! pointer are ordered by rank.
+//!
+//! A file pointer moves by the amount that was asked for, when the access begins.
+//!
+//! A collective access exchanges no data: every rank moves its own part, and then the ranks agree on the
+//! error. Each rank reports its own number of bytes.
+
+use super::agree::{agree, verdict, word};
+use super::background::{self, Agreement, Job, counted};
+use super::file::{File, Inner, Split, refused};
+use super::mode::Mode;
+use super::view::View;
+use crate::comm::{Operation, readable, writable};
+use crate::commit::bytes;
+use crate::message::Status;
+use crate::message::payload::LayoutRef;
+use crate::schedule::Part;
+use crate::sys::files::FileKind;
+use crate::{Error, ErrorKind, FileErrorKind, Plan, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The position of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// An explicit offset, in etypes.
+    At(i64),
+    /// This rank's file pointer.
+    Individual,
+    /// The file pointer that all ranks share.
+    Shared,
+}
+
+/// An access, without its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// True if the access writes the file, false if the access reads the file.
+    pub write: bool,
+    /// Where the access begins.
+    pub position: Position,
+    /// True if all ranks make the access together. With the shared file pointer, the accesses of the ranks are
+    /// then ordered by rank.
+    pub collective: bool,
+}
+
+/// A nonblocking access that has been started.
+#[derive(Debug)]
+#[must_use = "the access is complete only when its operation is"]
+pub struct Started {
+    /// The operation. The calls of [`Messages`](crate::Messages) complete it.
+    pub operation: Operation,
+    /// Counts as an access that is under way. The owner drops this value when the operation is complete.
+    pub pending: Pending,
+}
+
+/// Stands for an access that is under way. A file with such accesses cannot be closed.
+#[derive(Debug)]
+pub struct Pending(Arc<AtomicUsize>);
+
+impl Pending {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The facts about an access after its checks.
+struct Checked {
+    view: Arc<View>,
+    bytes: u64,
+    /// The number of etypes.
+    etypes: u64,
+}
+
+impl Inner {
+    fn check(&self, access: Access, part: &Part<'_>) -> Result<Checked> {
+        if access.write && !self.mode.writes() {
+            let detail = "the file was opened for reading only";
+            return Err(refused(FileErrorKind::ReadOnly, "file", detail));
+        }
+        if !access.write && !self.mode.reads() {
+            let detail = "the file was opened for writing only";
+            return Err(refused(FileErrorKind::Access, "file", detail));
+        }
+        if self.mode.contains(Mode::SEQUENTIAL) && access.position != Position::Shared {
+            let detail = "the file was opened for access in sequence, by the shared file pointer";
+            return Err(refused(FileErrorKind::Operation, "file", detail));
+        }
+        let view = self.state().view.clone();
+        let bytes = part.bytes()?;
+        if !bytes.is_multiple_of(view.etype_bytes()) {
+            let detail = format!(
+                "the elements have {bytes} bytes, which is not a multiple of the etype's {} bytes",
+                view.etype_bytes()
+            );
+            let kind = ErrorKind::Engine(crate::ErrorClass::TYPE);
+            return Err(Error::new(kind, "datatype", detail));
+        }
+        let etypes = bytes / view.etype_bytes();
+        if let Position::At(offset) = access.position {
+            let at = u64::try_from(offset).map_err(|_| {
+                Error::new(ErrorKind::Argument, "offset", format!("{offset} is negative"))
+            })?;
+            reach(&view, at, bytes)?;
+        }
+        Ok(Checked { view, bytes, etypes })
+    }
+
+    /// Returns the view byte at which a checked access begins, and moves the file pointer.
+    fn begin(&self, position: Position, checked: &Checked) -> Result<u64> {
+        let at = match position {
+            Position::At(offset) => offset as u64,
+            Position::Individual => {
+                let mut state = self.state();
+                let at = state.position;
+                reach(&checked.view, at, checked.bytes)?;
+                state.position = at + checked.etypes;
+                at
+            }
+            Position::Shared => self.words.advance(checked.etypes)?,
+        };
+        reach(&checked.view, at, checked.bytes)
+    }
+
+    /// Agrees on the positions of an ordered access: each rank begins where the rank before it ends.
+    /// Returns the view byte at which this rank's access begins.
+    fn begin_ordered(&self, checked: Result<Checked>) -> Result<(Checked, u64)> {
+        let (rank, size) = (self.comm.rank(), self.comm.size());
+        let etypes = checked.as_ref().map_or(0, |checked| checked.etypes);
+        let mine = [word(checked.as_ref().err(), rank), etypes as i64];
+        let mut all = vec![[0i64; 2]; size];
+        let byte = bytes()?;
+        let part = |words: *mut [i64; 2]| Part { origin: words.cast(), plan: byte, count: 16 };
+        let base = all.as_mut_ptr();
+        let parts: Vec<_> = (0..size).map(|rank| part(base.wrapping_add(rank))).collect();
+        let own = part((&raw const mine).cast_mut());
+        // SAFETY: `own` describes the 16 bytes of `mine`, which the call only reads. `parts` describes the
+        // elements of `all`, which no other code accesses before the call returns.
+        unsafe { self.comm.allgather_raw(Some(own), &parts)? };
+        let agreed = all.iter().map(|words| words[0]).max().unwrap_or(0);
+        let checked = verdict(agreed, checked)?;
+        let sum = |words: &[[i64; 2]]| words.iter().map(|words| words[1] as u64).sum::<u64>();
+        let mut first = [0u64];
+        if rank == 0 {
+            first[0] = self.words.advance(sum(&all))?;
+        }
+        self.comm.broadcast_slice(&mut first, 0)?;
+        let start = reach(&checked.view, first[0] + sum(&all[..rank]), checked.bytes)?;
+        Ok((checked, start))
+    }
+}
+
+/// Returns the view byte at which etype `at` begins. Checks that the view reaches as far as an access of
+/// `bytes` bytes there.
+fn reach(view: &View, at: u64, bytes: u64) -> Result<u64> {
+    let start = view.start(at)?;
+    if bytes > 0 {
+        let end = start.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
+            Error::new(ErrorKind::Argument, "offset", format!("{at} is out of range"))
+        })?;
+        view.tiles(end)?;
+    }
+    Ok(start)
+}
+
+fn layout<'a>(part: &Part<'a>) -> LayoutRef<'a> {
+    LayoutRef { origin: part.origin, plan: part.plan, count: part.count }
+}
+
+impl File {
+    /// Makes an access and waits for it. Returns the status, which has the number of bytes.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the elements of `part` are readable (if the access writes the file) or
+    ///   writable (if it reads the file), and nobody else changes them or, if it reads the file, accesses
+    ///   them.
+    ///
+    /// # Errors
+    /// - [`FileErrorKind::ReadOnly`] or [`FileErrorKind::Access`] if the mode of the file does not allow the
+    ///   access, and [`FileErrorKind::Operation`] if the file is used in sequence and the access is not.
+    /// - [`ErrorKind::Argument`] if the offset is negative or too large.
+    /// - `MPI_ERR_TYPE` if the elements are not whole etypes.
+    /// - The system's error, with the number of bytes that were moved ([`Error::received`]).
+    ///
+    /// If the access is collective, all ranks return an error of the same class.
+    pub unsafe fn access_raw(&self, access: Access, part: &Part<'_>) -> Result<Status> {
+        let inner = &self.inner;
+        let checked = inner.check(access, part);
+        let begun = if access.collective && access.position == Position::Shared {
+            Ok(inner.begin_ordered(checked)?)
+        } else {
+            checked.and_then(|checked| {
+                let start = inner.begin(access.position, &checked)?;
+                Ok((checked, start))
+            })
+        };
+        let mut run = || match &begun {
+            // SAFETY: the caller guarantees that the elements stay valid until this call returns (the
+            // condition of `# Safety`). `checked.bytes` is their packed size.
+            Ok((checked, start)) => unsafe {
+                inner.run(&checked.view, access.write, &layout(part), *start, checked.bytes)
+            },
+            Err(error) => (0, Err(error.clone())),
+        };
+        if !access.collective {
+            let (bytes, result) = run();
+            return counted(bytes, result);
+        }
+        let (bytes, result) = if inner.target.kind == FileKind::Stream {
+            in_rank_order(inner, run)?
+        } else {
+            run()
+        };
+        counted(bytes, agree(&inner.comm, result))
+    }
+
+    /// Starts an access in the background.
+    ///
+    /// # Safety
+    ///
+    /// - Until the operation is complete or detached, the elements of `part` are readable (if the access
+    ///   writes the file) or writable (if it reads the file), and nobody else changes them or, if it reads
+    ///   the file, accesses them.
+    ///
+    /// # Errors
+    /// Returns the errors of [`access_raw`](Self::access_raw) that a rank finds in its own arguments. The
+    /// operation ends with all others.
+    pub unsafe fn start_raw(&self, access: Access, part: &Part<'_>) -> Result<Started> {
+        let inner = &self.inner;
+        let checked = inner.check(access, part);
+        let begun = if access.collective && access.position == Position::Shared {
+            Ok(inner.begin_ordered(checked)?)
+        } else {
+            checked.and_then(|checked| {
+                let start = inner.begin(access.position, &checked)?;
+                Ok((checked, start))
+            })
+        };
+        let agreement = access.collective.then(|| {
+            let place = inner.comm.next_place();
+            Agreement { comm: inner.comm.clone(), place }
+        });
+        let error = begun.as_ref().err().cloned();
+        if let (Some(error), false) = (&error, access.collective) {
+            return Err(error.clone());
+        }
+        let job = begun.map(|(Checked { view, bytes, .. }, start)| Job {
+            file: inner.clone(),
+            view,
+            write: access.write,
+            memory: layout(part).keep(),
+            start,
+            bytes,
+        });
+        let pending = Pending::new(&inner.outstanding);
+        // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
+        // detached (the condition of `# Safety`).
+        let operation = unsafe { background::start(inner.endpoint(), job, agreement)? };
+        match error {
+            None => Ok(Started { operation, pending }),
+            Some(error) => {
+                // The other ranks learn of the error from the agreement, which continues.
+                if let Operation::Pending(id) = operation {
+                    inner.endpoint().detach(id);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins a split collective access. A file has at most one of them at a time.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`start_raw`](Self::start_raw) hold until [`end`](Self::end) has returned.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Request`] if another split access has begun, and the errors of
+    /// [`start_raw`](Self::start_raw).
+    pub unsafe fn begin_raw(&self, access: Access, part: &Part<'_>) -> Result<()> {
+        if self.inner.state().split.is_some() {
+            let detail = "a split collective access has begun and not ended";
+            return Err(Error::new(ErrorKind::Request, "file", detail));
+        }
+        // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the
+        // condition of `# Safety`).
+        let Started { operation, pending } = unsafe { self.start_raw(access, part)? };
+        // The split itself says that the access is under way.
+        drop(pending);
+        let Access { write, position, .. } = access;
+        let position = if matches!(position, Position::At(_)) { Position::At(0) } else { position };
+        let address = part.origin as usize;
+        self.inner.state().split = Some(Split { write, position, address, operation });
+        Ok(())
+    }
+
+    /// Ends a split collective access and waits for it. `access` and `address` must be those of the
+    /// beginning; an explicit offset has any value. Returns the status, which has the number of bytes.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Request`] if no such access has begun, [`ErrorKind::Buffer`] if it began with
+    /// other memory, and the errors of [`access_raw`](Self::access_raw).
+    pub fn end(&self, access: Access, address: usize) -> Result<Status> {
+        let mut state = self.inner.state();
+        let position = match access.position {
+            Position::At(_) => Position::At(0),
+            position => position,
+        };
+        let Some(split) = state.split.take_if(|split| {
+            (split.write, split.position, split.address) == (access.write, position, address)
+        }) else {
+            let (kind, detail) = match &state.split {
+                None => (ErrorKind::Request, "no split collective access has begun"),
+                Some(split) if (split.write, split.position) != (access.write, position) => {
+                    (ErrorKind::Request, "the split collective access began with another call")
+                }
+                Some(_) => (ErrorKind::Buffer, "the split collective access began with another buffer"),
+            };
+            return Err(Error::new(kind, "file", detail));
+        };
+        drop(state);
+        match split.operation {
+            Operation::Done(status) => Ok(status),
+            Operation::Pending(id) => self.inner.endpoint().wait(id),
+        }
+    }
+}
+
+/// Calls `run` on one rank after another.
+fn in_rank_order<R>(inner: &Inner, mut run: impl FnMut() -> R) -> Result<R> {
+    let mut result = None;
+    for rank in 0..inner.comm.size() {
+        if rank == inner.comm.rank() {
+            result = Some(run());
+        }
+        inner.comm.barrier()?;
+    }
+    result.ok_or_else(|| Error::new(ErrorKind::Internal, "file", "this rank had no turn"))
+}
+
+/// Defines the typed calls that read and write slices of plain values.
+macro_rules! slices {
+    ($($(#[$doc:meta])* $read:ident $write:ident ($($offset:ident)?) $position:expr, $collective:expr;)*) => {
+        $(
+            $(#[$doc])*
+            /// Reads into `buf` and returns the number of bytes, which is less than the size of `buf` only
+            /// if the file ends.
+            ///
+            /// # Errors
+            /// Returns the errors of [`File::access_raw`].
+            pub fn $read<T: NoUninit + AnyBitPattern>(
+                &self,
+                $($offset: u64,)?
+                buf: &mut [T],
+            ) -> Result<usize> {
+                let access = Access { write: false, position: $position, collective: $collective };
+                self.read_as(access, buf, bytes()?, size_of_val::<[T]>(buf) as u64)
+            }
+
+            $(#[$doc])*
+            /// Writes `buf`.
+            ///
+            /// # Errors
+            /// Returns the errors of [`File::access_raw`].
+            pub fn $write<T: NoUninit>(&self, $($offset: u64,)? buf: &[T]) -> Result<()> {
+                let access = Access { write: true, position: $position, collective: $collective };
+                self.write_as(access, buf, bytes()?, size_of_val::<[T]>(buf) as u64)
+            }
+        )*
+    };
+}
+
+impl File {
+    /// Reads `count` elements of `plan`'s type into `buf`, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// Returns an engine error if `buf` does not hold the elements, and the errors of
+    /// [`access_raw`](Self::access_raw).
+    pub fn read_as<T: NoUninit + AnyBitPattern>(
+        &self,
+        access: Access,
+        buf: &mut [T],
+        plan: &Plan,
+        count: u64,
+    ) -> Result<usize> {
+        let layout = writable(buf, 0, plan, count, "buf")?;
+        let part = Part { origin: layout.origin, plan, count };
+        // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until the
+        // call returns.
+        let status = unsafe { self.access_raw(Access { write: false, ..access }, &part)? };
+        Ok(status.bytes as usize)
+    }
+
+    /// Writes `count` elements of `plan`'s type from `buf`.
+    ///
+    /// # Errors
+    /// Returns an engine error if `buf` does not hold the elements, and the errors of
+    /// [`access_raw`](Self::access_raw).
+    pub fn write_as<T: NoUninit>(
+        &self,
+        access: Access,
+        buf: &[T],
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
+        let layout = readable(buf, 0, plan, count, "buf")?;
+        let part = Part { origin: layout.origin, plan, count };
+        // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until the call
+        // returns.
+        unsafe { self.access_raw(Access { write: true, ..access }, &part)? };
+        Ok(())
+    }
+
+    slices! {
+        /// At etype `offset` of the view.
+        read_at write_at (offset) Position::At(offset as i64), false;
+        /// At etype `offset` of the view, together with all ranks.
+        read_at_all write_at_all (offset) Position::At(offset as i64), true;
+        /// At this rank's file pointer.
+        read write () Position::Individual, false;
+        /// At this rank's file pointer, together with all ranks.
+        read_all write_all () Position::Individual, true;
+        /// At the shared file pointer.
+        read_shared write_shared () Position::Shared, false;
+        /// At the shared file pointer, one rank after another.
+        read_ordered write_ordered () Position::Shared, true;
+    }
+}

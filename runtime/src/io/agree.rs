@@ -1,0 +1,149 @@
+//! Agreement of the ranks of a file: on errors, and on arguments that all ranks must pass alike.
+//!
+//! Every collective call on a file ends its checks with one of these functions. So a rank whose arguments
+//! are wrong still takes part, all ranks return an error of the same class, and no rank waits forever.
+
+use crate::coll::Op;
+use crate::comm::Communicator;
+use crate::{Error, ErrorClass, ErrorKind, FileErrorKind, Result};
+use std::io;
+
+/// Returns the word for an outcome: 0 for success, else a number that grows with the error class. Of two
+/// ranks with the same class, the lower rank has the greater word.
+pub(super) fn word(outcome: Option<&Error>, rank: usize) -> i64 {
+    match outcome {
+        None => 0,
+        Some(error) => i64::from(error.class().0.max(1)) << 32 | (i64::from(u32::MAX) - rank as i64),
+    }
+}
+
+/// Returns `own` if `agreed`, the greatest word of all ranks, says that all have succeeded. Otherwise
+/// returns an error of the agreed class, which is the own error if the own error has this class.
+pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
+    if agreed == 0 {
+        return own;
+    }
+    let class = ErrorClass((agreed >> 32) as i32);
+    match own {
+        Err(error) if error.class() == class => Err(error),
+        _ => {
+            let rank = i64::from(u32::MAX) - (agreed & i64::from(u32::MAX));
+            let detail = format!("the call failed on rank {rank} of the file's ranks");
+            Err(Error::new(kind_of(class), "file", detail))
+        }
+    }
+}
+
+/// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks.
+pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
+    let mut words = [word(own.as_ref().err(), comm.rank())];
+    comm.allreduce(&mut words, Op::Max)?;
+    verdict(words[0], own)
+}
+
+/// Like [`agree`], and also checks that all ranks passed the same `words`. `what` names them in the error.
+pub(super) fn agree_same<T>(
+    comm: &Communicator,
+    own: Result<T>,
+    words: &[i64],
+    what: &'static str,
+) -> Result<T> {
+    let mut all = vec![word(own.as_ref().err(), comm.rank())];
+    // The greatest of the complements is the complement of the least.
+    all.extend(words.iter().flat_map(|&word| match own {
+        Ok(_) => [word, !word],
+        Err(_) => [i64::MIN; 2],
+    }));
+    comm.allreduce(&mut all, Op::Max)?;
+    let own = verdict(all[0], own)?;
+    if all[1..].chunks(2).all(|pair| pair[0] == !pair[1]) {
+        return Ok(own);
+    }
+    let detail = "the ranks of the file passed different values; all must pass the same";
+    Err(Error::new(ErrorKind::File(FileErrorKind::NotSame), what, detail))
+}
+
+/// Returns two words for a text. Different texts have different words, except with a chance of 2^-128.
+pub(super) fn text_words(text: &[u8]) -> [i64; 2] {
+    let mix = |seed: u64| {
+        text.iter().fold(seed, |sum, &byte| {
+            let next = (sum ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            next ^ next >> 29
+        }) as i64
+    };
+    [mix(text.len() as u64), mix(0x1234_5678_9abc_def1)]
+}
+
+fn kind_of(class: ErrorClass) -> ErrorKind {
+    use FileErrorKind as F;
+    const FILE: [F; 15] = [
+        F::Access,
+        F::Mode,
+        F::BadFile,
+        F::DuplicateRepresentation,
+        F::Exists,
+        F::InUse,
+        F::File,
+        F::Io,
+        F::NotSame,
+        F::NoSpace,
+        F::NoSuchFile,
+        F::Quota,
+        F::ReadOnly,
+        F::Representation,
+        F::Operation,
+    ];
+    match FILE.into_iter().find(|kind| *kind as i32 == class.0) {
+        Some(kind) => ErrorKind::File(kind),
+        None if class == ErrorClass::NO_MEM => ErrorKind::NoMemory,
+        None if class == ErrorClass::REQUEST => ErrorKind::Request,
+        None => ErrorKind::Engine(class),
+    }
+}
+
+/// Returns the error for a failed system call on the file `what`.
+#[cold]
+pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
+    use FileErrorKind as F;
+    let kind = match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => F::NoSuchFile,
+        Some(libc::EEXIST) => F::Exists,
+        Some(libc::EACCES | libc::EPERM) => F::Access,
+        Some(libc::EROFS) => F::ReadOnly,
+        Some(libc::ENOSPC) => F::NoSpace,
+        Some(libc::EDQUOT) => F::Quota,
+        Some(libc::EBUSY | libc::ETXTBSY) => F::InUse,
+        Some(libc::ENAMETOOLONG | libc::ELOOP | libc::EISDIR) => F::BadFile,
+        Some(libc::ENOMEM) => return Error::new(ErrorKind::NoMemory, what, error.to_string()),
+        _ => F::Io,
+    };
+    Error::new(ErrorKind::File(kind), what, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_class_wins_and_the_own_text_stays() {
+        let error = |kind| Error::new(ErrorKind::File(kind), "file", "mine");
+        let (low, high) = (error(FileErrorKind::Access), error(FileErrorKind::NoSpace));
+        let agreed = word(Some(&low), 0).max(word(Some(&high), 3)).max(word(None, 1));
+        assert_eq!(verdict::<()>(agreed, Err(high.clone())), Err(high.clone()));
+        for own in [Ok(()), Err(low)] {
+            let error = verdict(agreed, own).expect_err("an error");
+            assert_eq!(error.kind(), high.kind());
+            assert!(error.to_string().contains("rank 3"), "{error}");
+        }
+        assert_eq!(verdict(0, Ok(5)), Ok(5));
+        assert!(word(Some(&high), 2) > word(Some(&high), 3));
+    }
+
+    #[test]
+    fn texts_have_words_of_their_own() {
+        let words = ["", "a", "b", "ab", "ba", "native", "internal", "external32"];
+        let all: std::collections::BTreeSet<_> =
+            words.iter().map(|word| text_words(word.as_bytes())).collect();
+        assert_eq!(all.len(), words.len());
+    }
+}

@@ -1,0 +1,597 @@
+//! Files: opening and closing, sizes, views, file pointers, modes and hints. `access.rs` reads and writes.
+//!
+//! Every collective call checks its arguments, and then agrees with the other ranks (`agree.rs`) before it
+//! changes anything. So a wrong argument on one rank is an error on all ranks.
+
+use super::access::Position;
+use super::agree::{agree, agree_same, system, text_words};
+use super::hints::Hints;
+use super::mode::Mode;
+use super::shared::Shared;
+use super::transfer::{self, Target, Transferred};
+use super::view::{Representation, View};
+use crate::comm::{Communicator, Operation};
+use crate::endpoint::progress::Endpoint;
+use crate::message::payload::LayoutRef;
+use crate::sys::files::{self, Access as Opening, Facts, FileKind, SizeSignal};
+use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A file that the ranks of a communicator have opened together.
+///
+/// Every rank sees the file through a view: at first all bytes, one after another. Each rank has a file
+/// pointer of its own, and all ranks together have a shared one. Positions and pointers are counted in
+/// etypes of the view.
+///
+/// ```
+/// use typepack::io::{File, Mode};
+/// let universe = typepack::init()?;
+/// let world = universe.world();
+/// let path = std::env::temp_dir().join(format!("typepack-doc-{}", std::process::id()));
+/// let file = File::open(&world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)?;
+/// let mine = [world.rank() as u8; 4];
+/// file.write_at_all(4 * world.rank() as u64, &mine)?;
+/// file.sync()?;
+/// let mut back = [9; 6];
+/// assert_eq!(file.read_at_all(0, &mut back)?, (4 * world.size()).min(6));
+/// assert_eq!(back[..4], [0; 4]);
+/// file.close()?;
+/// # Ok::<(), typepack::Error>(())
+/// ```
+#[doc(alias = "MPI_File")]
+#[derive(Debug)]
+pub struct File {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// From where an offset counts (`seek`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// From the beginning of the view.
+    #[doc(alias = "MPI_SEEK_SET")]
+    Set,
+    /// From the current position.
+    #[doc(alias = "MPI_SEEK_CUR")]
+    Current,
+    /// From the end of the file.
+    #[doc(alias = "MPI_SEEK_END")]
+    End,
+}
+
+/// What the handle of a file and its accesses in the background share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub comm: Communicator,
+    pub target: Target,
+    path: CString,
+    pub mode: Mode,
+    pub words: Shared,
+    state: Mutex<State>,
+    /// True if this rank has written since the last sync.
+    pub written: AtomicBool,
+    /// Number of accesses that have been started and not completed by the program.
+    pub outstanding: Arc<AtomicUsize>,
+}
+
+/// What calls change.
+#[derive(Debug)]
+pub(super) struct State {
+    pub view: Arc<View>,
+    /// The individual file pointer, in etypes.
+    pub position: u64,
+    pub atomic: bool,
+    hints: Hints,
+    pub split: Option<Split>,
+}
+
+/// A split collective access that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Split {
+    pub write: bool,
+    pub position: Position,
+    pub address: usize,
+    pub operation: Operation,
+}
+
+pub(super) fn refused(kind: FileErrorKind, argument: &'static str, detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::File(kind), argument, detail)
+}
+
+fn wrong(argument: &'static str, detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Argument, argument, detail)
+}
+
+impl Inner {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        // No code under this lock can panic between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        self.comm.endpoint()
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        files::facts(&self.target.fd).map_err(|error| system("file", &error))
+    }
+
+    /// Moves the data of an access in the calling thread.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `memory` are valid as the access needs them, and nobody else changes them (or, if
+    ///   the access reads the file, accesses them) until the call returns.
+    /// - `bytes` is the packed size of `memory`.
+    pub unsafe fn run(
+        &self,
+        view: &View,
+        write: bool,
+        memory: &LayoutRef<'_>,
+        start: u64,
+        bytes: u64,
+    ) -> Transferred {
+        if bytes == 0 {
+            return (0, Ok(()));
+        }
+        let own = self.endpoint().rank();
+        // A stream has one position for all ranks, so accesses take turns.
+        let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
+        let turn = in_turn.then(|| self.words.lock(own)).transpose();
+        let _turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => return (0, Err(error)),
+        };
+        if write {
+            self.written.store(true, Ordering::Relaxed);
+            // SAFETY: the caller guarantees that the elements are readable and unchanged until the call
+            // returns, and that `bytes` is their packed size (both conditions of `# Safety`).
+            unsafe { transfer::write(&self.target, view, memory, start, bytes) }
+        } else {
+            // SAFETY: the caller guarantees that the elements are writable and nobody else accesses them
+            // until the call returns, and that `bytes` is their packed size.
+            unsafe { transfer::read(&self.target, view, memory, start, bytes) }
+        }
+    }
+
+    /// Checks that no access is under way.
+    pub fn check_quiet(&self) -> Result<()> {
+        let what = match (self.state().split.is_some(), self.outstanding.load(Ordering::Acquire)) {
+            (true, _) => "a split collective access has begun and not ended".to_owned(),
+            (false, 0) => return Ok(()),
+            (false, count) => format!("{count} nonblocking accesses are not complete"),
+        };
+        Err(Error::new(ErrorKind::Request, "file", what))
+    }
+
+    fn check_random(&self) -> Result<()> {
+        if self.mode.contains(Mode::SEQUENTIAL) {
+            let detail = "the file was opened for access in sequence";
+            return Err(refused(FileErrorKind::Operation, "file", detail));
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.mode.writes() {
+            return Ok(());
+        }
+        Err(refused(FileErrorKind::ReadOnly, "file", "the file was opened for reading only"))
+    }
+
+    /// Returns the number of etypes before the end of the file.
+    fn end(&self, view: &View) -> Result<u64> {
+        view.etypes_below(self.facts()?.size)
+    }
+
+    fn sought(&self, offset: i64, whence: Whence, current: u64, view: &View) -> Result<u64> {
+        let base = match whence {
+            Whence::Set => 0,
+            Whence::Current => current,
+            Whence::End => self.end(view)?,
+        };
+        let place = i128::from(base) + i128::from(offset);
+        u64::try_from(place).ok().filter(|&place| place <= i64::MAX as u64).ok_or_else(|| {
+            wrong("offset", format!("{offset} leads to position {place}, which is out of range"))
+        })
+    }
+}
+
+fn open_one(path: &CString, mode: Mode, permissions: u32, first: bool) -> Result<(Target, Facts)> {
+    let access = Opening {
+        read: mode.reads(),
+        write: mode.writes(),
+        create: first && mode.contains(Mode::CREATE),
+        exclusive: first && mode.contains(Mode::EXCLUSIVE),
+        mode: permissions,
+    };
+    let fd = files::open(path, access).map_err(|error| system("filename", &error))?;
+    let facts = files::facts(&fd).map_err(|error| system("filename", &error))?;
+    if facts.kind == FileKind::Directory {
+        return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
+    }
+    Ok((Target { fd, kind: facts.kind }, facts))
+}
+
+impl File {
+    /// Opens a file. Collective: all ranks of the communicator must name the same file and the same mode.
+    ///
+    /// # Errors
+    /// Returns an error of the same class on all ranks: [`FileErrorKind::Mode`], `NoSuchFile`, `Exists`,
+    /// `Access`, `ReadOnly` or `BadFile` as the system says, and `NotSame` if the ranks name different files
+    /// or modes.
+    #[doc(alias = "MPI_File_open")]
+    pub fn open(comm: &Communicator, path: impl AsRef<Path>, mode: Mode) -> Result<Self> {
+        Self::open_with(comm, path, mode, &[])
+    }
+
+    /// Opens a file like [`open`](Self::open), with hints: keys and values.
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Self::open).
+    pub fn open_with(
+        comm: &Communicator,
+        path: impl AsRef<Path>,
+        mode: Mode,
+        hints: &[(String, String)],
+    ) -> Result<Self> {
+        let name = CString::new(path.as_ref().as_os_str().as_bytes());
+        let name = name.map_err(|_| {
+            refused(FileErrorKind::BadFile, "filename", "the name contains a zero byte")
+        });
+        let checked = mode.check().and(name);
+        let path = agree_same(comm, checked, &[mode.bits().into()], "amode")?;
+        let mut known = Hints::default();
+        known.set(comm, hints)?;
+        let comm = comm.dup()?;
+        let words = Shared::new(&comm)?;
+        // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
+        // that exists already.
+        let open = |first| open_one(&path, mode, known.permissions, first).map(Some);
+        let made = agree(&comm, if comm.rank() == 0 { open(true) } else { Ok(None) })?;
+        let opened = match made {
+            Some(opened) => Ok(opened),
+            None => open_one(&path, mode, known.permissions, false),
+        };
+        let identity = opened.as_ref().map_or((0, 0), |(_, facts)| facts.identity);
+        let identity = [identity.0 as i64, identity.1 as i64];
+        let (target, facts) = agree_same(&comm, opened, &identity, "filename")?;
+        let view = Arc::new(View::bytes()?);
+        let position = if mode.contains(Mode::APPEND) { facts.size } else { 0 };
+        if comm.rank() == 0 {
+            words.set_pointer(position)?;
+        }
+        comm.barrier()?;
+        let state = State { view, position, atomic: false, hints: known, split: None };
+        let (written, outstanding) = (AtomicBool::new(false), Arc::default());
+        let state = Mutex::new(state);
+        let inner = Inner { comm, target, path, mode, words, state, written, outstanding };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Removes a file from its folder.
+    ///
+    /// # Errors
+    /// Returns [`FileErrorKind::NoSuchFile`] if the file does not exist, and `Access`, `ReadOnly`, `InUse`
+    /// or `BadFile` as the system says.
+    #[doc(alias = "MPI_File_delete")]
+    pub fn delete(path: impl AsRef<Path>) -> Result<()> {
+        let name = CString::new(path.as_ref().as_os_str().as_bytes());
+        let name = name.map_err(|_| {
+            refused(FileErrorKind::BadFile, "filename", "the name contains a zero byte")
+        })?;
+        files::unlink(&name).map_err(|error| system("filename", &error))
+    }
+
+    /// Checks that [`close`](Self::close) may be called: no access of any rank is under way. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Request`] on all ranks if an access of a rank is under way.
+    pub fn check_close(&self) -> Result<()> {
+        agree(&self.inner.comm, self.inner.check_quiet())
+    }
+
+    /// Closes the file: brings all data to the storage device, and removes the file if the mode says so.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Request`] on all ranks if an access of a rank is under way, and an error of the
+    /// system. The file is closed in any case.
+    #[doc(alias = "MPI_File_close")]
+    pub fn close(self) -> Result<()> {
+        self.check_close()?;
+        let (comm, path) = (self.inner.comm.clone(), self.inner.path.clone());
+        let delete = self.inner.mode.contains(Mode::DELETE_ON_CLOSE);
+        let synced = if delete { Ok(()) } else { self.inner.synced() };
+        let closed = match Arc::into_inner(self.inner) {
+            // A write that the kernel has accepted may still fail here.
+            Some(inner) => files::close(inner.target.fd).map_err(|error| system("file", &error)),
+            None => Ok(()),
+        };
+        let closed = agree(&comm, synced.and(closed));
+        if !delete {
+            return closed;
+        }
+        let removed = if comm.rank() == 0 {
+            files::unlink(&path).map_err(|error| system("filename", &error))
+        } else {
+            Ok(())
+        };
+        closed.and(agree(&comm, removed))
+    }
+
+    /// Returns the communicator of the file: a duplicate of the one that opened it.
+    pub fn communicator(&self) -> &Communicator {
+        &self.inner.comm
+    }
+
+    /// Returns the access mode.
+    #[doc(alias = "MPI_File_get_amode")]
+    pub fn mode(&self) -> Mode {
+        self.inner.mode
+    }
+
+    /// Returns the size of the file in bytes.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    #[doc(alias = "MPI_File_get_size")]
+    pub fn size(&self) -> Result<u64> {
+        Ok(self.inner.facts()?.size)
+    }
+
+    /// Checks and agrees on a new size, lets rank 0 change the file, and agrees on the result.
+    fn resize(&self, size: i64, change: impl FnOnce(&Target, u64) -> Result<()>) -> Result<()> {
+        let inner = &self.inner;
+        let checked = inner.check_writable().and_then(|()| {
+            inner.check_random()?;
+            inner.check_quiet()?;
+            u64::try_from(size).map_err(|_| wrong("size", format!("{size} is negative")))
+        });
+        let bytes = agree_same(&inner.comm, checked, &[size], "size")?;
+        let changed = if inner.comm.rank() == 0 {
+            let _signal = SizeSignal::block();
+            change(&inner.target, bytes)
+        } else {
+            Ok(())
+        };
+        agree(&inner.comm, changed)
+    }
+
+    /// Sets the size of the file in bytes. Collective.
+    ///
+    /// # Errors
+    /// Returns an error of the same class on all ranks: [`FileErrorKind::ReadOnly`] if the file is not open
+    /// for writing, `NotSame` if the ranks pass different sizes, and the system's errors.
+    #[doc(alias = "MPI_File_set_size")]
+    pub fn set_size(&self, size: i64) -> Result<()> {
+        self.resize(size, |target, size| {
+            files::truncate(&target.fd, size).map_err(|error| system("file", &error))
+        })
+    }
+
+    /// Allocates space for the first `size` bytes of the file, and extends the file if it is shorter.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`set_size`](Self::set_size).
+    #[doc(alias = "MPI_File_preallocate")]
+    pub fn preallocate(&self, size: i64) -> Result<()> {
+        self.resize(size, |target, size| {
+            if size == 0 {
+                return Ok(());
+            }
+            let allocated = files::allocate(&target.fd, size);
+            let cannot = allocated.as_ref().err().is_some_and(|error| {
+                matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+            });
+            let result = if cannot {
+                // The file system cannot allocate in advance. The size must still be right.
+                files::facts(&target.fd).and_then(|facts| {
+                    if facts.size < size { files::truncate(&target.fd, size) } else { Ok(()) }
+                })
+            } else {
+                allocated
+            };
+            result.map_err(|error| system("file", &error))
+        })
+    }
+
+    /// Brings all data that ranks have written to the storage device, and makes it visible to all ranks.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Returns an error of the same class on all ranks: [`ErrorKind::Request`] if an access is under way,
+    /// and the system's error.
+    #[doc(alias = "MPI_File_sync")]
+    pub fn sync(&self) -> Result<()> {
+        agree(&self.inner.comm, self.inner.check_quiet())?;
+        agree(&self.inner.comm, self.inner.synced())
+    }
+
+    /// Sets the view: from byte `displacement` on, the data of the repeated `filetype`, in units of `etype`.
+    /// All file pointers go to 0. `None` as the displacement means the current position of the shared file
+    /// pointer, in a file that is used in sequence. Collective.
+    ///
+    /// # Errors
+    /// Returns an error of the same class on all ranks: `MPI_ERR_TYPE` if the types do not fit,
+    /// [`ErrorKind::Argument`] for a displacement that is negative or not allowed,
+    /// [`FileErrorKind::NotSame`] if the ranks pass different representations or extents of the etype, and
+    /// [`ErrorKind::Request`] if an access is under way.
+    #[doc(alias = "MPI_File_set_view")]
+    pub fn set_view(
+        &self,
+        displacement: Option<i64>,
+        etype: &Datatype,
+        filetype: &Datatype,
+        representation: &str,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let made = inner.check_quiet().and_then(|()| {
+            let sequence = inner.mode.contains(Mode::SEQUENTIAL);
+            let displacement = match (displacement, sequence) {
+                (None, true) => {
+                    let view = inner.state().view.clone();
+                    view.offset(view.start(inner.words.pointer()?)?)?
+                }
+                (None, false) => {
+                    let detail = "the current position is for files that are used in sequence";
+                    return Err(wrong("disp", detail));
+                }
+                (Some(_), true) => {
+                    let detail = "a file that is used in sequence needs MPI_DISPLACEMENT_CURRENT";
+                    return Err(wrong("disp", detail));
+                }
+                (Some(byte), false) => u64::try_from(byte)
+                    .map_err(|_| wrong("disp", format!("{byte} is negative")))?,
+            };
+            let representation = Representation::named(representation)?;
+            View::new(displacement, etype, filetype, representation, inner.mode.writes())
+        });
+        let words = text_words(representation.as_bytes());
+        let words = [words[0], words[1], etype.extent()];
+        let view = agree_same(&inner.comm, made, &words, "etype and datarep")?;
+        let mut state = inner.state();
+        (state.view, state.position) = (Arc::new(view), 0);
+        drop(state);
+        if inner.comm.rank() == 0 {
+            inner.words.set_pointer(0)?;
+        }
+        // No rank uses the shared file pointer before it is 0.
+        inner.comm.barrier()
+    }
+
+    /// Returns the view.
+    #[doc(alias = "MPI_File_get_view")]
+    pub fn view(&self) -> Arc<View> {
+        self.inner.state().view.clone()
+    }
+
+    /// Returns the byte of the file at which etype `offset` of the view begins.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Argument`] if the offset is negative or too large, and
+    /// [`FileErrorKind::Operation`] if the file is used in sequence.
+    #[doc(alias = "MPI_File_get_byte_offset")]
+    pub fn byte_offset(&self, offset: i64) -> Result<u64> {
+        self.inner.check_random()?;
+        let at = u64::try_from(offset)
+            .map_err(|_| wrong("offset", format!("{offset} is negative")))?;
+        let view = self.view();
+        view.offset(view.start(at)?)
+    }
+
+    /// Moves this rank's file pointer.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Argument`] if the new position is negative or too large, and
+    /// [`FileErrorKind::Operation`] if the file is used in sequence.
+    #[doc(alias = "MPI_File_seek")]
+    pub fn seek(&self, offset: i64, whence: Whence) -> Result<()> {
+        self.inner.check_random()?;
+        let mut state = self.inner.state();
+        state.position = self.inner.sought(offset, whence, state.position, &state.view)?;
+        Ok(())
+    }
+
+    /// Returns the position of this rank's file pointer, in etypes.
+    ///
+    /// # Errors
+    /// Returns [`FileErrorKind::Operation`] if the file is used in sequence.
+    #[doc(alias = "MPI_File_get_position")]
+    pub fn position(&self) -> Result<u64> {
+        self.inner.check_random()?;
+        Ok(self.inner.state().position)
+    }
+
+    /// Moves the shared file pointer. Collective: all ranks must pass the same arguments.
+    ///
+    /// # Errors
+    /// Returns an error of the same class on all ranks: the errors of [`seek`](Self::seek), and
+    /// [`FileErrorKind::NotSame`].
+    #[doc(alias = "MPI_File_seek_shared")]
+    pub fn seek_shared(&self, offset: i64, whence: Whence) -> Result<()> {
+        let inner = &self.inner;
+        let sought = inner.check_random().and_then(|()| {
+            let view = inner.state().view.clone();
+            inner.sought(offset, whence, inner.words.pointer()?, &view)
+        });
+        let place = agree_same(&inner.comm, sought, &[offset, whence as i64], "offset and whence")?;
+        if inner.comm.rank() == 0 {
+            inner.words.set_pointer(place)?;
+        }
+        inner.comm.barrier()
+    }
+
+    /// Returns the position of the shared file pointer, in etypes.
+    ///
+    /// # Errors
+    /// Returns [`FileErrorKind::Operation`] if the file is used in sequence.
+    #[doc(alias = "MPI_File_get_position_shared")]
+    pub fn position_shared(&self) -> Result<u64> {
+        self.inner.check_random()?;
+        self.inner.words.pointer()
+    }
+
+    /// Sets atomic mode: whether accesses of different ranks to the same bytes happen one after another.
+    /// Ranks of other jobs are not part of this. Collective.
+    ///
+    /// # Errors
+    /// Returns [`FileErrorKind::NotSame`] if the ranks pass different values.
+    #[doc(alias = "MPI_File_set_atomicity")]
+    pub fn set_atomic(&self, atomic: bool) -> Result<()> {
+        let inner = &self.inner;
+        let checked = agree_same(&inner.comm, inner.check_quiet(), &[atomic.into()], "flag");
+        checked?;
+        inner.state().atomic = atomic;
+        Ok(())
+    }
+
+    /// Returns whether atomic mode is on.
+    #[doc(alias = "MPI_File_get_atomicity")]
+    pub fn is_atomic(&self) -> bool {
+        self.inner.state().atomic
+    }
+
+    /// Sets hints: keys and values. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    #[doc(alias = "MPI_File_set_info")]
+    pub fn set_hints(&self, hints: &[(String, String)]) -> Result<()> {
+        let mut known = self.inner.state().hints.clone();
+        known.set(&self.inner.comm, hints)?;
+        self.inner.state().hints = known;
+        Ok(())
+    }
+
+    /// Returns the hints that are in force.
+    #[doc(alias = "MPI_File_get_info")]
+    pub fn hints(&self) -> Vec<(String, String)> {
+        self.inner.state().hints.all()
+    }
+
+    /// Returns the extent that `datatype` has in the file.
+    #[doc(alias = "MPI_File_get_type_extent")]
+    pub fn type_extent(&self, datatype: &Datatype) -> i64 {
+        match self.view().representation() {
+            Representation::Native | Representation::Internal => datatype.extent(),
+        }
+    }
+}
+
+impl Inner {
+    /// Agrees whether a rank has written, and if so, lets rank 0 sync for the whole machine. Returns rank
+    /// 0's error on rank 0 only.
+    fn synced(&self) -> Result<()> {
+        let mut written = [i64::from(self.written.swap(false, Ordering::Relaxed))];
+        self.comm.allreduce(&mut written, crate::coll::Op::Max)?;
+        if written[0] == 0 || self.comm.rank() != 0 || self.target.kind == FileKind::Stream {
+            return Ok(());
+        }
+        files::sync(&self.target.fd).map_err(|error| system("file", &error))
+    }
+}
