@@ -84,8 +84,8 @@ fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
 /// `MPI_FILE_NULL` for a file, and that of `MPI_COMM_SELF` otherwise. Returns the code that the exported
 /// function returns to C.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
-    if let Some((comm, handler)) = &failure.on {
-        return invoke(handler, comm.0, name, failure);
+    if let Some((handle, handler)) = &failure.on {
+        return invoke(handler, *handle, name, failure);
     }
     let found = match at {
         At::Comm(comm) => comm::find(comm).ok().map(|found| (found.handler().get(), comm.0)),

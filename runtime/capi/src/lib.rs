@@ -34,7 +34,6 @@ mod info;
 
 mod group;
 
-mod io;
 mod rma;
 mod session;
 
@@ -45,6 +44,8 @@ mod datatype;
 mod request;
 
 mod p2p;
+
+mod io;
 
 mod coll;
 

@@ -85,7 +85,8 @@ struct Checked {
 }
 
 impl Inner {
-    fn check(&self, access: Access, part: &Part<'_>) -> Result<Checked> {
+    fn check(&self, access: Access, part: Result<&Part<'_>>) -> Result<Checked> {
+        let part = part?;
         if access.write && !self.mode.writes() {
             let detail = "the file was opened for reading only";
             return Err(refused(FileErrorKind::ReadOnly, "file", detail));
@@ -135,8 +136,8 @@ impl Inner {
     }
 
     /// Agrees on the positions of an ordered access: each rank begins where the rank before it ends.
-    /// Returns the view byte at which this rank's access begins.
-    fn begin_ordered(&self, checked: Result<Checked>) -> Result<(Checked, u64)> {
+    /// Returns the view byte at which this rank's access begins. The outer result is an error on all ranks.
+    fn begin_ordered(&self, checked: Result<Checked>) -> Result<Result<(Checked, u64)>> {
         let (rank, size) = (self.comm.rank(), self.comm.size());
         let etypes = checked.as_ref().map_or(0, |checked| checked.etypes);
         let mine = [word(checked.as_ref().err(), rank), etypes as i64];
@@ -157,8 +158,20 @@ impl Inner {
             first[0] = self.words.advance(sum(&all))?;
         }
         self.comm.broadcast_slice(&mut first, 0)?;
-        let start = reach(&checked.view, first[0] + sum(&all[..rank]), checked.bytes)?;
-        Ok((checked, start))
+        let at = first[0].saturating_add(sum(&all[..rank]));
+        Ok(reach(&checked.view, at, checked.bytes).map(|start| (checked, start)))
+    }
+
+    /// Finds out where an access begins, and moves the file pointer. The outer result is an error on all
+    /// ranks of a collective access; the inner result is one of this rank only.
+    fn begun(&self, access: Access, checked: Result<Checked>) -> Result<Result<(Checked, u64)>> {
+        if access.collective && access.position == Position::Shared {
+            return self.begin_ordered(checked);
+        }
+        Ok(checked.and_then(|checked| {
+            let start = self.begin(access.position, &checked)?;
+            Ok((checked, start))
+        }))
     }
 }
 
@@ -197,23 +210,43 @@ impl File {
     ///
     /// If the access is collective, all ranks return an error of the same class.
     pub unsafe fn access_raw(&self, access: Access, part: &Part<'_>) -> Result<Status> {
+        // SAFETY: the caller guarantees that the elements stay valid until this call returns (the condition
+        // of `# Safety`).
+        unsafe { self.blocking(access, Ok(part)) }
+    }
+
+    /// Takes part in an access that the other ranks make, with an error that this rank has found in its own
+    /// arguments, so that the other ranks do not wait for this one. `background` says whether the access is
+    /// nonblocking or split. Does nothing if the access is not collective.
+    pub fn refuse(&self, access: Access, background: bool, error: Error) {
+        if access.collective {
+            // The result is the error that the caller has already. No memory is used, because there is an
+            // error instead of a part.
+            // SAFETY: an access without a part uses no memory.
+            let _same = unsafe {
+                match background {
+                    true => self.starting(access, Err(error)).err(),
+                    false => self.blocking(access, Err(error)).err(),
+                }
+            };
+        }
+    }
+
+    /// Makes an access and waits for it. `part` is the error if this rank has found one in its arguments.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`access_raw`](Self::access_raw) holds if there is a part.
+    unsafe fn blocking(&self, access: Access, part: Result<&Part<'_>>) -> Result<Status> {
         let inner = &self.inner;
-        let checked = inner.check(access, part);
-        let begun = if access.collective && access.position == Position::Shared {
-            Ok(inner.begin_ordered(checked)?)
-        } else {
-            checked.and_then(|checked| {
-                let start = inner.begin(access.position, &checked)?;
-                Ok((checked, start))
-            })
-        };
-        let mut run = || match &begun {
-            // SAFETY: the caller guarantees that the elements stay valid until this call returns (the
-            // condition of `# Safety`). `checked.bytes` is their packed size.
-            Ok((checked, start)) => unsafe {
+        let begun = inner.begun(access, inner.check(access, part.clone()))?;
+        let run = || match (&begun, &part) {
+            // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
+            // (the condition of `# Safety`). `checked.bytes` is their packed size.
+            (Ok((checked, start)), Ok(part)) => unsafe {
                 inner.run(&checked.view, access.write, &layout(part), *start, checked.bytes)
             },
-            Err(error) => (0, Err(error.clone())),
+            (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
         };
         if !access.collective {
             let (bytes, result) = run();
@@ -239,16 +272,19 @@ impl File {
     /// Returns the errors of [`access_raw`](Self::access_raw) that a rank finds in its own arguments. The
     /// operation ends with all others.
     pub unsafe fn start_raw(&self, access: Access, part: &Part<'_>) -> Result<Started> {
+        // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
+        // detached (the condition of `# Safety`).
+        unsafe { self.starting(access, Ok(part)) }
+    }
+
+    /// Starts an access in the background. `part` is the error if this rank has found one in its arguments.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`start_raw`](Self::start_raw) holds if there is a part.
+    unsafe fn starting(&self, access: Access, part: Result<&Part<'_>>) -> Result<Started> {
         let inner = &self.inner;
-        let checked = inner.check(access, part);
-        let begun = if access.collective && access.position == Position::Shared {
-            Ok(inner.begin_ordered(checked)?)
-        } else {
-            checked.and_then(|checked| {
-                let start = inner.begin(access.position, &checked)?;
-                Ok((checked, start))
-            })
-        };
+        let begun = inner.begun(access, inner.check(access, part.clone()))?;
         let agreement = access.collective.then(|| {
             let place = inner.comm.next_place();
             Agreement { comm: inner.comm.clone(), place }
@@ -257,17 +293,13 @@ impl File {
         if let (Some(error), false) = (&error, access.collective) {
             return Err(error.clone());
         }
-        let job = begun.map(|(Checked { view, bytes, .. }, start)| Job {
-            file: inner.clone(),
-            view,
-            write: access.write,
-            memory: layout(part).keep(),
-            start,
-            bytes,
+        let job = begun.and_then(|(Checked { view, bytes, .. }, start)| {
+            let (file, write, memory) = (inner.clone(), access.write, layout(part?).keep());
+            Ok(Job { file, view, write, memory, start, bytes })
         });
         let pending = Pending::new(&inner.outstanding);
-        // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
-        // detached (the condition of `# Safety`).
+        // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is
+        // complete or detached (the condition of `# Safety`).
         let operation = unsafe { background::start(inner.endpoint(), job, agreement)? };
         match error {
             None => Ok(Started { operation, pending }),
@@ -291,18 +323,19 @@ impl File {
     /// Returns [`ErrorKind::Request`] if another split access has begun, and the errors of
     /// [`start_raw`](Self::start_raw).
     pub unsafe fn begin_raw(&self, access: Access, part: &Part<'_>) -> Result<()> {
-        if self.inner.state().split.is_some() {
+        let busy = self.inner.state().split.is_some().then(|| {
             let detail = "a split collective access has begun and not ended";
-            return Err(Error::new(ErrorKind::Request, "file", detail));
-        }
+            Error::new(ErrorKind::Request, "file", detail)
+        });
+        let address = part.origin as usize;
+        let part = busy.map_or(Ok(part), Err);
         // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the
         // condition of `# Safety`).
-        let Started { operation, pending } = unsafe { self.start_raw(access, part)? };
+        let Started { operation, pending } = unsafe { self.starting(access, part)? };
         // The split itself says that the access is under way.
         drop(pending);
         let Access { write, position, .. } = access;
         let position = if matches!(position, Position::At(_)) { Position::At(0) } else { position };
-        let address = part.origin as usize;
         self.inner.state().split = Some(Split { write, position, address, operation });
         Ok(())
     }

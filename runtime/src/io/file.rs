@@ -62,6 +62,17 @@ pub enum Whence {
     End,
 }
 
+/// A collective call that a rank refuses because of its own arguments ([`File::refuse_call`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// [`File::set_view`].
+    SetView,
+    /// [`File::seek_shared`].
+    SeekShared,
+    /// [`File::set_hints`].
+    SetHints,
+}
+
 /// What the handle of a file and its accesses in the background share.
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -245,7 +256,7 @@ impl File {
         let checked = mode.check().and(name);
         let path = agree_same(comm, checked, &[mode.bits().into()], "amode")?;
         let mut known = Hints::default();
-        known.set(comm, hints)?;
+        known.set(comm, Ok(hints))?;
         let comm = comm.dup()?;
         let words = Shared::new(&comm)?;
         // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
@@ -270,6 +281,23 @@ impl File {
         let state = Mutex::new(state);
         let inner = Inner { comm, target, path, mode, words, state, written, outstanding };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Takes part in an [`open`](Self::open) of the other ranks, with an error that this rank has found in its
+    /// own arguments. So the other ranks get an error and do not wait for this one.
+    pub fn refuse_open(comm: &Communicator, error: Error) {
+        let _same = agree_same::<()>(comm, Err(error), &[0], "amode");
+    }
+
+    /// Takes part in a call of the other ranks, with an error that this rank has found in its own arguments.
+    /// So the other ranks get an error and do not wait for this one.
+    pub fn refuse_call(&self, call: Refused, error: Error) {
+        let comm = &self.inner.comm;
+        let _same = match call {
+            Refused::SetView => agree_same(comm, Err(error), &[0; 3], "etype and datarep"),
+            Refused::SeekShared => agree_same(comm, Err(error), &[0; 2], "offset and whence"),
+            Refused::SetHints => Hints::default().set(comm, Err(error)),
+        };
     }
 
     /// Removes a file from its folder.
@@ -563,7 +591,7 @@ impl File {
     #[doc(alias = "MPI_File_set_info")]
     pub fn set_hints(&self, hints: &[(String, String)]) -> Result<()> {
         let mut known = self.inner.state().hints.clone();
-        known.set(&self.inner.comm, hints)?;
+        known.set(&self.inner.comm, Ok(hints))?;
         self.inner.state().hints = known;
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! its range is ignored too. The ranks agree on every value: if they give different values, the value of the
 //! hint does not change.
 
+use super::agree::{verdict, word};
 use crate::Result;
 use crate::coll::Op;
 use crate::comm::Communicator;
@@ -51,18 +52,24 @@ fn value<'a>(given: &'a [(String, String)], name: &str) -> Option<&'a str> {
 impl Hints {
     /// Sets the hints that all ranks give alike. Collective. Ranks may give different sets of keys, because
     /// all ranks exchange one value for each known hint, given or not.
-    pub fn set(&mut self, comm: &Communicator, given: &[(String, String)]) -> Result<()> {
+    ///
+    /// `given` is the error if this rank has found one in its arguments; then all ranks return an error.
+    pub fn set(&mut self, comm: &Communicator, given: Result<&[(String, String)]>) -> Result<()> {
+        let failed = word(given.as_ref().err(), comm.rank());
+        let list = given.as_ref().map_or(&[][..], |given| given);
         let mine = NUMBERS.map(|hint| {
-            let number = value(given, hint.name).and_then(|text| text.parse::<i64>().ok());
+            let number = value(list, hint.name).and_then(|text| text.parse::<i64>().ok());
             number.filter(|number| (hint.least..=hint.most).contains(number)).unwrap_or(UNSET)
         });
-        let permissions = value(given, "file_perm").and_then(|text| i64::from_str_radix(text, 8).ok());
+        let permissions = value(list, "file_perm").and_then(|text| i64::from_str_radix(text, 8).ok());
         let permissions = permissions.filter(|&bits| (1..=0o777).contains(&bits)).unwrap_or(UNSET);
         let mine = mine.into_iter().chain([permissions]);
         // The greatest of the complements is the complement of the least.
-        let mut words: Vec<i64> = mine.flat_map(|value| [value, !value]).collect();
+        let mut words = vec![failed];
+        words.extend(mine.flat_map(|value| [value, !value]));
         comm.allreduce(&mut words, Op::Max)?;
-        let mut agreed = words.chunks(2).map(|pair| (pair[0] == !pair[1]).then_some(pair[0]));
+        verdict(words[0], given)?;
+        let mut agreed = words[1..].chunks(2).map(|pair| (pair[0] == !pair[1]).then_some(pair[0]));
         for number in &mut self.numbers {
             match agreed.next().flatten() {
                 Some(value) if value != UNSET => *number = value,

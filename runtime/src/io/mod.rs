@@ -20,6 +20,6 @@ mod view;
 
 pub use access::{Access, Pending, Position, Started};
 pub(crate) use background::register;
-pub use file::{File, Whence};
+pub use file::{File, Refused, Whence};
 pub use mode::Mode;
 pub use view::{Representation, View};

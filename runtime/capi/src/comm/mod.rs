@@ -127,7 +127,7 @@ impl On {
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
         let mut failure = failure.into();
-        failure.on = Some((self.handle, self.comm.handler().get()));
+        failure.on = Some((self.handle.0, self.comm.handler().get()));
         failure
     }
 }

@@ -14,7 +14,6 @@ pub mod panics;
 use crate::abi;
 use crate::error::handler::Handler;
 use crate::failure;
-use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
@@ -30,10 +29,10 @@ pub struct Said {
     pub code: c_int,
     /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
-    /// The communicator of the operation that failed, and the error handler that this communicator had when
-    /// the operation failed. If this field is set, `entry.rs` calls that error handler instead of the error
-    /// handler of the call's object.
-    pub on: Option<(raw::Comm, Handler)>,
+    /// The handle of the communicator or file of the operation that failed, and the error handler that this
+    /// object had when the operation failed. If this field is set, `entry.rs` calls that error handler instead
+    /// of the error handler of the call's object.
+    pub on: Option<(usize, Handler)>,
 }
 
 impl Failure {

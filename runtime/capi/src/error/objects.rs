@@ -1,10 +1,9 @@
-//! Windows, files and sessions. The calls that make such objects are not implemented yet, so the tables
-//! here keep only an error handler per object.
+//! Windows, files and sessions: objects that have an error handler. The calls that make windows and sessions
+//! are not implemented yet, so their tables keep only an error handler per object.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
-//! `rma.rs`, `io.rs` or `session.rs`. Once the calls that make such objects are implemented, the tables will
-//! hold more than error handlers.
+//! `rma.rs`, `io/mod.rs` or `session.rs`.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
@@ -28,25 +27,50 @@ pub struct Names {
     pub null: (usize, &'static str),
 }
 
-/// All objects of one kind.
-#[derive(Debug)]
-pub struct Objects {
-    on: On,
-    names: Names,
-    table: Table<HandlerCell>,
+/// An object that has an error handler.
+pub trait Handled {
+    /// Returns the place of the error handler.
+    fn cell(&self) -> &HandlerCell;
 }
 
-impl Objects {
+impl Handled for HandlerCell {
+    fn cell(&self) -> &HandlerCell {
+        self
+    }
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Objects<T = HandlerCell> {
+    on: On,
+    names: Names,
+    table: Table<T>,
+}
+
+impl<T: Handled> Objects<T> {
     /// Makes an empty table.
     pub const fn new(kind: Kind, on: On, names: Names) -> Self {
         Self { on, names, table: Table::new(kind) }
+    }
+
+    /// Adds an object and returns its handle.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_OTHER` if no handle is left.
+    pub fn insert(&self, object: Arc<T>) -> Result<usize> {
+        Ok(self.table.insert(object)?)
+    }
+
+    /// Makes a handle invalid and returns its object; `None` if the handle has no object.
+    pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
+        self.table.remove(handle)
     }
 
     /// Returns the object of a handle.
     ///
     /// # Errors
     /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
-    pub fn find(&self, handle: usize) -> Result<Arc<HandlerCell>> {
+    pub fn find(&self, handle: usize) -> Result<Arc<T>> {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
     }
 
@@ -74,7 +98,7 @@ impl Objects {
 
     /// Returns the error handler of a handle's object; `None` if the handle has no object.
     pub fn handler(&self, handle: usize) -> Option<Handler> {
-        self.table.find(handle).map(|object| object.get())
+        self.table.find(handle).map(|object| object.cell().get())
     }
 
     /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
@@ -87,7 +111,7 @@ impl Objects {
     /// # Errors
     /// Returns the errors of [`find`](Self::find) and [`Handler::find`].
     pub fn set_handler(&self, handle: usize, errhandler: raw::Errhandler) -> Result {
-        set_handler(&*self.find(handle)?, self.on, errhandler)
+        set_handler(self.find(handle)?.cell(), self.on, errhandler)
     }
 
     /// Writes the handle of the object's error handler to `errhandler`.
@@ -97,7 +121,7 @@ impl Objects {
     /// `MPI_ERR_OTHER` if no handle is left.
     pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
-        get_handler(&object, errhandler)
+        get_handler(object.cell(), errhandler)
     }
 
     /// Calls the error handler of an object with the error code `code`, at the program's request.
@@ -105,7 +129,7 @@ impl Objects {
     /// # Errors
     /// Returns the errors of [`find`](Self::find).
     pub fn call_handler(&self, handle: usize, name: &'static str, code: c_int) -> Result {
-        call_handler(&*self.find(handle)?, handle, name, code);
+        call_handler(self.find(handle)?.cell(), handle, name, code);
         Ok(())
     }
 }
@@ -173,7 +197,7 @@ mod tests {
     use crate::abi;
     use crate::argument::FromC;
 
-    static OBJECTS: Objects = Objects::new(
+    static OBJECTS: Objects<HandlerCell> = Objects::new(
         Kind::Win,
         On::Win,
         Names {

@@ -154,7 +154,9 @@ pub fn free(request: InOut<raw::Request>) -> Result {
     let keep = messages()?.change(|ongoing| {
         let mut running = request.lock();
         match &*running {
-            Running::Send(id) | Running::Receive(id) => ongoing.forget(*id),
+            Running::Send(id) | Running::Receive(id) | Running::Access(id, _) => {
+                ongoing.forget(*id);
+            }
             Running::Both(send, receive, _) => {
                 for id in [*send, *receive].into_iter().flatten() {
                     ongoing.forget(id);

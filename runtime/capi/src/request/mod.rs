@@ -20,6 +20,7 @@ use crate::abi;
 use crate::callback::Generalized;
 use crate::comm::create::Making;
 use crate::comm::{self, On};
+use crate::error::handler::HandlerCell;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
@@ -27,6 +28,7 @@ use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use typepack::io::Pending;
 use typepack::{Messages, Ongoing, Operation};
 
 /// The result of a completed operation.
@@ -68,6 +70,38 @@ impl Outcome {
     }
 }
 
+/// The file of an access: where its failure is reported, and the mark that the access is under way.
+#[derive(Debug)]
+pub struct OfFile {
+    /// The handle, which error handlers get as an argument.
+    pub handle: raw::File,
+    /// The error handler of the file.
+    pub handler: Arc<HandlerCell>,
+    /// Counts as an access that is under way until the value is dropped.
+    pub _pending: Pending,
+}
+
+impl OfFile {
+    /// Returns `failure` after recording in it that the error handler of this file must be called.
+    #[cold]
+    fn raise(&self, failure: impl Into<Failure>) -> Failure {
+        let mut failure = failure.into();
+        failure.on = Some((self.handle.0, self.handler.get()));
+        failure
+    }
+
+    /// Returns the outcome of an access.
+    fn outcome(&self, result: typepack::Result<typepack::Status>) -> Outcome {
+        let (received, failure) = match result {
+            Ok(status) => (Some(status), None),
+            Err(error) => (error.received(), Some(self.raise(error))),
+        };
+        let mut status = Status::empty();
+        status.set_bytes(received.map_or(0, |received| received.bytes));
+        Outcome { status, failure }
+    }
+}
+
 /// The state of an operation.
 #[derive(Debug)]
 pub enum Running {
@@ -83,6 +117,9 @@ pub enum Running {
     Receive(u64),
     /// The operation is collective; this is the runtime's number of the operation.
     Collective(u64),
+    /// The operation is an access to a file; this is the runtime's number of the access. The request also has
+    /// the file.
+    Access(u64, OfFile),
     /// A send and a receive. The first two fields are the runtime's numbers of the two operations. A number
     /// becomes `None` when its operation is complete. The last field is the outcome of the receive, and is
     /// empty until the receive is complete.
@@ -156,6 +193,9 @@ impl Request {
             (Running::Receive(id), Some(on)) => {
                 ongoing.fetch(*id).map(|result| Outcome::of_receive(on, result))
             }
+            (Running::Access(id, file), _) => {
+                ongoing.fetch(*id).map(|result| file.outcome(result))
+            }
             (Running::Both(send, receive, outcome), Some(on)) => {
                 if let Some(result) = send.and_then(|id| ongoing.fetch(id)) {
                     *send = None;
@@ -200,14 +240,16 @@ impl Request {
         let ids: [Option<u64>; 2] = match &*running {
             Running::Inactive | Running::Finished(_) | Running::User(_, true) => return,
             Running::Send(id) | Running::Receive(id) | Running::Collective(id) => [Some(*id), None],
+            Running::Access(id, _) => [Some(*id), None],
             Running::Both(send, receive, _) => [*send, *receive],
             Running::Starting | Running::Flush(_) | Running::User(..) | Running::Freed(_) => {
                 [None, None]
             }
         };
-        let failure = match &self.on {
-            Some(on) => on.raise(failure.clone()),
-            None => failure.clone(),
+        let failure = match (&self.on, &*running) {
+            (Some(on), _) => on.raise(failure.clone()),
+            (None, Running::Access(_, file)) => file.raise(failure.clone()),
+            (None, _) => failure.clone(),
         };
         // The user carries out the operation of a generalized request, so that operation may complete even
         // after the runtime has failed. Its state stays unchanged here, because the user's functions will be
@@ -309,6 +351,19 @@ fn insert(request: Request) -> Result<raw::Request> {
 /// uses its memory.
 pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
     insert(Request::new(on, running))
+}
+
+/// Makes a request for an access to a file that has been started. `collective` says whether all ranks of the
+/// file make the access together.
+///
+/// # Errors
+/// Returns the errors of [`open`].
+pub fn open_access(operation: Operation, file: OfFile, collective: bool) -> Result<raw::Request> {
+    let running = match operation {
+        Operation::Done(status) => Running::Finished(file.outcome(Ok(status))),
+        Operation::Pending(id) => Running::Access(id, file),
+    };
+    insert(Request { collective, ..Request::new(None, running) })
 }
 
 /// Makes a request for an operation that can be started repeatedly.

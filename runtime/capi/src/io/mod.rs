@@ -1,21 +1,49 @@
-//! Files (MPI-5.0 chapter 14). So far this module implements only the handles and the error handlers of
-//! files. The other calls on files are not implemented yet: they check the handle and then fail.
+//! Files (MPI-5.0 chapter 14): handles and error handlers.
+//!
+//! `manage.rs` opens, closes and deletes files and has the calls about sizes, modes, hints and file
+//! pointers. `view.rs` has views. `access.rs` reads and writes.
 //!
 //! `MPI_FILE_NULL` has an error handler (section 14.7). A new file inherits this error handler, and a call
 //! that fails on a file that is not open invokes it. The error handler is `MPI_ERRORS_RETURN` until the
 //! program sets another one.
+//!
+//! A collective call whose arguments this crate refuses still takes part in the runtime's agreement
+//! (`File::refuse` and its kin), so that the other ranks get an error and do not wait.
+
+pub mod access;
+pub mod manage;
+pub mod view;
 
 use crate::abi;
 use crate::argument::Output;
-use crate::error::Result;
 use crate::error::handler::{Handler, HandlerCell, On};
-use crate::error::objects::{self, Names, Objects};
+use crate::error::objects::{self, Handled, Names, Objects};
+use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::raw;
 use std::ffi::c_int;
+use std::sync::{Arc, Mutex, PoisonError};
+use typepack::ErrorClass;
+use typepack::io::File;
+use view::ViewTypes;
+
+/// A file behind a handle.
+#[derive(Debug)]
+pub struct FileObject {
+    handler: Arc<HandlerCell>,
+    /// `None` after the file has been closed.
+    file: Mutex<Option<Arc<File>>>,
+    types: Mutex<ViewTypes>,
+}
+
+impl Handled for FileObject {
+    fn cell(&self) -> &HandlerCell {
+        &self.handler
+    }
+}
 
 /// The table of all files.
-pub static FILES: Objects = Objects::new(
+pub static FILES: Objects<FileObject> = Objects::new(
     Kind::File,
     On::File,
     Names {
@@ -27,6 +55,31 @@ pub static FILES: Objects = Objects::new(
 );
 
 static DEFAULT: HandlerCell = HandlerCell::new(Handler::Return);
+
+impl FileObject {
+    /// Returns the runtime's file.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_FILE` if another thread has closed the file.
+    fn file(&self) -> Result<Arc<File>> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        file.ok_or_else(|| Failure::new(abi::ERR_FILE, "file", "the file has been closed"))
+    }
+}
+
+/// Returns the runtime's file of a handle.
+///
+/// # Errors
+/// Returns `MPI_ERR_FILE` if the handle is not valid.
+pub fn find(file: raw::File) -> Result<Arc<File>> {
+    FILES.find(file.0)?.file()
+}
+
+/// Returns a failure of this crate as an error of the runtime, of the same class.
+fn error_of(failure: &Failure) -> typepack::Error {
+    let kind = typepack::ErrorKind::Engine(ErrorClass(failure.code));
+    typepack::Error::new(kind, "argument", failure.text.clone())
+}
 
 /// Returns the error handler for a failure on a file, and the handle that this error handler gets. If the
 /// file is not open, both belong to `MPI_FILE_NULL`.

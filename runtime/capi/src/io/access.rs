@@ -1,0 +1,241 @@
+//! Reading and writing files: every cell of Table 14.1 of MPI-5.0.
+//!
+//! The calls differ in position, direction, synchronism and coordination. The list in `accesses!` has one
+//! line for each call; the four functions below it make a call of each synchronism.
+
+use super::{FILES, error_of, find};
+use crate::argument::Output;
+use crate::count_width::CountWidth;
+use crate::error::{Failure, Result};
+use crate::p2p::Elements;
+use crate::raw::{self, Datatype, Offset, Status};
+use crate::request::{self, OfFile};
+use crate::status::StatusOutput;
+use std::ffi::c_void;
+use typepack::Part;
+use typepack::io::{Access, File, Position, Started};
+
+/// Defines the calls. A line has the synchronism, the name, the type of the buffer, the direction, the
+/// position with its argument, and whether the call is collective.
+macro_rules! accesses {
+    ($($how:ident $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal;)*) => {
+        $(accesses! { @$how $name $buffer, $write, ($($offset)?) $position, $all $c })*
+    };
+    (@blocking $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal) => {
+        #[doc = concat!("`MPI_", $c, "`.")]
+        ///
+        /// # Safety
+        ///
+        /// - Until the call returns, `buf` is valid for `count` elements of `datatype`: readable if the call
+        ///   writes the file, writable if the call reads the file.
+        pub unsafe fn $name<W: CountWidth>(
+            fh: raw::File,
+            $($offset: Offset,)?
+            buf: $buffer,
+            count: W::Count,
+            datatype: Datatype,
+            status: StatusOutput,
+        ) -> Result {
+            let access = Access { write: $write, position: $position, collective: $all };
+            // SAFETY: the caller guarantees that `buf` is valid for the elements until this call returns
+            // (the condition of `# Safety`).
+            unsafe { blocking::<W>(fh, access, buf.cast(), count, datatype, status) }
+        }
+    };
+    (@nonblocking $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal) => {
+        #[doc = concat!("`MPI_", $c, "`.")]
+        ///
+        /// # Safety
+        ///
+        /// - Until the request is complete, `buf` is valid for `count` elements of `datatype`: readable if
+        ///   the call writes the file, writable if the call reads the file.
+        pub unsafe fn $name<W: CountWidth>(
+            fh: raw::File,
+            $($offset: Offset,)?
+            buf: $buffer,
+            count: W::Count,
+            datatype: Datatype,
+            request: Output<raw::Request>,
+        ) -> Result {
+            let access = Access { write: $write, position: $position, collective: $all };
+            // SAFETY: the caller guarantees that `buf` is valid for the elements until the request is
+            // complete (the condition of `# Safety`).
+            unsafe { nonblocking::<W>(fh, access, buf.cast(), count, datatype, request) }
+        }
+    };
+    (@begin $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal) => {
+        #[doc = concat!("`MPI_", $c, "`.")]
+        ///
+        /// # Safety
+        ///
+        /// - Until the access has ended, `buf` is valid for `count` elements of `datatype`: readable if the
+        ///   call writes the file, writable if the call reads the file.
+        pub unsafe fn $name<W: CountWidth>(
+            fh: raw::File,
+            $($offset: Offset,)?
+            buf: $buffer,
+            count: W::Count,
+            datatype: Datatype,
+        ) -> Result {
+            let access = Access { write: $write, position: $position, collective: $all };
+            // SAFETY: the caller guarantees that `buf` is valid for the elements until the access has ended
+            // (the condition of `# Safety`).
+            unsafe { begin::<W>(fh, access, buf.cast(), count, datatype) }
+        }
+    };
+    (@end $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal) => {
+        #[doc = concat!("`MPI_", $c, "`.")]
+        pub fn $name(fh: raw::File, buf: $buffer, status: StatusOutput) -> Result {
+            let access = Access { write: $write, position: $position, collective: $all };
+            let file = find(fh)?;
+            written(status, file.end(access, buf as usize))
+        }
+    };
+}
+
+accesses! {
+    blocking read_at *mut c_void, false, (offset) Position::At(offset), false "File_read_at";
+    nonblocking iread_at *mut c_void, false, (offset) Position::At(offset), false "File_iread_at";
+    nonblocking iread_at_all *mut c_void, false, (offset) Position::At(offset), true "File_iread_at_all";
+    blocking read_at_all *mut c_void, false, (offset) Position::At(offset), true "File_read_at_all";
+    begin read_at_all_begin *mut c_void, false, (offset) Position::At(offset), true "File_read_at_all_begin";
+    end read_at_all_end *mut c_void, false, () Position::At(0), true "File_read_at_all_end";
+    blocking write_at *const c_void, true, (offset) Position::At(offset), false "File_write_at";
+    nonblocking iwrite_at *const c_void, true, (offset) Position::At(offset), false "File_iwrite_at";
+    nonblocking iwrite_at_all *const c_void, true, (offset) Position::At(offset), true "File_iwrite_at_all";
+    blocking write_at_all *const c_void, true, (offset) Position::At(offset), true "File_write_at_all";
+    begin write_at_all_begin *const c_void, true, (offset) Position::At(offset), true "File_write_at_all_begin";
+    end write_at_all_end *const c_void, true, () Position::At(0), true "File_write_at_all_end";
+    blocking read *mut c_void, false, () Position::Individual, false "File_read";
+    nonblocking iread *mut c_void, false, () Position::Individual, false "File_iread";
+    nonblocking iread_all *mut c_void, false, () Position::Individual, true "File_iread_all";
+    blocking read_all *mut c_void, false, () Position::Individual, true "File_read_all";
+    begin read_all_begin *mut c_void, false, () Position::Individual, true "File_read_all_begin";
+    end read_all_end *mut c_void, false, () Position::Individual, true "File_read_all_end";
+    blocking write *const c_void, true, () Position::Individual, false "File_write";
+    nonblocking iwrite *const c_void, true, () Position::Individual, false "File_iwrite";
+    nonblocking iwrite_all *const c_void, true, () Position::Individual, true "File_iwrite_all";
+    blocking write_all *const c_void, true, () Position::Individual, true "File_write_all";
+    begin write_all_begin *const c_void, true, () Position::Individual, true "File_write_all_begin";
+    end write_all_end *const c_void, true, () Position::Individual, true "File_write_all_end";
+    blocking read_shared *mut c_void, false, () Position::Shared, false "File_read_shared";
+    nonblocking iread_shared *mut c_void, false, () Position::Shared, false "File_iread_shared";
+    blocking read_ordered *mut c_void, false, () Position::Shared, true "File_read_ordered";
+    begin read_ordered_begin *mut c_void, false, () Position::Shared, true "File_read_ordered_begin";
+    end read_ordered_end *mut c_void, false, () Position::Shared, true "File_read_ordered_end";
+    blocking write_shared *const c_void, true, () Position::Shared, false "File_write_shared";
+    nonblocking iwrite_shared *const c_void, true, () Position::Shared, false "File_iwrite_shared";
+    blocking write_ordered *const c_void, true, () Position::Shared, true "File_write_ordered";
+    begin write_ordered_begin *const c_void, true, () Position::Shared, true "File_write_ordered_begin";
+    end write_ordered_end *const c_void, true, () Position::Shared, true "File_write_ordered_end";
+}
+
+/// Writes the status of an access, also of one that failed, and returns the result of the call.
+fn written(status: StatusOutput, result: typepack::Result<typepack::Status>) -> Result {
+    let put = |received: typepack::Status| {
+        let mut found = Status::empty();
+        found.set_bytes(received.bytes);
+        status.put(&found);
+    };
+    match result {
+        Ok(received) => {
+            put(received);
+            Ok(())
+        }
+        Err(error) => {
+            if let Some(received) = error.received() {
+                put(received);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Checks the buffer, the count and the datatype. If they are wrong, takes part in a collective access of the
+/// other ranks; `background` says whether the access is nonblocking or split.
+fn elements<W: CountWidth>(
+    file: &File,
+    access: Access,
+    background: bool,
+    buf: *const c_void,
+    count: W::Count,
+    datatype: Datatype,
+) -> Result<Elements> {
+    let checked = Elements::new(buf, count, datatype).and_then(|elements| {
+        elements.memory("buf")?;
+        Ok(elements)
+    });
+    checked.inspect_err(|failure| file.refuse(access, background, error_of(failure)))
+}
+
+fn part(elements: &Elements) -> Part<'_> {
+    Part { origin: elements.origin, plan: &elements.plan, count: elements.count }
+}
+
+/// Makes a blocking access.
+///
+/// # Safety
+///
+/// - Until the call returns, `buf` is valid for `count` elements of `datatype`.
+unsafe fn blocking<W: CountWidth>(
+    fh: raw::File,
+    access: Access,
+    buf: *const c_void,
+    count: W::Count,
+    datatype: Datatype,
+    status: StatusOutput,
+) -> Result {
+    let file = find(fh)?;
+    let elements = elements::<W>(&file, access, false, buf, count, datatype)?;
+    // SAFETY: the caller guarantees that the elements stay valid until this call returns (the condition of
+    // `# Safety`), and so does `access_raw`, which is over by then.
+    let result = unsafe { file.access_raw(access, &part(&elements)) };
+    written(status, result)
+}
+
+/// Starts a nonblocking access.
+///
+/// # Safety
+///
+/// - Until the request is complete, `buf` is valid for `count` elements of `datatype`.
+unsafe fn nonblocking<W: CountWidth>(
+    fh: raw::File,
+    access: Access,
+    buf: *const c_void,
+    count: W::Count,
+    datatype: Datatype,
+    request: Output<raw::Request>,
+) -> Result {
+    let (object, file) = (FILES.find(fh.0)?, find(fh)?);
+    let out = request
+        .required("request")
+        .map_err(Failure::from)
+        .inspect_err(|failure| file.refuse(access, true, error_of(failure)))?;
+    let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
+    // SAFETY: the caller guarantees that the elements stay valid until the request is complete (the
+    // condition of `# Safety`).
+    let Started { operation, pending } = unsafe { file.start_raw(access, &part(&elements))? };
+    let handler = object.handler.clone();
+    let of_file = OfFile { handle: fh, handler, _pending: pending };
+    out.set(request::open_access(operation, of_file, access.collective)?);
+    Ok(())
+}
+
+/// Begins a split collective access.
+///
+/// # Safety
+///
+/// - Until the access has ended, `buf` is valid for `count` elements of `datatype`.
+unsafe fn begin<W: CountWidth>(
+    fh: raw::File,
+    access: Access,
+    buf: *const c_void,
+    count: W::Count,
+    datatype: Datatype,
+) -> Result {
+    let file = find(fh)?;
+    let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
+    // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the condition
+    // of `# Safety`).
+    Ok(unsafe { file.begin_raw(access, &part(&elements))? })
+}
