@@ -63,7 +63,7 @@ pub enum FileErrorKind {
     /// An access mode that is not allowed.
     Mode = 21,
     /// A file name that is not valid, for example because it is too long.
-    BadFile = 22,
+    BadFile = 23,
     /// A data representation with this name exists already.
     DuplicateRepresentation = 27,
     /// The file exists already.
@@ -81,9 +81,9 @@ pub enum FileErrorKind {
     /// The file does not exist.
     NoSuchFile = 42,
     /// The quota of the user is exceeded.
-    Quota = 43,
+    Quota = 44,
     /// The file or its file system can only be read.
-    ReadOnly = 44,
+    ReadOnly = 45,
     /// A data representation that does not exist.
     Representation = 54,
     /// A call that the file's access mode does not allow.

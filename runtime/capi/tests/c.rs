@@ -105,6 +105,13 @@ programs! {
     languages: [0, 2];
 }
 
+/// Tests files: every call that reads or writes, on 1, 2 and 3 ranks and more.
+#[test]
+fn files() {
+    run("files", &[0, 1, 2, 3, 5]);
+    run_with("files", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+}
+
 /// Checks that the C program in the project's `README.md` compiles and prints the right result.
 #[test]
 fn readme() {

@@ -73,7 +73,7 @@ void make_objects(void);
     X(digits) X(exponent) X(typeclass) X(typesize) X(room_for_one) X(position)                   \
     X(representation) X(integer) X(status) X(attached) X(attached_size) X(nodes) X(dims)         \
     X(logical_size) X(function) X(comm) X(group) X(info) X(own_info) X(hints) X(errhandler)      \
-    X(type) X(anytype) X(vector) X(op) X(file) X(win) X(session) X(message) X(request)           \
+    X(type) X(anytype) X(vector) X(op) X(file) X(file_at) X(filename) X(win) X(session) X(message) X(request)           \
     X(live_request) X(commkey) X(any_commkey) X(typekey) X(fresh_comm) X(fresh_group)            \
     X(fresh_info) X(fresh_errhandler) X(fresh_type) X(type_at) X(fresh_commkey)                  \
     X(fresh_typekey) X(request_at) X(live_request_at) X(requests) X(live_requests) X(message_at)

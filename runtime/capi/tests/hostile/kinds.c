@@ -311,6 +311,7 @@ HANDLE(session, SESSION, MPI_SESSION_NULL, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 HANDLE(request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE(live_request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
+HANDLE_AT(file_at, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, 0)
 HANDLE_AT(type_at, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
 HANDLE_AT(types, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
 HANDLE_AT(anytypes, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
@@ -506,6 +507,7 @@ static int text(call *call, int at, int variant, const char *valid, int class)
    value. */
 KIND(name) { return variant < 2 && text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(string) { return text(call, at, variant, "a name", MPI_ERR_ARG); }
+KIND(filename) { return text(call, at, variant, "a name", MPI_ERR_BAD_FILE); }
 KIND(value) { return text(call, at, variant, "value", MPI_ERR_INFO_VALUE); }
 
 KIND(key)

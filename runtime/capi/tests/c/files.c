@@ -1,0 +1,515 @@
+/* Tests every cell of Table 14.1 of MPI-5.0 (reading and writing files) on views that are not trivial, and the
+   calls that open, close and describe files. Each rank sees its own rows of a matrix: blocks of 3 ints, one
+   block of each rank in turn, behind a displacement. A walk over the positions in plain C tells where each
+   element lies. */
+#include "files.h"
+
+#include <unistd.h>
+
+enum { BLOCK = 3, BLOCKS = 5, COUNT = BLOCK * BLOCKS, DISP = 40 };
+
+static char name[256];
+static MPI_Datatype filetype, memory;
+static int data[2 * COUNT], back[2 * COUNT];
+
+/* Returns the byte of the file at which element `at` of the view of rank `of` lies. */
+static MPI_Offset place(int of, int at)
+{
+    return DISP + 4 * ((MPI_Offset)(at / BLOCK * size + of) * BLOCK + at % BLOCK);
+}
+
+static int value(int of, int at) { return 1000 * (of + 1) + at; }
+
+/* Every other int of `data` is an element of the memory type, so memory has gaps too. */
+static void fill_data(void)
+{
+    for (int i = 0; i < 2 * COUNT; i++) data[i] = i % 2 ? -1 : value(rank, i / 2);
+    memset(back, 0xee, sizeof back);
+}
+
+static MPI_File open_view(int amode)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, amode, MPI_INFO_NULL, &file));
+    OK(MPI_File_set_view(file, DISP, MPI_INT, filetype, "native", MPI_INFO_NULL));
+    return file;
+}
+
+/* Checks with POSIX calls that the file holds the elements of all ranks and nothing else. `of` and `at` of the
+   element in each place are the other way round for `ordered` access through one view. */
+static void check_file(MPI_File file)
+{
+    OK(MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    static unsigned char bytes[1 << 16];
+    size_t length = read_file(name, bytes, sizeof bytes);
+    CHECK(length == (size_t)place(size - 1, COUNT - 1) + 4);
+    for (int i = 0; i < DISP; i++) CHECK(bytes[i] == 0);
+    for (int of = 0; of < size; of++) {
+        for (int at = 0; at < COUNT; at++) {
+            int found;
+            memcpy(&found, bytes + place(of, at), 4);
+            CHECK(found == value(of, at));
+        }
+    }
+    MPI_Offset bytes_of_file;
+    OK(MPI_File_get_size(file, &bytes_of_file));
+    CHECK(bytes_of_file == (MPI_Offset)length);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Checks that `back` has the elements of this rank from element `from` on, and that its gaps are untouched. */
+static void check_back(int from, int count)
+{
+    for (int i = 0; i < 2 * COUNT; i++) {
+        int wanted = (int)0xeeeeeeee;
+        if (i % 2 == 0 && i / 2 < count) wanted = value(rank, from + i / 2);
+        CHECK(back[i] == wanted);
+    }
+    memset(back, 0xee, sizeof back);
+}
+
+static void check_count(MPI_Status *status, int ints)
+{
+    int elements = -1, count = -1;
+    OK(MPI_Get_elements(status, MPI_INT, &elements));
+    CHECK(elements == ints);
+    OK(MPI_Get_count(status, MPI_INT, &count));
+    CHECK(count == ints);
+}
+
+static void check_position(MPI_File file, MPI_Offset wanted)
+{
+    MPI_Offset position = -1;
+    OK(MPI_File_get_position(file, &position));
+    CHECK(position == wanted);
+}
+
+static void empty_file(MPI_File file)
+{
+    OK(MPI_File_set_size(file, 0));
+}
+
+/* Explicit offsets and individual pointers: blocking, nonblocking, nonblocking collective, split. */
+static void own_positions(void)
+{
+    MPI_File file = open_view(MPI_MODE_RDWR | MPI_MODE_CREATE);
+    MPI_Status status;
+    MPI_Request request;
+    const int half = COUNT / 2, rest = COUNT - half;
+    for (int way = 0; way < 10; way++) {
+        fill_data();
+        empty_file(file);
+        OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
+        int *second = data + 2 * half;
+        switch (way) {
+        case 0:
+            OK(MPI_File_write_at(file, half, second, rest, memory, &status));
+            check_count(&status, rest);
+            OK(MPI_File_write_at_c(file, 0, data, half, memory, &status));
+            break;
+        case 1:
+            OK(MPI_File_write_at_all(file, half, second, rest, memory, &status));
+            check_count(&status, rest);
+            OK(MPI_File_write_at_all_c(file, 0, data, half, memory, &status));
+            break;
+        case 2:
+            OK(MPI_File_iwrite_at(file, half, second, rest, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            check_count(&status, rest);
+            OK(MPI_File_iwrite_at_c(file, 0, data, half, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 3:
+            OK(MPI_File_iwrite_at_all(file, half, second, rest, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            check_count(&status, rest);
+            OK(MPI_File_iwrite_at_all_c(file, 0, data, half, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 4:
+            OK(MPI_File_write_at_all_begin(file, half, second, rest, memory));
+            OK(MPI_File_write_at_all_end(file, second, &status));
+            check_count(&status, rest);
+            OK(MPI_File_write_at_all_begin_c(file, 0, data, half, memory));
+            OK(MPI_File_write_at_all_end(file, data, &status));
+            break;
+        case 5:
+            OK(MPI_File_write(file, data, half, memory, &status));
+            check_position(file, half);
+            OK(MPI_File_write_c(file, second, rest, memory, MPI_STATUS_IGNORE));
+            break;
+        case 6:
+            OK(MPI_File_write_all(file, data, half, memory, &status));
+            check_position(file, half);
+            OK(MPI_File_write_all_c(file, second, rest, memory, MPI_STATUS_IGNORE));
+            break;
+        case 7: {
+            MPI_Request both[2];
+            MPI_Status statuses[2];
+            OK(MPI_File_iwrite(file, data, half, memory, &both[0]));
+            check_position(file, half);
+            OK(MPI_File_iwrite_c(file, second, rest, memory, &both[1]));
+            OK(MPI_Waitall(2, both, statuses));
+            status = statuses[0];
+            check_count(&statuses[1], rest);
+            break;
+        }
+        case 8:
+            OK(MPI_File_iwrite_all(file, data, half, memory, &request));
+            check_position(file, half);
+            OK(MPI_Wait(&request, &status));
+            OK(MPI_File_iwrite_all_c(file, second, rest, memory, &request));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            break;
+        case 9:
+            OK(MPI_File_write_all_begin(file, data, half, memory));
+            check_position(file, half);
+            OK(MPI_File_write_all_end(file, data, &status));
+            OK(MPI_File_write_all_begin_c(file, second, rest, memory));
+            OK(MPI_File_write_all_end(file, second, MPI_STATUS_IGNORE));
+            break;
+        }
+        check_count(&status, half);
+        if (way >= 5) check_position(file, COUNT);
+        check_file(file);
+        /* Reads the same in the same way: 3 elements from element 4 on. */
+        OK(MPI_File_seek(file, 4, MPI_SEEK_SET));
+        switch (way) {
+        case 0: OK(MPI_File_read_at(file, 4, back, 3, memory, &status)); break;
+        case 1: OK(MPI_File_read_at_all(file, 4, back, 3, memory, &status)); break;
+        case 2:
+            OK(MPI_File_iread_at(file, 4, back, 3, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 3:
+            OK(MPI_File_iread_at_all(file, 4, back, 3, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 4:
+            OK(MPI_File_read_at_all_begin(file, 4, back, 3, memory));
+            OK(MPI_File_read_at_all_end(file, back, &status));
+            break;
+        case 5: OK(MPI_File_read(file, back, 3, memory, &status)); break;
+        case 6: OK(MPI_File_read_all(file, back, 3, memory, &status)); break;
+        case 7:
+            OK(MPI_File_iread(file, back, 3, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 8:
+            OK(MPI_File_iread_all(file, back, 3, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 9:
+            OK(MPI_File_read_all_begin(file, back, 3, memory));
+            OK(MPI_File_read_all_end(file, back, &status));
+            break;
+        }
+        check_count(&status, 3);
+        check_back(4, 3);
+        if (way >= 5) check_position(file, 7);
+        /* The file ends in the middle of a read: the count is exact, and there is no error. */
+        OK(MPI_File_seek(file, COUNT - 2, MPI_SEEK_SET));
+        if (way % 2)
+            OK(MPI_File_read_all(file, back, 5, memory, &status));
+        else
+            OK(MPI_File_read_at_all(file, COUNT - 2, back, 5, memory, &status));
+        check_count(&status, 2);
+        check_back(COUNT - 2, 2);
+        OK(MPI_File_read_at(file, 10 * COUNT, back, 5, memory, &status));
+        check_count(&status, 0);
+        check_back(0, 0);
+    }
+    OK(MPI_File_close(&file));
+    CHECK(file == MPI_FILE_NULL);
+}
+
+/* The shared file pointer: all ranks through one view, which is contiguous behind the displacement. */
+static void shared_positions(void)
+{
+    MPI_File file;
+    MPI_Status status;
+    MPI_Request request;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file));
+    /* A view with holes: 2 of every 3 ints. */
+    MPI_Datatype pair, holes;
+    OK(MPI_Type_contiguous(2, MPI_INT, &pair));
+    OK(MPI_Type_create_resized(pair, 0, 12, &holes));
+    OK(MPI_Type_commit(&holes));
+    OK(MPI_File_set_view(file, 8, MPI_INT, holes, "native", MPI_INFO_NULL));
+    const int each = 2 + 2 * rank; /* uneven sizes */
+    int total = 0, before = 0;
+    for (int r = 0; r < size; r++) {
+        total += 2 + 2 * r;
+        if (r < rank) before += 2 + 2 * r;
+    }
+    for (int way = 0; way < 4; way++) {
+        fill_data();
+        empty_file(file);
+        OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+        switch (way) {
+        case 0: OK(MPI_File_write_shared(file, data, each, memory, &status)); break;
+        case 1:
+            OK(MPI_File_iwrite_shared(file, data, each, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 2: OK(MPI_File_write_ordered(file, data, each, memory, &status)); break;
+        case 3:
+            OK(MPI_File_write_ordered_begin(file, data, each, memory));
+            OK(MPI_File_write_ordered_end(file, data, &status));
+            break;
+        }
+        check_count(&status, each);
+        OK(MPI_File_sync(file));
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Offset position = -1;
+        OK(MPI_File_get_position_shared(file, &position));
+        CHECK(position == total);
+        static unsigned char bytes[1 << 16];
+        size_t length = read_file(name, bytes, sizeof bytes);
+        CHECK(length == 8 + (size_t)(total / 2 - 1) * 12 + 8);
+        int *elements = malloc(sizeof(int) * (size_t)total);
+        for (int at = 0; at < total; at++)
+            memcpy(elements + at, bytes + 8 + at / 2 * 12 + at % 2 * 4, 4);
+        if (way >= 2) { /* ordered by rank */
+            for (int r = 0, at = 0; r < size; r++)
+                for (int i = 0; i < 2 + 2 * r; i++, at++) CHECK(elements[at] == value(r, i));
+        } else { /* in any order, but each access is one piece */
+            int at = 0;
+            while (at < total) {
+                int r = elements[at] / 1000 - 1;
+                CHECK(r >= 0 && r < size);
+                for (int i = 0; i < 2 + 2 * r; i++, at++) CHECK(elements[at] == value(r, i));
+            }
+        }
+        free(elements);
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+        switch (way) {
+        case 0: OK(MPI_File_read_shared(file, back, 2, memory, &status)); break;
+        case 1:
+            OK(MPI_File_iread_shared(file, back, 2, memory, &request));
+            OK(MPI_Wait(&request, &status));
+            break;
+        case 2: OK(MPI_File_read_ordered(file, back, each, memory, &status)); break;
+        case 3:
+            OK(MPI_File_read_ordered_begin(file, back, each, memory));
+            OK(MPI_File_read_ordered_end(file, back, &status));
+            break;
+        }
+        if (way >= 2) {
+            check_count(&status, each);
+            check_back(0, each);
+        } else {
+            check_count(&status, 2);
+            memset(back, 0xee, sizeof back);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_get_position_shared(file, &position));
+        CHECK(position == (way >= 2 ? total : 2 * size));
+    }
+    (void)before;
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&pair));
+    OK(MPI_Type_free(&holes));
+}
+
+static void descriptions(void)
+{
+    MPI_File file = open_view(MPI_MODE_RDWR);
+    MPI_Offset offset = -1;
+    MPI_Datatype etype, seen;
+    char datarep[MPI_MAX_DATAREP_STRING];
+    int amode = 0, flag = 1;
+    OK(MPI_File_get_view(file, &offset, &etype, &seen, datarep));
+    CHECK(offset == DISP && etype == MPI_INT && strcmp(datarep, "native") == 0);
+    MPI_Aint lb, extent, other;
+    OK(MPI_Type_get_extent(filetype, &lb, &extent));
+    OK(MPI_Type_get_extent(seen, &lb, &other));
+    CHECK(extent == other && seen != filetype);
+    OK(MPI_Type_free(&seen));
+    for (int at = 0; at < 2 * COUNT; at++) {
+        OK(MPI_File_get_byte_offset(file, at, &offset));
+        CHECK(offset == place(rank, at));
+    }
+    OK(MPI_File_get_amode(file, &amode));
+    CHECK(amode == MPI_MODE_RDWR);
+    OK(MPI_File_get_atomicity(file, &flag));
+    CHECK(flag == 0);
+    OK(MPI_File_set_atomicity(file, 1));
+    OK(MPI_File_get_atomicity(file, &flag));
+    CHECK(flag == 1);
+    fill_data();
+    empty_file(file);
+    OK(MPI_File_write_at_all(file, 0, data, COUNT, memory, MPI_STATUS_IGNORE));
+    check_file(file);
+    OK(MPI_File_set_atomicity(file, 0));
+    MPI_Group group, world;
+    int relation;
+    OK(MPI_File_get_group(file, &group));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_compare(group, world, &relation));
+    CHECK(relation == MPI_IDENT);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&world));
+    OK(MPI_File_get_type_extent(file, memory, &extent));
+    CHECK(extent == 8);
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &offset));
+    CHECK(offset == COUNT);
+    OK(MPI_File_seek(file, -2, MPI_SEEK_CUR));
+    check_position(file, COUNT - 2);
+    RAISES(MPI_ERR_ARG, MPI_File_seek(file, -1, MPI_SEEK_SET));
+    OK(MPI_File_preallocate(file, 100000));
+    OK(MPI_File_get_size(file, &offset));
+    CHECK(offset == 100000);
+    OK(MPI_File_preallocate(file, 10));
+    OK(MPI_File_get_size(file, &offset));
+    CHECK(offset == 100000);
+    /* Hints: known ones are returned, also where only some ranks know a key, and nobody waits. */
+    MPI_Info info, used;
+    char text[64];
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "cb_nodes", "3"));
+    OK(MPI_Info_set(info, "cb_buffer_size", "0"));
+    OK(MPI_Info_set(info, "nonsense", "1"));
+    if (rank == 0) OK(MPI_Info_set(info, "striping_unit", "4096"));
+    OK(MPI_File_set_info(file, info));
+    OK(MPI_File_get_info(file, &used));
+    OK(MPI_Info_get(used, "cb_nodes", 63, text, &flag));
+    CHECK(flag && strcmp(text, "3") == 0);
+    OK(MPI_Info_get(used, "cb_buffer_size", 63, text, &flag));
+    CHECK(!flag);
+    OK(MPI_Info_get(used, "nonsense", 63, text, &flag));
+    CHECK(!flag);
+    OK(MPI_Info_get(used, "striping_unit", 63, text, &flag));
+    CHECK(flag == (size == 1));
+    OK(MPI_Info_free(&used));
+    OK(MPI_Info_free(&info));
+    OK(MPI_File_close(&file));
+    /* Both pointers begin at the end of the file. */
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_APPEND, MPI_INFO_NULL, &file));
+    check_position(file, 100000);
+    OK(MPI_File_get_position_shared(file, &offset));
+    CHECK(offset == 100000);
+    OK(MPI_File_close(&file));
+}
+
+/* Each erroneous call raises its class on all ranks, and changes nothing. */
+static void errors(void)
+{
+    MPI_File file;
+    MPI_Request request;
+    MPI_Offset offset;
+    int byte = 0;
+    RAISES(MPI_ERR_AMODE, MPI_File_open(MPI_COMM_WORLD, name, 0, MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_AMODE, MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL,
+                                        MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_FILE_EXISTS,
+           MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL,
+                         MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_NO_SUCH_FILE, MPI_File_open(MPI_COMM_WORLD, "/nonexistent/file", MPI_MODE_RDONLY,
+                                               MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_NO_SUCH_FILE, MPI_File_delete("/nonexistent/file", MPI_INFO_NULL));
+    if (size > 1) {
+        RAISES(MPI_ERR_NOT_SAME,
+               MPI_File_open(MPI_COMM_WORLD, name, rank ? MPI_MODE_RDONLY : MPI_MODE_RDWR,
+                             MPI_INFO_NULL, &file));
+        RAISES(MPI_ERR_NO_SUCH_FILE,
+               MPI_File_open(MPI_COMM_WORLD, rank == size - 1 ? "/nonexistent/file" : name,
+                             MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+        RAISES(MPI_ERR_NOT_SAME, MPI_File_open(MPI_COMM_WORLD, rank == size - 1 ? "/dev/null" : name,
+                                               MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    }
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_READ_ONLY, MPI_File_write(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_READ_ONLY, MPI_File_write_all(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_READ_ONLY, MPI_File_write_ordered(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_READ_ONLY, MPI_File_iwrite_all(file, &byte, 1, MPI_INT, &request));
+    RAISES(MPI_ERR_READ_ONLY, MPI_File_set_size(file, 0));
+    RAISES(MPI_ERR_UNSUPPORTED_DATAREP,
+           MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "nonsense", MPI_INFO_NULL));
+    RAISES(MPI_ERR_ARG, MPI_File_set_view(file, -1, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    RAISES(MPI_ERR_TYPE, MPI_File_set_view(file, 0, MPI_DATATYPE_NULL, MPI_INT, "native", MPI_INFO_NULL));
+    RAISES(MPI_ERR_TYPE, MPI_File_set_view(file, 0, MPI_DOUBLE, MPI_INT, "native", MPI_INFO_NULL));
+    RAISES(MPI_ERR_ARG, MPI_File_read_at(file, -1, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_COUNT, MPI_File_read(file, &byte, -1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_ARG, MPI_File_seek(file, 0, 12345));
+    RAISES(MPI_ERR_ARG, MPI_File_seek_shared(file, 0, 12345));
+    RAISES(MPI_ERR_REQUEST, MPI_File_read_all_end(file, &byte, MPI_STATUS_IGNORE));
+    /* A wrong argument on the last rank only: all ranks get the class, and nobody waits. */
+    int bad = rank == size - 1 ? -1 : 1;
+    RAISES(MPI_ERR_COUNT, MPI_File_read_all(file, &byte, bad, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_COUNT, MPI_File_read_ordered(file, &byte, bad, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_COUNT, MPI_File_read_ordered_begin(file, &byte, bad, MPI_INT));
+    if (rank == size - 1) {
+        RAISES(MPI_ERR_COUNT, MPI_File_iread_all(file, &byte, bad, MPI_INT, &request));
+        RAISES(MPI_ERR_COUNT, MPI_File_read_all_begin(file, &byte, bad, MPI_INT));
+    } else {
+        OK(MPI_File_iread_all(file, &byte, bad, MPI_INT, &request));
+        RAISES(MPI_ERR_COUNT, MPI_Wait(&request, MPI_STATUS_IGNORE));
+        OK(MPI_File_read_all_begin(file, &byte, bad, MPI_INT));
+        RAISES(MPI_ERR_COUNT, MPI_File_read_all_end(file, &byte, MPI_STATUS_IGNORE));
+    }
+    if (size > 1) {
+        RAISES(MPI_ERR_NOT_SAME, MPI_File_set_atomicity(file, rank == 0));
+        RAISES(MPI_ERR_NOT_SAME, MPI_File_seek_shared(file, rank == 0, MPI_SEEK_SET));
+        RAISES(MPI_ERR_NOT_SAME, MPI_File_set_view(file, 0, rank ? MPI_INT : MPI_CHAR, MPI_INT, "native",
+                                                   MPI_INFO_NULL));
+    }
+    /* The file cannot be closed while an access is under way. */
+    OK(MPI_File_iread(file, &byte, 1, MPI_INT, &request));
+    RAISES(MPI_ERR_REQUEST, MPI_File_close(&file));
+    RAISES(MPI_ERR_REQUEST, MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_all_begin(file, &byte, 1, MPI_INT));
+    RAISES(MPI_ERR_REQUEST, MPI_File_close(&file));
+    RAISES(MPI_ERR_REQUEST, MPI_File_read_all_begin(file, &byte, 1, MPI_INT));
+    RAISES(MPI_ERR_BUFFER, MPI_File_read_all_end(file, &offset, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_REQUEST, MPI_File_read_at_all_end(file, &byte, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_all_end(file, &byte, MPI_STATUS_IGNORE));
+    MPI_File old = file;
+    OK(MPI_File_close(&file));
+    RAISES(MPI_ERR_FILE, MPI_File_get_size(old, &offset));
+    RAISES(MPI_ERR_FILE, MPI_File_close(&old));
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_ACCESS, MPI_File_read(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_close(&file));
+    /* A file that is used in sequence. */
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &file));
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_read(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_read_at(file, 0, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_seek(file, 0, MPI_SEEK_SET));
+    OK(MPI_File_read_ordered(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_File_get_view(file, &offset, &(MPI_Datatype){0}, &(MPI_Datatype){0},
+                         (char[MPI_MAX_DATAREP_STRING]){0}));
+    CHECK(offset == 4 * size);
+    OK(MPI_File_close(&file));
+}
+
+int main(void)
+{
+    begin();
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+    file_name(name, "files");
+    MPI_Datatype block;
+    OK(MPI_Type_create_resized(MPI_INT, 0, 8, &memory));
+    OK(MPI_Type_commit(&memory));
+    OK(MPI_Type_vector(1, BLOCK, BLOCK, MPI_INT, &block));
+    int at = 4 * BLOCK * rank;
+    MPI_Aint displacement = at;
+    MPI_Datatype moved;
+    OK(MPI_Type_create_hindexed_block(1, 1, &displacement, block, &moved));
+    OK(MPI_Type_create_resized(moved, 0, 4 * BLOCK * size, &filetype));
+    OK(MPI_Type_commit(&filetype));
+    own_positions();
+    shared_positions();
+    descriptions();
+    errors();
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_File_close(&file));
+    CHECK(access(name, F_OK) != 0);
+    return end();
+}
