@@ -23,8 +23,8 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `halo/` (exchanges on
-//! grids), `topo/` (grids of ranks), `coll/` (collective calls, construction of communicators), `region/`
+//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files), `halo/`
+//! (exchanges on grids), `topo/` (grids of ranks), `coll/` (collective calls, construction of communicators), `region/`
 //! (memory that ranks share), `comm/` (communicators, checked calls), `schedule/` (a collective call as
 //! steps), `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two
 //! ranks), `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other

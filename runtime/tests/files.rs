@@ -115,8 +115,10 @@ fn random_memory(random: &mut Random, etype: &Datatype, etypes: u64) -> Memory {
         }
     };
     let each = bytes_of(&ty);
-    let all: Vec<i64> =
-        (0..count as i64).flat_map(|k| each.iter().map(move |b| (k, *b))).map(|(k, b)| k * ty.extent() + b).collect();
+    let all: Vec<i64> = (0..count as i64)
+        .flat_map(|k| each.iter().map(move |b| (k, *b)))
+        .map(|(k, b)| k * ty.extent() + b)
+        .collect();
     let low = all.iter().copied().min().unwrap_or(0).min(0);
     let origin = (-low) as usize;
     let offsets: Vec<usize> = all.iter().map(|b| (b - low) as usize).collect();
@@ -294,7 +296,9 @@ const FAULTY: Table = Table {
     // SAFETY: `faulty` returns at most its argument, so the real call gets a part of the caller's memory.
     pread: |fd, memory, bytes, at| unsafe { (Table::SYSTEM.pread)(fd, memory, faulty(bytes)?, at) },
     // SAFETY: as for reading, the real call gets a part of the caller's readable memory.
-    pwrite: |fd, memory, bytes, at| unsafe { (Table::SYSTEM.pwrite)(fd, memory, faulty(bytes)?, at) },
+    pwrite: |fd, memory, bytes, at| unsafe {
+        (Table::SYSTEM.pwrite)(fd, memory, faulty(bytes)?, at)
+    },
     truncate: |fd, size| {
         faulty(1)?;
         (Table::SYSTEM.truncate)(fd, size)
@@ -397,7 +401,8 @@ fn faults(size: usize, name: &str) {
                             }
                         }
                         if class.is_none() {
-                            result.unwrap_or_else(|error| panic!("{what} {errno} {index}: {error}"));
+                            result
+                                .unwrap_or_else(|error| panic!("{what} {errno} {index}: {error}"));
                         }
                         matrix += 1;
                     }

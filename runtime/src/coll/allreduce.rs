@@ -204,9 +204,8 @@ impl Communicator {
         let combine = Combine::from(combiner::<i64>(Op::Max));
         let recv = Part { origin: word.cast(), plan, count: 1 };
         core.with(|schedules: &mut Schedules, engine| {
-            let list = |steps: &mut Builder<'_, '_>| {
-                self.allreduce_steps(steps, None, &recv, &combine)
-            };
+            let list =
+                |steps: &mut Builder<'_, '_>| self.allreduce_steps(steps, None, &recv, &combine);
             // SAFETY: the steps use only the word and scratch memory of the schedule. The caller guarantees
             // that the word stays valid and that nobody else accesses it until the operation is complete or
             // detached (the condition of `# Safety`).

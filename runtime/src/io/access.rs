@@ -180,9 +180,10 @@ impl Inner {
 fn reach(view: &View, at: u64, bytes: u64) -> Result<u64> {
     let start = view.start(at)?;
     if bytes > 0 {
-        let end = start.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
-            Error::new(ErrorKind::Argument, "offset", format!("{at} is out of range"))
-        })?;
+        let end =
+            start.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
+                Error::new(ErrorKind::Argument, "offset", format!("{at} is out of range"))
+            })?;
         view.tiles(end)?;
     }
     Ok(start)
@@ -252,11 +253,8 @@ impl File {
             let (bytes, result) = run();
             return counted(bytes, result);
         }
-        let (bytes, result) = if inner.target.kind == FileKind::Stream {
-            in_rank_order(inner, run)?
-        } else {
-            run()
-        };
+        let (bytes, result) =
+            if inner.target.kind == FileKind::Stream { in_rank_order(inner, run)? } else { run() };
         counted(bytes, agree(&inner.comm, result))
     }
 
@@ -360,7 +358,9 @@ impl File {
                 Some(split) if (split.write, split.position) != (access.write, position) => {
                     (ErrorKind::Request, "the split collective access began with another call")
                 }
-                Some(_) => (ErrorKind::Buffer, "the split collective access began with another buffer"),
+                Some(_) => {
+                    (ErrorKind::Buffer, "the split collective access began with another buffer")
+                }
             };
             return Err(Error::new(kind, "file", detail));
         };

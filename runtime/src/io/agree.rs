@@ -13,7 +13,9 @@ use std::io;
 pub(super) fn word(outcome: Option<&Error>, rank: usize) -> i64 {
     match outcome {
         None => 0,
-        Some(error) => i64::from(error.class().0.max(1)) << 32 | (i64::from(u32::MAX) - rank as i64),
+        Some(error) => {
+            i64::from(error.class().0.max(1)) << 32 | (i64::from(u32::MAX) - rank as i64)
+        }
     }
 }
 

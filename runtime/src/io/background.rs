@@ -171,7 +171,8 @@ fn enqueue(token: u64, job: Job) -> Result<()> {
 /// The body of an I/O thread.
 fn serve() {
     // Signals of the program run on threads of the program. Those that a fault of this thread raises stay.
-    let own = [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
+    let own =
+        [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
     let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
     // Without the block the thread works just as well.
     let _ = block(&SignalSet::new(&others));
@@ -264,7 +265,9 @@ impl Operations {
 
     /// Completes an operation. `agreed` is the word on which the ranks have agreed.
     fn complete(&mut self, engine: &mut MessageEngine, token: u64, agreed: i64) {
-        let Some(entry) = self.entries.get_mut(token as usize).and_then(Option::take) else { return };
+        let Some(entry) = self.entries.get_mut(token as usize).and_then(Option::take) else {
+            return;
+        };
         let result = agree::verdict(agreed, entry.result);
         engine.requests().complete(entry.request, counted(entry.bytes, result));
     }

@@ -108,7 +108,11 @@ pub(super) struct Split {
     pub operation: Operation,
 }
 
-pub(super) fn refused(kind: FileErrorKind, argument: &'static str, detail: impl Into<String>) -> Error {
+pub(super) fn refused(
+    kind: FileErrorKind,
+    argument: &'static str,
+    detail: impl Into<String>,
+) -> Error {
     Error::new(ErrorKind::File(kind), argument, detail)
 }
 
@@ -473,8 +477,9 @@ impl File {
                     let detail = "a file that is used in sequence needs MPI_DISPLACEMENT_CURRENT";
                     return Err(wrong("disp", detail));
                 }
-                (Some(byte), false) => u64::try_from(byte)
-                    .map_err(|_| wrong("disp", format!("{byte} is negative")))?,
+                (Some(byte), false) => {
+                    u64::try_from(byte).map_err(|_| wrong("disp", format!("{byte} is negative")))?
+                }
             };
             let representation = Representation::named(representation)?;
             View::new(displacement, etype, filetype, representation, inner.mode.writes())
@@ -506,8 +511,8 @@ impl File {
     #[doc(alias = "MPI_File_get_byte_offset")]
     pub fn byte_offset(&self, offset: i64) -> Result<u64> {
         self.inner.check_random()?;
-        let at = u64::try_from(offset)
-            .map_err(|_| wrong("offset", format!("{offset} is negative")))?;
+        let at =
+            u64::try_from(offset).map_err(|_| wrong("offset", format!("{offset} is negative")))?;
         let view = self.view();
         view.offset(view.start(at)?)
     }

@@ -61,7 +61,8 @@ impl Hints {
             let number = value(list, hint.name).and_then(|text| text.parse::<i64>().ok());
             number.filter(|number| (hint.least..=hint.most).contains(number)).unwrap_or(UNSET)
         });
-        let permissions = value(list, "file_perm").and_then(|text| i64::from_str_radix(text, 8).ok());
+        let permissions =
+            value(list, "file_perm").and_then(|text| i64::from_str_radix(text, 8).ok());
         let permissions = permissions.filter(|&bits| (1..=0o777).contains(&bits)).unwrap_or(UNSET);
         let mine = mine.into_iter().chain([permissions]);
         // The greatest of the complements is the complement of the least.

@@ -70,9 +70,8 @@ impl Mode {
     /// # Errors
     /// Returns [`FileErrorKind::Mode`] if they cannot.
     pub(super) fn check(self) -> Result<()> {
-        let refused = |detail: String| {
-            Err(Error::new(ErrorKind::File(FileErrorKind::Mode), "amode", detail))
-        };
+        let refused =
+            |detail: String| Err(Error::new(ErrorKind::File(FileErrorKind::Mode), "amode", detail));
         if self.0 & !Self::ALL != 0 {
             return refused(format!("{:#x} has bits that are not access modes", self.0));
         }
@@ -115,7 +114,8 @@ mod tests {
 
     #[test]
     fn modes_are_checked() {
-        for good in [16, 32, 256, 2 | 32, 2 | 8 | 256, 64 | 256, 16 | 64 | 1, 4 | 128 | 32, 8 | 32] {
+        for good in [16, 32, 256, 2 | 32, 2 | 8 | 256, 64 | 256, 16 | 64 | 1, 4 | 128 | 32, 8 | 32]
+        {
             assert!(Mode::from_bits(good).check().is_ok(), "{good}");
         }
         for bad in [0, 1, 2, 16 | 32, 16 | 256, 32 | 256, 16 | 2, 16 | 8, 32 | 64, 512 | 32] {

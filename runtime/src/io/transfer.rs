@@ -38,7 +38,8 @@ pub(super) type Transferred = (u64, Result<()>);
 
 /// Returns a buffer of `bytes` bytes.
 fn buffer(bytes: u64) -> Result<Vec<u8>> {
-    let refused = |_| Error::new(ErrorKind::NoMemory, "memory", format!("cannot allocate {bytes} bytes"));
+    let refused =
+        |_| Error::new(ErrorKind::NoMemory, "memory", format!("cannot allocate {bytes} bytes"));
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(bytes as usize).map_err(refused)?;
     buffer.resize(bytes as usize, 0);
@@ -146,9 +147,9 @@ unsafe fn write_counted(
             let (wanted, moved) = match &mut runs {
                 // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
                 // themselves, which are one readable run; `at` is `within` bytes behind `from`.
-                None => (chunk - within, unsafe {
-                    files::write_stream(&file.fd, at, chunk - within)
-                }),
+                None => {
+                    (chunk - within, unsafe { files::write_stream(&file.fd, at, chunk - within) })
+                }
                 Some(runs) => {
                     let Some((offset, length)) = runs.next(chunk - within) else { return Ok(()) };
                     // SAFETY: `length` is at most `chunk - within`, and the `chunk` bytes at `from` are
@@ -260,7 +261,8 @@ unsafe fn read_runs(
         // The view bytes `at..last` lie in a window of the file, unless runs of the view overlap.
         let low = view.offset(at)?;
         let most = end.min(at + CHUNK);
-        let last = if view.is_ordered() { view.below(low + CHUNK, most)? } else { most }.max(at + 1);
+        let last =
+            if view.is_ordered() { view.below(low + CHUNK, most)? } else { most }.max(at + 1);
         let span = view.offset(last - 1)?.saturating_sub(low) + 1;
         let first_run = view.cursor(at, end)?.run().map_or(1, |run| run.bytes.max(1));
         let count = ((last - at) / first_run).max(1);

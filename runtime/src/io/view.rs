@@ -122,7 +122,16 @@ impl View {
         }
         let (etype, filetype) = (etype.clone(), filetype.clone());
         let extent = extent.unsigned_abs();
-        Ok(Self { displacement, etype, filetype, representation, plan, etype_bytes, extent, ordered })
+        Ok(Self {
+            displacement,
+            etype,
+            filetype,
+            representation,
+            plan,
+            etype_bytes,
+            extent,
+            ordered,
+        })
     }
 
     /// Returns the byte of the file at which the view begins.
@@ -286,7 +295,8 @@ fn check_order(ty: &Datatype, copies: u64, apart: bool, argument: &'static str) 
 fn check_etypes(etype: &Datatype, filetype: &Datatype) -> Result<()> {
     let (whole, part) = (filetype.size(), etype.size());
     if whole % part != 0 {
-        let detail = format!("its size, {whole} bytes, is not a multiple of the etype's, {part} bytes");
+        let detail =
+            format!("its size, {whole} bytes, is not a multiple of the etype's, {part} bytes");
         return Err(unfit("filetype", detail));
     }
     let step = etype.extent();
@@ -327,7 +337,9 @@ mod tests {
     fn positions_are_found_both_ways() {
         let view = view(10, "int32", "resized(vector(3, 2, 4, int32), 0, 64)").expect("a view");
         let naive: Vec<u64> = (0..5)
-            .flat_map(|tile| (0..3).flat_map(move |row| (0..8).map(move |b| tile * 64 + row * 16 + b)))
+            .flat_map(|tile| {
+                (0..3).flat_map(move |row| (0..8).map(move |b| tile * 64 + row * 16 + b))
+            })
             .map(|at| 10 + at)
             .collect();
         for (at, &offset) in naive.iter().enumerate() {

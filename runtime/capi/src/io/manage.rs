@@ -131,8 +131,8 @@ pub fn set_info(fh: raw::File, info: raw::Info) -> Result {
     let file = find(fh)?;
     // In contrast to the other calls on files, this one does not take the null handle.
     let entries = info::find(info).and_then(|_| hints(info));
-    let entries = entries
-        .inspect_err(|failure| file.refuse_call(Refused::SetHints, error_of(failure)))?;
+    let entries =
+        entries.inspect_err(|failure| file.refuse_call(Refused::SetHints, error_of(failure)))?;
     Ok(file.set_hints(&entries)?)
 }
 

@@ -122,7 +122,9 @@ const _: () = {
     assert!(F::Access as c_int == abi::ERR_ACCESS && F::Mode as c_int == abi::ERR_AMODE);
     assert!(F::BadFile as c_int == abi::ERR_BAD_FILE && F::File as c_int == abi::ERR_FILE);
     assert!(F::DuplicateRepresentation as c_int == abi::ERR_DUP_DATAREP);
-    assert!(F::Exists as c_int == abi::ERR_FILE_EXISTS && F::InUse as c_int == abi::ERR_FILE_IN_USE);
+    assert!(
+        F::Exists as c_int == abi::ERR_FILE_EXISTS && F::InUse as c_int == abi::ERR_FILE_IN_USE
+    );
     assert!(F::Io as c_int == abi::ERR_IO && F::NotSame as c_int == abi::ERR_NOT_SAME);
     assert!(F::NoSpace as c_int == abi::ERR_NO_SPACE && F::Quota as c_int == abi::ERR_QUOTA);
     assert!(F::NoSuchFile as c_int == abi::ERR_NO_SUCH_FILE);

@@ -63,11 +63,8 @@ pub fn set_view(
 ) -> Result {
     let (object, file) = (FILES.find(fh.0)?, find(fh)?);
     let arguments = || {
-        let name = datarep.read(
-            abi::MAX_DATAREP_STRING,
-            "datarep",
-            abi::ERR_UNSUPPORTED_DATAREP,
-        )?;
+        let name =
+            datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
         let name = String::from_utf8_lossy(&name).into_owned();
         Ok((ViewType::new(etype)?, ViewType::new(filetype)?, name, hints(info)?))
     };

@@ -193,9 +193,7 @@ impl Request {
             (Running::Receive(id), Some(on)) => {
                 ongoing.fetch(*id).map(|result| Outcome::of_receive(on, result))
             }
-            (Running::Access(id, file), _) => {
-                ongoing.fetch(*id).map(|result| file.outcome(result))
-            }
+            (Running::Access(id, file), _) => ongoing.fetch(*id).map(|result| file.outcome(result)),
             (Running::Both(send, receive, outcome), Some(on)) => {
                 if let Some(result) = send.and_then(|id| ongoing.fetch(id)) {
                     *send = None;

@@ -411,7 +411,8 @@ mod tests {
         (path, text)
     }
 
-    const NEW: Access = Access { read: true, write: true, create: true, exclusive: true, mode: 0o600 };
+    const NEW: Access =
+        Access { read: true, write: true, create: true, exclusive: true, mode: 0o600 };
 
     #[test]
     fn pieces_are_written_and_read() {
