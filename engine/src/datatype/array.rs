@@ -100,7 +100,8 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
 }
 
 /// Returns the dimensions of a dense array, from the fastest varying to the slowest varying, each
-/// with its stride in bytes. The elements of the array lie `extent` bytes apart.
+/// with its stride in bytes. The elements of the array lie `extent` bytes apart. Returns an error if the
+/// number of elements does not fit in an `i64`.
 pub(crate) fn strides(
     sizes: &[i64],
     order: Order,

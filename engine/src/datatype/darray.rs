@@ -283,12 +283,12 @@ impl Datatype {
     ///
     /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
     /// if a size, a number of processes or a distribution argument that is not ignored is below 1, if
-    /// the rank is outside the group, if the grid does not have `size` processes, if a dimension that is
-    /// not distributed has more than one process, or if the blocks of a [`Distribution::Block`] are too
-    /// small to cover its dimension. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1.
-    /// Returns `ErrorKind::Overflow` if there are more than `i32::MAX` dimensions, or if the number of
-    /// elements of the array, or the size, the extent or a bound of the new type, does not fit in an
-    /// `i64`.
+    /// `rank` is not between 0 and `size - 1`, if the grid does not have `size` processes, if a
+    /// dimension that is not distributed has more than one process, or if the blocks of a
+    /// [`Distribution::Block`] are too small to cover its dimension. Returns `ErrorKind::Type` if `old`
+    /// is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if there are more than `i32::MAX`
+    /// dimensions, or if the number of elements of the array, or the size, the extent or a bound of the
+    /// new type, does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_darray")]
     #[expect(clippy::too_many_arguments, reason = "the arguments of MPI_Type_create_darray")]
     pub fn darray(

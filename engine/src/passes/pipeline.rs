@@ -34,7 +34,7 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
     Ok(program)
 }
 
-/// The names of the passes that [`rewritten`] runs, in order.
+/// The names of the passes that [`rewritten`] runs, in order. `regularize` is the pass in `tables.rs`.
 const STEPS: [&str; 4] = ["regularize", "fold", "coalesce", "gather"];
 
 /// Runs all passes except `count.rs`.

@@ -47,7 +47,7 @@ impl fmt::Display for Mismatch {
         match (self.expected, self.sent.is_packed()) {
             (Some(expected), _) => write!(
                 f,
-                "basic element {}: {} was sent, the receiver expects {expected}",
+                "basic element {}: {} was sent, but the receiver expects {expected}",
                 self.element, self.sent
             ),
             (None, true) => {
