@@ -189,8 +189,8 @@ struct Memory<'a> {
     ty: &'a Datatype,
     count: u64,
     counts: Counts,
-    /// `low` is the lower of the lower bound and the first byte of data; `high` is the higher of the
-    /// upper bound and the end of the data.
+    /// The range that contains all data and all extents: `low` is its first byte, and `high` is one past
+    /// its last byte.
     low: i128,
     high: i128,
     /// The range of the data alone, without bounds.

@@ -11,8 +11,9 @@
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
 //! - If a type has lower (upper) bound markers, they replace the bounds of the data: the bound is the
-//!   position of the least (greatest) marker. `resized` erases all markers inside its child and sets
-//!   a new pair. All other constructors keep the markers of their children (markers are "sticky").
+//!   position of the least (greatest) marker. `resized`, `subarray` and `darray` erase all markers
+//!   inside their child and set a new pair. All other constructors keep the markers of their children
+//!   (markers are "sticky").
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
 //!   markers or only upper markers, and no data, its other bound is at the same position, so its
 //!   extent is 0.

@@ -92,8 +92,8 @@ impl Datatype {
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
     /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker. If
     /// there is no lower (upper) marker, the data determine the lower (upper) bound. A marker stays
-    /// in effect in every type built from the new type, until [`Datatype::resized`] erases it and sets
-    /// both bounds anew.
+    /// in effect in every type built from the new type, until [`Datatype::resized`], `subarray` or
+    /// `darray` erases it and sets both bounds anew.
     ///
     /// # Errors
     ///

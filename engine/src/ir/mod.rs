@@ -94,8 +94,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. This compiles to a single instruction, whereas `==` would
-    /// compare whole operations.
+    /// Returns true for [`Op::Block`]. This function compiles to a single instruction, whereas `==`
+    /// would compare whole operations.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)

@@ -366,8 +366,8 @@ impl fmt::Debug for Kernel {
 ///
 /// # Safety
 ///
-/// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
-///   the engine relies on this when it calls the kernel with the parameters of that shape.
+/// - A kernel that [`Compiler::kernel`] or [`Compiler::transfer_kernel`] returns implements exactly the
+///   requested shape: the engine calls the kernel with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// Returns the cost of compiling a kernel, expressed as a number of bytes: a kernel that packs
     /// this many bytes in blocks of 8 saves as much time, compared with the interpreter, as its

@@ -77,7 +77,7 @@ impl Signature {
     /// of `recv`. `Ok(Err(…))` contains the first position at which the two signatures disagree.
     ///
     /// The comparison computes two prefix hashes if the signatures match. If they do not match, a
-    /// binary search computes at most about 60 pairs of prefix hashes. Signatures with equal hashes
+    /// binary search computes at most 63 more pairs of prefix hashes. Signatures with equal hashes
     /// are taken to be equal ([`SignatureHash`]).
     ///
     /// # Errors
