@@ -382,9 +382,9 @@ pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// this kernel again.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
 
-    /// Returns the kernel for a fused copy, under the same rules as [`Compiler::kernel`]. The entry
-    /// point takes the base of the source as `mem` and the base of the destination as `packed`
-    /// ([`TransferShape`]). The default implementation refuses every shape.
+    /// Returns the kernel for a fused copy, from a cache or compiled now; `None` if the compiler
+    /// refuses the shape. The entry point takes the base of the source as `mem` and the base of the
+    /// destination as `packed` ([`TransferShape`]). The default implementation refuses every shape.
     fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
         let _ = shape;
         None
