@@ -40,8 +40,9 @@ pub struct RankPair {
 }
 
 impl RankPair {
-    /// Byte offsets in the area of an ordered pair: the slots of the ring that two ranks use, the slots'
-    /// payloads, the stamps of the chunks, the small chunk, and the end of the area.
+    /// Byte offsets in the area of an ordered pair, the shared memory through which one rank sends to
+    /// another rank. They are the offsets of the ring's slots in a job of two ranks, of the slots'
+    /// payloads, of the stamps of the chunks, of the small chunk, and of the end of the area.
     pub const PARTS: [usize; 5] = {
         let ring = pair::LEVELS[pair::first_level(2)];
         let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
@@ -176,10 +177,11 @@ impl RankPair {
         self.engines[rank].cancel_send(id)
     }
 
-    /// Returns a word of the area of an ordered pair. The function takes `at` modulo the area's size and
-    /// rounds it down to a multiple of 8. It returns 0 if `from` has never sent a message to `to`. If `from
-    /// == to`, the function instead reads the words through which other ranks announce themselves to that
-    /// rank: first its count of connections, then the words of its mailbox.
+    /// Returns the word at byte `at` of the area through which rank `from` sends to rank `to`. The function
+    /// takes `at` modulo the area's size and rounds it down to a multiple of 8. It returns 0 if `from` has
+    /// never sent a message to `to`. If the two ranks are the same, the function instead reads the words
+    /// through which other ranks announce themselves to that rank: first its count of connections, then the
+    /// words of its mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
         if from == to {
             return self

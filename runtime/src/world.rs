@@ -51,11 +51,11 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does four things: it completes the sends that are still under way; it reads and discards the
-/// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. If the process is
-/// panicking, the drop only prints the report, and the launcher then reports the end of the process as a
-/// failure.
+/// The drop does five things. On rank 0, it writes the tune file if `TYPEPACK_TUNE_FILE` names one. It
+/// completes the sends that are still under way. It reads and discards the messages of abandoned receives
+/// that other ranks are still sending. It tells the launcher that this rank leaves the job normally. It
+/// prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only writes the tune
+/// file and prints the report, and the launcher then reports the end of the process as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
@@ -151,7 +151,7 @@ pub fn init() -> Result<Universe> {
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
 
-/// Reads the tune file. A file that does not exist yet says nothing.
+/// Reads the tune file. If the file does not exist yet, returns an empty list.
 fn read_learnt(path: &Path) -> std::result::Result<Vec<Learnt>, String> {
     match text_file::read(path, learnt::FILE_MAX) {
         Ok(text) => learnt::parse(&text, &text_file::processor()),
@@ -192,7 +192,8 @@ impl Universe {
     /// ```
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if the machine or a cgroup of this process has too little memory left.
+    /// Returns `ErrorKind::NoMemory` if the machine, a cgroup of this process or this rank's heap has too
+    /// little memory left.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn shared_buffer<T: Pod>(&self, len: usize) -> Result<SharedBuffer<T>> {
         SharedBuffer::zeroed(len)
@@ -265,8 +266,9 @@ impl Universe {
         ])
     }
 
-    /// Returns a report: one line about the messages that this rank has sent, the kernels it has compiled, and
-    /// how it has packed data, and one line for each way of long messages that it has chosen by measurement.
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the
+    /// kernels that it has compiled, and how it has packed data. Each further line is about one protocol
+    /// for long messages that the rank has chosen by measurement.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();

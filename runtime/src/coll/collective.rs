@@ -212,7 +212,8 @@ impl Communicator {
     /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///
     /// # Errors
-    /// Returns the errors of [`run_raw`](Self::run_raw).
+    /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication:
+    /// wrong arguments and too little memory.
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
         let place = self.next_persistent_place();
         let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;

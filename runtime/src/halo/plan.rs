@@ -89,10 +89,12 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if a
-    /// dimension has no cell, if `width` is 0 or larger than an entry of `shape`, or if [`Element::datatype`]
-    /// of `T` does not describe one value. The function checks all of this before it communicates. If only
-    /// some ranks find an error, the other ranks wait in this call until the ranks with the error end.
+    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `N` is 0 or above
+    /// 8, if `fields` is 0, if a dimension has no cell, if `width` is 0 or larger than an entry of `shape`,
+    /// if a field does not fit in the address space, or if [`Element::datatype`] of `T` does not describe
+    /// one value. The function checks all of this before it communicates. If only some ranks find an error,
+    /// the other ranks wait in this call until the ranks with the error end. Returns
+    /// `ErrorKind::ProcAborted` if another rank has died.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],
@@ -278,7 +280,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
         ))
     }
 
-    /// Posts all messages of one exchange, or none.
+    /// Posts all messages of one exchange. If a message cannot be posted, abandons the messages that are
+    /// already posted, and returns the error.
     ///
     /// # Safety
     ///

@@ -50,13 +50,13 @@ struct Buffer {
     /// The end of the place that the standard's model assigned most recently, as an offset from the start
     /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
-    /// With more than `SWEEP_MIN` messages in `held`: the number of messages at which the next send looks which
-    /// of them have been sent. A send that finds no room also looks. So the time for this is in proportion to
-    /// the number of sends, even if very many messages wait in the buffer.
+    /// If `held` has at least `SWEEP_MIN` messages, a send checks which of them have left the buffer only
+    /// if there are at least `sweep_at` messages, or if the send finds no room. So the time for these
+    /// checks is in proportion to the number of sends, even if very many messages wait in the buffer.
     sweep_at: usize,
 }
 
-/// With at most this number of messages in the buffer, every send looks which of them have been sent.
+/// With fewer than this number of messages in the buffer, every send checks which of them have left it.
 const SWEEP_MIN: usize = 64;
 
 /// The number of bytes that the standard asks the user to add to the size of each message when computing the
@@ -76,8 +76,9 @@ impl Buffer {
         (address + start).next_multiple_of(ALIGN) - address
     }
 
-    /// Returns the place that the standard's model assigns to a message of `bytes` bytes, if no message in
-    /// `held` occupies it.
+    /// Returns the place that [`queued`](Self::queued) finds for a message of `bytes` bytes, and moves
+    /// `tail` to the end of this place. If there is no such place, returns `None` and leaves `tail` as it
+    /// is.
     fn next(&mut self, bytes: u64) -> Option<Range<u64>> {
         let queued = self.queued(bytes);
         if let Some(place) = &queued {
