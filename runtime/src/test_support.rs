@@ -3,9 +3,9 @@
 //! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: it is hidden in the
 //! documentation, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
 //!
-//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. The test itself runs the turns
-//! of progress that `progress.rs` would run. A test can write every value that a misbehaving rank could
-//! write.
+//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. In place of `progress.rs`,
+//! the test itself makes the engines move messages ([`RankPair::turn`]). A test can write every value that
+//! a misbehaving rank could write.
 
 use crate::endpoint::engine::{Cancelled, How, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
@@ -152,7 +152,7 @@ impl RankPair {
         number(unsafe { self.engines[rank].receive(&posting) })
     }
 
-    /// Runs one turn of a rank's message engine. Returns true if anything moved.
+    /// Makes the message engine of a rank move its messages once. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory

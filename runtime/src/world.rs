@@ -33,9 +33,9 @@ use typepack_engine::contiguous;
 /// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
-/// The job that this process has joined. The process never frees this value. The file descriptors and the
-/// mapping live as long as the process, so that the kernel ends the process together with its launcher even
-/// after finalization.
+/// The job that this process has joined. The process never frees this value. Its file descriptors and its
+/// mapping of the shared memory live as long as the process, so that the kernel ends the process together
+/// with its launcher even after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
@@ -51,11 +51,11 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does five things. On rank 0, it writes the tune file if `TYPEPACK_TUNE_FILE` names one. It
-/// completes the sends that are still under way. It reads and discards the messages of abandoned receives
-/// that other ranks are still sending. It tells the launcher that this rank leaves the job normally. It
-/// prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only writes the tune
-/// file and prints the report, and the launcher then reports the end of the process as a failure.
+/// The drop does five things. On rank 0 of several ranks, it writes the file that `TYPEPACK_TUNE_FILE`
+/// names. It completes the sends that are still under way. It reads and discards the messages of abandoned
+/// receives that other ranks are still sending. It tells the launcher that this rank leaves the job
+/// normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only writes
+/// the file and prints the report, and the launcher then reports the end of the process as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
@@ -74,8 +74,9 @@ impl fmt::Debug for Universe {
 /// Joins the job. If `mpiexec` started this program, the process becomes one of the job's ranks; otherwise
 /// it becomes the only rank of a job of its own.
 ///
-/// Prints a line on standard error if there are `TYPEPACK_*` variables with unknown names. Prints another
-/// line if the launcher of another MPI started this program as one of several processes.
+/// Prints a warning on standard error if there are `TYPEPACK_*` variables with unknown names, if the file
+/// that `TYPEPACK_TUNE_FILE` names cannot be used, or if the launcher of another MPI started this program
+/// as one of several processes. `TYPEPACK_QUIET=1` silences these warnings.
 ///
 /// # Errors
 /// - `ErrorKind::State` if this process has already called `init`.
@@ -180,9 +181,10 @@ impl Universe {
         self.own.clone()
     }
 
-    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory.
-    /// Such a message needs one copy from layout to layout instead of two copies through a transport buffer.
-    /// A program sends and receives the buffer like any other slice. The buffer may outlive the job.
+    /// Allocates `len` zero values in shared memory. Other ranks copy long messages directly from this
+    /// memory. Such a message needs one copy from layout to layout instead of two copies through a
+    /// transport buffer. A program sends and receives the buffer like any other slice. The buffer may
+    /// outlive the job.
     ///
     /// ```
     /// # let universe = typepack::init()?;

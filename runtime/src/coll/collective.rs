@@ -171,6 +171,8 @@ impl Communicator {
     ///   root passes `None` for its own elements.
     /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
     ///   different packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::Other`] if another rank could not send the data that this rank waits for.
+    /// - [`ErrorKind::Engine`] if a packed size exceeds 2^63 - 1 bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[inline]

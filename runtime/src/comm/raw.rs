@@ -320,7 +320,7 @@ impl Ongoing<'_> {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
     }
 
-    /// Tries to cancel a send. [`Cancelled`] lists the possible results. Returns [`Cancelled::No`] if the
+    /// Tries to cancel a send. [`Cancelled`] lists the possible results. Returns `Cancelled::No` if the
     /// send belongs to a collective call. The call never waits for the receiver, except for the end of a
     /// copy that the receiver is making at this moment.
     #[doc(alias = "MPI_Cancel")]

@@ -1,4 +1,5 @@
-//! All schedules of this process, as a source of progress.
+//! All schedules of this process. Their table is a source of progress (`endpoint/sources.rs`): the endpoint
+//! tells the table when a message of a schedule is complete.
 //!
 //! The table issues each step of a schedule as soon as the steps that it waits for are over: at the start,
 //! and whenever a message or an errand of the schedule is over. An errand (`endpoint/sources.rs`) is work

@@ -76,9 +76,8 @@ impl Buffer {
         (address + start).next_multiple_of(ALIGN) - address
     }
 
-    /// Returns the place that [`queued`](Self::queued) finds for a message of `bytes` bytes, and moves
-    /// `tail` to the end of this place. If there is no such place, returns `None` and leaves `tail` as it
-    /// is.
+    /// Returns the place that `queued` finds for a message of `bytes` bytes, and moves `tail` to the end of
+    /// this place. If `queued` finds no place, returns `None` and leaves `tail` as it is.
     fn next(&mut self, bytes: u64) -> Option<Range<u64>> {
         let queued = self.queued(bytes);
         if let Some(place) = &queued {

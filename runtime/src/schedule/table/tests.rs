@@ -1,4 +1,4 @@
-//! Tests schedules of two ranks in one process. The tests run every turn of progress themselves.
+//! Tests schedules of two ranks in one process. The tests themselves call the functions that move messages.
 
 use super::*;
 use crate::endpoint::sources::Core;
