@@ -51,11 +51,12 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does five things. On rank 0 of several ranks, it writes the file that `TYPEPACK_TUNE_FILE`
-/// names. It completes the sends that are still under way. It reads and discards the messages of abandoned
-/// receives that other ranks are still sending. It tells the launcher that this rank leaves the job
-/// normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only writes
-/// the file and prints the report, and the launcher then reports the end of the process as a failure.
+/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it writes
+/// that file. It completes the sends that are still under way. It reads and discards the messages of
+/// abandoned receives that other ranks are still sending. It tells the launcher that this rank leaves the
+/// job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only
+/// writes the file and prints the report, and the launcher then reports the end of the process as a
+/// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,

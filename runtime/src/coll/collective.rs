@@ -49,8 +49,8 @@ pub enum Collective<'a> {
     Scatter {
         /// At the root: one part for every rank (read).
         parts: &'a [Part<'a>],
-        /// The place for this rank's elements (written). The root may pass `None` if its elements may stay in
-        /// its entry of `parts`.
+        /// The part that gets this rank's elements (written). The root may pass `None` if its elements may
+        /// stay in its entry of `parts`.
         mine: Option<Part<'a>>,
         /// The rank whose parts are copied.
         root: usize,

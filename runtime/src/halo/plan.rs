@@ -5,11 +5,11 @@
 //! [`start`](Halo::start) posts the messages and passes them to `exchange.rs`.
 //!
 //! Invariants:
-//! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the fields.
-//!   The datatype of the message repeats the subarray of the box once per field, at the byte distance of this
-//!   field from the first field. The plan commits these datatypes when it first sees a set of distances, and
-//!   keeps them. So a computation that swaps two sets of fields commits datatypes only in the first exchange
-//!   of each set.
+//! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the
+//!   fields. The datatype of the message repeats the subarray of the box once per field, at the byte
+//!   distance of this field from the first field. The plan commits these datatypes when it first sees a set
+//!   of distances, and keeps the datatypes of the `LAYOUTS_MAX` sets that it used most recently. So a
+//!   computation that swaps two sets of fields commits datatypes only in the first exchange of each set.
 //! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
 //!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
 //!   messages.

@@ -179,8 +179,8 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
     let block = Block::new(len, parts::LINE, true)?;
     if members > 1 && !block.is_shared() {
-        // Other ranks cannot map this block. The reason is that the job has no heap, or that the heap has
-        // no place in the address space of this process.
+        // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
+        // heap does not fit in the address space of this process.
         return Err(refused());
     }
     let group = comm.group();

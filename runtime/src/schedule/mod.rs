@@ -7,8 +7,8 @@
 //! `coll/` use this folder and list the steps.
 //!
 //! If a rank cannot provide the data that it has to pass on (because a message was too long or had wrong
-//! types), it passes on a void message. All ranks that depend on this data then fail too, and no rank
-//! waits forever.
+//! types), it passes on a void message: one without data, which makes the receive of the other rank fail.
+//! So the steps of all ranks that depend on this data fail too, and no rank waits forever.
 
 pub(crate) mod calls;
 pub(crate) mod part;

@@ -7,8 +7,9 @@
 //! the schedules of both ranks must fix the order of these messages.
 //!
 //! A step fails if its own work fails, or if it waits for another step by [`after`](Builder::after) and that
-//! step fails. A send that fails in this second way sends a void message instead of its data. A receive
-//! still takes its message. A copy or a combination does nothing.
+//! step fails. A send that fails in this second way sends a void message instead of its data: a message
+//! without data, which makes the receive of the other rank fail. A receive that fails in this way still
+//! takes its message, and a copy or a combination does nothing.
 //!
 //! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing
 //! if the ended schedule had at least the same number of steps.

@@ -330,8 +330,9 @@ impl Schedules {
                 // schedule, which must still take the message.
                 self.issue(engine, index, number);
             } else {
-                // This loop finishes the step itself. `detach` may complete a queued send at once, so first
-                // make the request an orphan: its result must not reach `completed` too.
+                // This loop finishes the step itself. `detach` may complete a queued send at once. So first
+                // make the request an orphan (a request whose result is discarded), because its result must
+                // not reach `completed` too.
                 engine.requests().orphan(step.request);
                 engine.detach(step.request);
                 self.entries[index as usize].schedule.finish(number, Ok(()));

@@ -2,12 +2,12 @@
 //! communicators.
 //!
 //! A message that cannot be sent at once is packed into the attached buffer, and stays there until the
-//! runtime has sent it. Where a message is placed in the buffer follows the model of the standard (section
-//! 3.6.2): a circular queue, in which each message occupies its packed bytes plus `MPI_BSEND_OVERHEAD` bytes.
-//! So a message finds a place here whenever the model has room for it. If the model has no room, the message
-//! is placed in the first gap that is long enough. A send reserves a place before it starts, even if it could
-//! complete at once. So whether a full buffer causes an error does not depend on how fast the receiver is.
-//! With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
+//! runtime has sent it. The bytes of the buffer that a message occupies are its place. The places follow
+//! the model of the standard (section 3.6.2): a circular queue, in which the place of a message has room
+//! for its packed bytes and for `MPI_BSEND_OVERHEAD` further bytes. If the queue has no room for a message,
+//! the place is the first gap that is long enough. A send reserves a place before it starts, even if the
+//! send could complete at once. So whether a full buffer causes an error does not depend on how fast the
+//! receiver is. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
 //! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
 //! 3.6.1). A table maps the handle of the communicator to the buffer. `create.rs` calls [`release`] when it
@@ -88,7 +88,7 @@ impl Buffer {
 
     /// Returns a place for a message of `bytes` bytes; `None` if there is no room.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
-        // If the buffer has no messages, the next message is placed at its beginning.
+        // If the buffer has no messages, the next message begins at the start of the buffer.
         if self.held.is_empty() {
             self.tail = 0;
         }
