@@ -48,7 +48,7 @@ pub enum ErrorKind {
     NoMemory,
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
-    /// The operating system refused a call, or another rank broke the protocol.
+    /// The operating system refused a call, or another rank broke the protocol or could not send its data.
     Other,
     /// The library broke one of its own invariants. This is a bug in typepack.
     Internal,

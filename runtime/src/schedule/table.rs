@@ -88,7 +88,7 @@ enum Issued {
 /// The schedules of this process.
 #[derive(Debug)]
 pub struct Schedules {
-    /// Number of this table as a source of progress.
+    /// The number under which the endpoint has registered this table as a source of progress.
     number: u32,
     /// This rank.
     rank: usize,
@@ -104,7 +104,8 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// Creates an empty table. The table is source of progress `number` of rank `rank`.
+    /// Creates an empty table for rank `rank`. `number` is the number under which the endpoint registers
+    /// the table as a source of progress.
     pub fn new(number: u32, rank: usize) -> Self {
         Self {
             number,
