@@ -81,8 +81,8 @@ pub struct Settings {
     /// The strategy with which the engine must pack all types (`TYPEPACK_KERNEL`); `None` leaves the choice
     /// to the engine.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best set that this CPU
-    /// supports.
+    /// The instruction set of leaf kernels, which are precompiled (`TYPEPACK_ISA`); `None` selects the best
+    /// set that this CPU supports.
     pub isa: Option<Isa>,
     /// The largest number of threads that pack and unpack one buffer together (`TYPEPACK_THREADS`). The
     /// default is 1, because most ranks are bound to one core.
