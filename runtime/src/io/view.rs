@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn positions_are_found_both_ways() {
-        let view = view(10, "int32", "resized(vector(3, 2, 4, int32), 0, 64)").expect("a view");
+        let view = view(10, "int32", "resized(0, 64, vector(3, 2, 4, int32))").expect("a view");
         let naive: Vec<u64> = (0..5)
             .flat_map(|tile| {
                 (0..3).flat_map(move |row| (0..8).map(move |b| tile * 64 + row * 16 + b))
@@ -360,8 +360,8 @@ mod tests {
             ("int32", "hindexed([1], [-4], int32)"),
             ("int32", "hvector(2, 1, 6, int32)"),
             ("int32", "contiguous(3, int16)"),
-            ("int32", "resized(int32, 0, 6)"),
-            ("int32", "resized(vector(2, 1, 3, int32), 0, 8)"),
+            ("int32", "resized(0, 6, int32)"),
+            ("int32", "resized(0, 8, vector(2, 1, 3, int32))"),
             ("contiguous(0, int32)", "int32"),
         ] {
             let error = view(0, etype, filetype).expect_err(filetype);
