@@ -72,6 +72,8 @@ pub mod wire;
 mod commit;
 mod pack;
 
+pub mod view;
+
 pub mod typemap;
 
 #[doc(hidden)]
@@ -102,4 +104,5 @@ pub use plan::footprint::{Footprint, check_bounds};
 pub use plan::segments::Segments;
 pub use plan::{Plan, Settings, Strategy};
 pub use table::Table;
-pub use transfer::{Side, copy, copy_range, copy_raw};
+pub use transfer::{Side, copy, copy_apart_raw, copy_range, copy_raw};
+pub use view::FileView;

@@ -130,10 +130,10 @@ fn lowest(bits: u64) -> u64 {
 /// 128 bits. In a correct program positions never wrap around, but a faulty program whose positions
 /// do wrap around must not cause a panic here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     pub(super) runs: u64,
     pub(super) low: i128,
-    pub(super) high: i128,
+    pub(crate) high: i128,
     pub(super) shortest: u64,
     pub(super) longest: u64,
     /// True if addresses only grow from run to run and no runs overlap. Then the first run begins at
@@ -225,7 +225,7 @@ impl Summary {
 }
 
 /// Returns one summary for each node. The summary of a node that the program does not use is empty.
-pub(super) fn summarize(program: &Program) -> Vec<Summary> {
+pub(crate) fn summarize(program: &Program) -> Vec<Summary> {
     let used = in_use(program);
     let mut all: Vec<Summary> = Vec::with_capacity(used.len());
     for (node, used) in program.nodes().iter().zip(used) {

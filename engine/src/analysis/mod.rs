@@ -18,4 +18,5 @@ mod overlap;
 mod runs;
 pub mod signature;
 
+pub(crate) use facts::summarize;
 pub use facts::{Answer, Facts};

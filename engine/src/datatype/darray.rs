@@ -217,7 +217,7 @@ impl Darray {
     }
 
     /// Builds the tree of simpler constructor calls that has the same layout as this call.
-    fn layout(&self) -> Result<Datatype> {
+    pub(super) fn layout(&self) -> Result<Datatype> {
         let (sizes, old) = (&self.sizes, &self.old);
         let too_large = || {
             Error::new(

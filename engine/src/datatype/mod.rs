@@ -10,6 +10,7 @@
 //! - `mpi1.rs`: the calls and bound markers of MPI-1
 //! - `bounds.rs`: size, lower and upper bounds, true bounds, alignment; no other file computes them
 //! - `elements.rs`: how many basic elements a number of packed bytes holds
+//! - `leaves.rs`: makes the same constructor calls over other named types
 //! - `decode.rs`: returns the envelope and the contents of a type; `rebuild.rs`: makes a type from
 //!   its contents
 //!
@@ -22,6 +23,7 @@ mod construct;
 mod darray;
 mod decode;
 mod elements;
+mod leaves;
 mod mpi1;
 mod overflow;
 mod predefined;

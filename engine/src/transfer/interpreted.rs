@@ -88,18 +88,70 @@ impl Interpreted {
         }
     }
 
+    /// Copies to packed bytes `range` of the destination. Byte `i` of the destination comes from byte
+    /// `i + shift` (modulo 2^64) of the source.
+    ///
+    /// # Safety
+    ///
+    /// - `self` was made for the plans and counts of `src` and `dst`.
+    /// - The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold. Displacement 0 of each side
+    ///   is at its `memory`.
+    pub(super) unsafe fn copy_shifted(
+        &self,
+        src: &Side<'_, *const u8>,
+        dst: &Side<'_, *mut u8>,
+        range: Range<u64>,
+        shift: u64,
+    ) {
+        let (first, last) = (range.start.div_ceil(self.bytes), range.end / self.bytes);
+        let source = (first * self.bytes).wrapping_add(shift);
+        // SAFETY: the caller guarantees that the bytes of `range`, and those of the source that belong
+        // to them, are valid. The calls copy three parts of `range`, in packed order: the bytes before
+        // the whole blocks `first..last`, these blocks, and the bytes after them. The blocks of the
+        // destination are blocks of the source too, because `source` is a multiple of their length.
+        unsafe {
+            if first >= last || !source.is_multiple_of(self.bytes) {
+                return staged::copy_shifted(src, dst, range, shift);
+            }
+            if range.start < first * self.bytes {
+                staged::copy_shifted(src, dst, range.start..first * self.bytes, shift);
+            }
+            self.blocks(src, source / self.bytes, dst, first, last - first);
+            if last * self.bytes < range.end {
+                staged::copy_shifted(src, dst, last * self.bytes..range.end, shift);
+            }
+        }
+    }
+
     /// Copies the blocks whose numbers are in `blocks`.
     ///
     /// # Safety
     ///
     /// The conditions of [`copy`](Self::copy) hold for the bytes of these blocks.
     unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
-        let count = blocks.end - blocks.start;
-        // SAFETY: the sides borrow both plans during this call. From block `blocks.start` on, the
-        // caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
+        // SAFETY: the caller guarantees that the blocks are valid on both sides.
+        unsafe { self.blocks(src, blocks.start, dst, blocks.start, blocks.end - blocks.start) };
+    }
+
+    /// Copies `count` blocks, from block `source` of the source on, to block `target` of the destination
+    /// and the blocks after it.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`copy`](Self::copy) hold, but for the bytes of these blocks of each side.
+    unsafe fn blocks(
+        &self,
+        src: &Side<'_, *const u8>,
+        source: u64,
+        dst: &Side<'_, *mut u8>,
+        target: u64,
+        count: u64,
+    ) {
+        // SAFETY: the sides borrow both plans during this call. From blocks `source` and `target` on,
+        // the caller guarantees `count` valid blocks of `self.bytes` bytes on each side.
         unsafe {
-            let mut from = Walk::at(&self.from, src.memory.cast_mut(), blocks.start);
-            let mut to = Walk::at(&self.to, dst.memory, blocks.start);
+            let mut from = Walk::at(&self.from, src.memory.cast_mut(), source);
+            let mut to = Walk::at(&self.to, dst.memory, target);
             by_block(&mut from, &mut to, count, self.bytes as usize);
         }
         stats::add(Executor::Fused, count * self.bytes);

@@ -102,6 +102,34 @@ impl Fit {
     }
 }
 
+impl Fit {
+    /// Copies to packed bytes `range` of the destination. Byte `i` of the destination comes from byte
+    /// `i + shift` (modulo 2^64) of the source. No kernel does this: the loops of a common nest begin
+    /// at the same packed byte on both sides.
+    ///
+    /// # Safety
+    ///
+    /// - [`of`] returned `self` for these two sides.
+    /// - The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold; displacement 0 of each side
+    ///   is at its `memory`.
+    pub(super) unsafe fn copy_shifted(
+        &self,
+        src: &Side<'_, *const u8>,
+        dst: &Side<'_, *mut u8>,
+        range: Range<u64>,
+        shift: u64,
+    ) {
+        // SAFETY: the caller guarantees that the range, and the bytes of the source that belong to it,
+        // are valid. `blocks` was made for these plans and counts.
+        unsafe {
+            match &self.blocks {
+                Some(blocks) => blocks.copy_shifted(src, dst, range, shift),
+                None => staged::copy_shifted(src, dst, range, shift),
+            }
+        }
+    }
+}
+
 /// The remembered fits, most recently used first.
 struct Memo([Option<Rc<Fit>>; REMEMBERED]);
 

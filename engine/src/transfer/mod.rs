@@ -17,10 +17,13 @@
 //! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
 //!    kernels of both plans through a buffer that stays in the L1 cache.
 //!
+//! `apart.rs` copies between packed bytes whose positions differ on the two sides, as files need it.
+//!
 //! Each thread remembers which executors fit its recent transfers (`memo.rs`). If runs of the
 //! destination overlap, all executors write them in the typemap order of the destination. So the
 //! result always equals that of a pack followed by an unpack.
 
+mod apart;
 mod compiled;
 mod interpreted;
 mod levels;
@@ -28,6 +31,8 @@ mod memo;
 mod nest;
 mod staged;
 mod transpose;
+
+pub use apart::copy_apart_raw;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stats::{self, Executor};

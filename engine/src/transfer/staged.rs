@@ -47,33 +47,55 @@ const SHORT: u64 = 2 << 10;
 ///
 /// The conditions of [`copy_raw`](super::copy_raw) hold; the `origin` of each side is 0.
 pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
+    // SAFETY: the caller guarantees the conditions of `copy_raw` for the range; `copy_shifted` has the
+    // same conditions for the same bytes of both sides if `shift` is 0.
+    unsafe { copy_shifted(src, dst, range, 0) };
+}
+
+/// Copies packed bytes of the source to packed bytes `range` of the destination. Byte `i` of the
+/// destination comes from byte `i + shift` (modulo 2^64) of the source.
+///
+/// # Safety
+///
+/// The conditions of [`copy_apart_raw`](super::copy_apart_raw) hold; the `origin` of each side is 0.
+pub(super) unsafe fn copy_shifted(
+    src: &Side<'_, *const u8>,
+    dst: &Side<'_, *mut u8>,
+    range: Range<u64>,
+    shift: u64,
+) {
     let mut position = range.start;
     let chunk = chunk(src.plan, dst.plan);
     if range.end - position > SHORT
         && (typical_run(src.plan.program()) >= LONG || typical_run(dst.plan.program()) >= LONG)
-        && let (Ok(mut from), Ok(mut to)) =
-            (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
+        && let (Ok(mut from), Ok(mut to)) = (
+            Cursor::at(src.plan, src.count, position.wrapping_add(shift)),
+            Cursor::at(dst.plan, dst.count, position),
+        )
     {
         // Number of chunks to copy through the buffer before the next search for long runs. After each
         // unsuccessful search, the number doubles, up to 8.
         let mut buffers = 1;
         loop {
-            // SAFETY: both cursors are at `position`. The caller guarantees that the bytes from
-            // there to the end of the range are valid.
+            // SAFETY: `to` is at `position`, and `from` at the byte of the source that belongs there.
+            // The caller guarantees that the bytes from there to the end of the range are valid.
             let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
             buffers = if end == position { (2 * buffers).min(8) } else { 1 };
             position = range.end.min(end - end % chunk + buffers * chunk);
             // SAFETY: `end..position` is a part of the caller's range, and `chunk` is between 1 and
             // `BUFFER`.
-            unsafe { buffered(src, dst, end..position, chunk) };
-            if position == range.end || from.seek(position).is_err() || to.seek(position).is_err() {
+            unsafe { buffered(src, dst, end..position, shift, chunk) };
+            if position == range.end
+                || from.seek(position.wrapping_add(shift)).is_err()
+                || to.seek(position).is_err()
+            {
                 break;
             }
         }
     }
     // SAFETY: `position..range.end` is the rest of the caller's range, and `chunk` is between 1 and
     // `BUFFER`.
-    unsafe { buffered(src, dst, position..range.end, chunk) };
+    unsafe { buffered(src, dst, position..range.end, shift, chunk) };
 }
 
 /// Returns an estimate of the mean length of a run, in bytes. The estimate may be too high if the parts
@@ -95,13 +117,13 @@ fn typical_run(program: &Program) -> u64 {
     0
 }
 
-/// Copies without the buffer (rules 1 and 2) as long as the runs are long enough, at most up to
-/// `end`. Returns the position that the copy reached.
+/// Copies without the buffer (rules 1 and 2) as long as the runs are long enough, at most up to byte
+/// `end` of the destination. Returns the position in the destination that the copy reached.
 ///
 /// # Safety
 ///
-/// - Both cursors are at the same position.
-/// - The conditions of [`copy`] hold for the bytes from that position to `end`.
+/// - `from` is at the byte of the source that belongs to the byte of the destination at which `to` is.
+/// - The conditions of [`copy_shifted`] hold for the bytes from there to `end`.
 unsafe fn straight(
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
@@ -110,7 +132,7 @@ unsafe fn straight(
     end: u64,
 ) -> u64 {
     loop {
-        let position = from.tell();
+        let position = to.tell();
         let (Some(a), Some(b)) = (from.run(), to.run()) else { return position };
         let left = end - position;
         if left == 0 {
@@ -135,14 +157,15 @@ unsafe fn straight(
                 unpack_raw(dst.plan, dst.count, dst.memory, position..position + bytes, read)
             };
             from.advance(bytes);
-            let _ = to.seek(from.tell());
+            let _ = to.seek(position + bytes);
         } else if !long_a && b.bytes >= ALONE.min(left) {
             let bytes = b.bytes.min(left);
+            let first = from.tell();
             // SAFETY: the current run of the destination has the next `bytes` bytes of the range,
             // so these are consecutive in memory, beginning at `write`.
-            unsafe { pack_raw(src.plan, src.count, src.memory, position..position + bytes, write) };
+            unsafe { pack_raw(src.plan, src.count, src.memory, first..first + bytes, write) };
             to.advance(bytes);
-            let _ = from.seek(to.tell());
+            let _ = from.seek(first + bytes);
         } else {
             return position;
         }
@@ -180,16 +203,18 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
 #[repr(align(64))]
 struct Lines([MaybeUninit<u8>; BUFFER as usize]);
 
-/// Copies packed bytes `range` through the buffer. Each step ends at the next multiple of `chunk`.
+/// Copies to packed bytes `range` of the destination through the buffer. Each step ends at the next
+/// multiple of `chunk`.
 ///
 /// # Safety
 ///
-/// - The conditions of [`copy`] hold.
+/// - The conditions of [`copy_shifted`] hold.
 /// - `chunk` is between 1 and [`BUFFER`].
 unsafe fn buffered(
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
     range: Range<u64>,
+    shift: u64,
     chunk: u64,
 ) {
     if range.is_empty() {
@@ -200,10 +225,13 @@ unsafe fn buffered(
     let mut position = range.start;
     while position < range.end {
         let end = range.end.min(position - position % chunk + chunk);
+        let first = position.wrapping_add(shift);
+        let from = first..first + (end - position);
         // SAFETY: `position..end` is a part of the range and has at most `chunk` bytes, so the
-        // bytes fit in the buffer. The pack writes all bytes that the unpack reads.
+        // bytes fit in the buffer; `from` are the bytes of the source that belong there. The pack
+        // writes all bytes that the unpack reads.
         unsafe {
-            pack_raw(src.plan, src.count, src.memory, position..end, buffer);
+            pack_raw(src.plan, src.count, src.memory, from, buffer);
             unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);
         }
         position = end;

@@ -1,0 +1,102 @@
+//! Makes the constructor calls of a tree once more, over other types in place of the named ones.
+//!
+//! `view/` uses this for files whose data representation gives named types other sizes than memory: a
+//! count in elements then reaches as far as the elements of the file do, whereas a displacement in bytes
+//! stays as it is (MPI-5.0 section 14.5).
+
+use super::{Call, Constructor, Datatype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::named::Named;
+use std::collections::HashMap;
+
+impl Datatype {
+    /// Returns the type that the constructor calls of this tree make if `leaf(named)` takes the place of
+    /// each named type. Bound markers stay. A pair of a real and an integer becomes two members without
+    /// a gap. A type that occurs often is made once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `leaf`. Returns `ErrorKind::Overflow` if a size, a bound or a displacement
+    /// of the new tree does not fit in an `i64`.
+    pub(crate) fn with_leaves(
+        &self,
+        leaf: &mut dyn FnMut(Named) -> Result<Datatype>,
+    ) -> Result<Datatype> {
+        let mut done: HashMap<*const (), Datatype> = HashMap::new();
+        let mut pending = vec![self];
+        while let Some(&top) = pending.last() {
+            let children = children(top.constructor());
+            let before = pending.len();
+            pending.extend(children.iter().filter(|child| !done.contains_key(&child.address())));
+            if pending.len() == before {
+                pending.pop();
+                let made = top.over(&done, leaf)?;
+                done.insert(top.address(), made);
+            }
+        }
+        done.remove(&self.address()).ok_or_else(|| lost(self))
+    }
+
+    /// Makes one call over the types in `done`, which contains all its children.
+    fn over(
+        &self,
+        done: &HashMap<*const (), Datatype>,
+        leaf: &mut dyn FnMut(Named) -> Result<Datatype>,
+    ) -> Result<Datatype> {
+        let new = |old: &Datatype| done.get(&old.address()).cloned().ok_or_else(|| lost(old));
+        let mut call = self.constructor().clone();
+        match &mut call {
+            Constructor::Named(named) if named.is_marker() => return Ok(self.clone()),
+            Constructor::Named(named) => return leaf(*named),
+            Constructor::Struct { types, .. } => {
+                for old in types.iter_mut() {
+                    *old = new(old)?;
+                }
+            }
+            Constructor::Composite { call, layout } => match &mut **call {
+                Call::Darray(darray) => {
+                    darray.old = new(&darray.old)?;
+                    return darray.layout();
+                }
+                Call::F90(_) => return new(layout),
+                Call::ValueIndex { value, index } => {
+                    let (value, index) = (new(value)?, new(index)?);
+                    return Self::structured(&[1, 1], &[0, value.extent()], &[value, index]);
+                }
+            },
+            Constructor::Dup { old }
+            | Constructor::Contiguous { old, .. }
+            | Constructor::Vector { old, .. }
+            | Constructor::Hvector { old, .. }
+            | Constructor::Indexed { old, .. }
+            | Constructor::Hindexed { old, .. }
+            | Constructor::IndexedBlock { old, .. }
+            | Constructor::HindexedBlock { old, .. }
+            | Constructor::Subarray { old, .. }
+            | Constructor::Resized { old, .. } => *old = new(old)?,
+        }
+        Self::build_with_markers(call)
+    }
+}
+
+/// Returns the types that a call was made over. For a distributed array these are the arguments of the
+/// user's call, because its layout depends on the extent of the element.
+fn children(call: &Constructor) -> Vec<&Datatype> {
+    match call {
+        Constructor::Composite { call, layout } => match &**call {
+            Call::Darray(darray) => vec![&darray.old],
+            Call::F90(_) => vec![layout],
+            Call::ValueIndex { value, index } => vec![value, index],
+        },
+        other => other.children().iter().collect(),
+    }
+}
+
+#[cold]
+fn lost(ty: &Datatype) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "datatype",
+        format!("the type {ty:?} was not made before its user"),
+    )
+}

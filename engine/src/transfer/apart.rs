@@ -1,0 +1,96 @@
+//! Copies whose two sides begin at packed positions of their own: memory from one byte of its layout on,
+//! a file from another byte of its view on.
+//!
+//! `mod.rs` copies between equal positions. Whole elements before a position only move the origin of
+//! their side. So positions that differ by whole elements (a view that is written tile by tile) become
+//! equal, and all executors of `mod.rs` can copy. If the positions still differ and one side is a single
+//! run, the copy is a pack or an unpack by the kernel of the other side. Otherwise `interpreted.rs`
+//! copies block by block, if both sides consist of blocks that fit together and both positions lie at
+//! the same byte of a block. `staged.rs` copies everything else.
+
+use super::{Side, copy_raw, is_ragged, memo, staged};
+use crate::exec::stats::{self, Executor};
+use crate::exec::{pack_raw, unpack_raw};
+use crate::kernel::interpreter;
+
+/// Copies `bytes` packed bytes: the packed bytes of the source from `src_at` on become the packed bytes
+/// of the destination from `dst_at` on. Displacement 0 of a side is at `memory + origin`, which need not
+/// lie inside an allocation.
+///
+/// # Safety
+///
+/// - `src_at + bytes` is at most the result of [`Plan::packed_bytes`](crate::Plan::packed_bytes) for the
+///   count of the source, and `dst_at + bytes` is at most that for the count of the destination.
+/// - These bytes of the source's type map are valid for reads.
+/// - These bytes of the destination's type map are valid for writes, and under `Settings::verify` also
+///   for reads.
+/// - No byte is both read and written.
+pub unsafe fn copy_apart_raw(
+    src: Side<'_, *const u8>,
+    src_at: u64,
+    dst: Side<'_, *mut u8>,
+    dst_at: u64,
+    bytes: u64,
+) {
+    if bytes == 0 {
+        return;
+    }
+    let (moved, src_at, count) = rebased(&src, src_at, bytes);
+    let from = src.memory.wrapping_add(src.origin).wrapping_offset(moved);
+    let src = Side { memory: from, origin: 0, count, plan: src.plan };
+    let (moved, dst_at, count) = rebased(&dst, dst_at, bytes);
+    let to = dst.memory.wrapping_add(dst.origin).wrapping_offset(moved);
+    let dst = Side { memory: to, origin: 0, count, plan: dst.plan };
+    let (read, written) = (src_at..src_at + bytes, dst_at..dst_at + bytes);
+    if src_at == dst_at {
+        // SAFETY: `rebased` has removed elements before the position and after the end of each side,
+        // and has moved the origin past the elements before the position. So the bytes `written` are
+        // the caller's bytes on both sides: valid, and within both counts.
+        return unsafe { copy_raw(src, dst, written) };
+    }
+    let run = |offset: i64, at: u64| (offset as isize).wrapping_add(at as isize);
+    match (src.plan.contiguous(), dst.plan.contiguous()) {
+        (Some(a), Some(b)) => {
+            let (from, to) =
+                (from.wrapping_offset(run(a, src_at)), to.wrapping_offset(run(b, dst_at)));
+            // SAFETY: each side is a single run, and `from` and `to` are the addresses of the first
+            // byte. The caller guarantees that the bytes are valid and that none is read and written.
+            unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
+            stats::add(Executor::Fused, bytes);
+        }
+        // SAFETY: the source is one run, and its packed byte `src_at` is at `a + src_at`. The caller
+        // guarantees that the bytes `written` of the destination are valid.
+        (Some(a), None) => unsafe {
+            unpack_raw(dst.plan, dst.count, to, written, from.wrapping_offset(run(a, src_at)));
+        },
+        // SAFETY: the destination is one run, and its packed byte `dst_at` is at `b + dst_at`. The
+        // caller guarantees that the bytes `read` of the source are valid.
+        (None, Some(b)) => unsafe {
+            pack_raw(src.plan, src.count, from, read, to.wrapping_offset(run(b, dst_at)));
+        },
+        (None, None) => {
+            let shift = src_at.wrapping_sub(dst_at);
+            // SAFETY: the caller guarantees that `read` and `written` are valid; byte `i` of `written`
+            // belongs to byte `i + shift`, which lies in `read`. The origin of both sides is 0.
+            // `memo::of` returns the fit of these two sides.
+            unsafe {
+                if is_ragged(src.plan) || is_ragged(dst.plan) {
+                    staged::copy_shifted(&src, &dst, written, shift);
+                } else {
+                    memo::of(&src, &dst).copy_shifted(&src, &dst, written, shift);
+                }
+            }
+        }
+    }
+}
+
+/// Removes the elements of a side that lie before packed byte `at`, and those that lie after the `bytes`
+/// bytes from there on. Returns the distance in bytes by which the origin moves, the position of the
+/// first byte after that, and the number of elements. `at` and `bytes` lie within the elements.
+fn rebased<M>(side: &Side<'_, M>, at: u64, bytes: u64) -> (isize, u64, u64) {
+    // The side has data, because it has at least the `bytes` bytes, which are not 0.
+    let element = side.plan.element_bytes().max(1);
+    let (before, rest) = (at / element, at % element);
+    let moved = (before as i64).wrapping_mul(side.plan.footprint().extent);
+    (moved as isize, rest, (rest + bytes).div_ceil(element))
+}

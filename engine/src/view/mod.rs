@@ -1,0 +1,281 @@
+//! File views: which bytes of a file a rank sees, and in which order (MPI-5.0 section 14.3).
+//!
+//! A view is the plan of a filetype that repeats without end from the view's displacement on. It stays a
+//! loop program: positions are found by `seek`, and no list of pieces exists, whatever the size of the
+//! file. Positions count bytes of the view's data (*view bytes*). Offsets count bytes of the file from the
+//! view's displacement on, so the caller adds the displacement.
+//!
+//! `copy.rs` moves data between memory and a mapped file. It comes after `transfer/` and `external32/`,
+//! which it uses; the runtime's files use this folder.
+//!
+//! - `order.rs`: checks that displacements are neither negative nor decreasing
+//! - `etypes.rs`: checks that a filetype consists of whole etypes
+//! - `ends.rs`: finds the first view byte at or after an offset, for the end of the file
+//! - `copy.rs`: copies between memory and a view, natively or with conversion to external32
+//! - `widths.rs`: types as they are in a file whose representation changes sizes
+//!
+//! ```
+//! use typepack_engine::{Datatype, FileView, Named, Settings};
+//!
+//! // The second of every three ints of the file.
+//! let int = Datatype::named(Named::INT);
+//! let filetype = Datatype::resized(0, 12, &Datatype::indexed_block(1, &[1], &int)?)?;
+//! let view = FileView::new(&int, &filetype, &Settings::default())?;
+//! assert_eq!((view.offset(0)?, view.offset(9)?), (4, 29));
+//! let pieces: Vec<_> = view.pieces(2, 6)?.map(|piece| (piece.offset, piece.bytes)).collect();
+//! assert_eq!(pieces, [(6, 2), (16, 4)]);
+//! // A file of 30 bytes ends inside the third etype, so a read gets 10 bytes.
+//! assert_eq!(view.readable(0, 100, 30)?, 10);
+//! assert_eq!(view.etypes_at(30), 3);
+//! # Ok::<(), typepack_engine::Error>(())
+//! ```
+
+mod copy;
+mod ends;
+mod etypes;
+mod order;
+mod widths;
+
+pub use widths::in_file;
+
+use crate::analysis::cursor::Cursor;
+use crate::analysis::{Facts, summarize};
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result, counted};
+use crate::ir::Run;
+use crate::plan::{Plan, Settings};
+use std::ops::Range;
+
+/// The etype and the filetype of a view, as they are in the file. Cloning a view copies a few numbers
+/// and a list of one number per program node.
+#[derive(Clone, Debug)]
+pub struct FileView {
+    etype: Datatype,
+    plan: Plan,
+    etype_bytes: u64,
+    /// Distance from one filetype to the next, in bytes; not 0 if the filetype has data.
+    extent: u64,
+    /// True if no two view bytes lie at one offset; then offsets grow with view bytes.
+    disjoint: bool,
+    /// For each node of the program, one past the last byte of data, relative to the node.
+    ends: Box<[i128]>,
+}
+
+/// The longest basic type, in bytes. In a view whose data overlaps, a later basic element never begins
+/// before an earlier one, so it ends at most this many bytes before the earlier one.
+const LONGEST: u64 = 32;
+
+impl FileView {
+    /// Makes a view of a file in the native representation. Both types are in the bytes of the file. For
+    /// other representations, pass the results of [`in_file`].
+    ///
+    /// # Errors
+    ///
+    /// Returns `ErrorKind::Type` for `etype` or `filetype`
+    ///
+    /// - if the etype has no data,
+    /// - if a displacement is negative, or smaller than the one before it,
+    /// - if a filetype begins before the last element of the filetype before it,
+    /// - if the filetype does not consist of whole etypes, holes included (see
+    ///   [`FileView::check_etypes`]).
+    ///
+    /// Returns the errors of [`Datatype::commit`].
+    #[doc(alias = "MPI_File_set_view")]
+    pub fn new(etype: &Datatype, filetype: &Datatype, settings: &Settings) -> Result<Self> {
+        let etype_bytes = etype.size() as u64;
+        if etype_bytes == 0 {
+            return Err(Error::new(ErrorKind::Type, "etype", "the type has no data"));
+        }
+        let plan = filetype.commit_with(settings)?;
+        order::check(filetype, "filetype")?;
+        if !filetype.is_same(etype) {
+            order::check(etype, "etype")?;
+            Self::check_etypes(etype, filetype)?;
+        }
+        let ends = summarize(plan.program()).iter().map(|summary| summary.high).collect();
+        Ok(Self {
+            etype: etype.clone(),
+            etype_bytes,
+            extent: filetype.extent().max(0) as u64,
+            disjoint: Facts::of(&plan).monotone_elements,
+            ends,
+            plan,
+        })
+    }
+
+    /// Returns the plan of the filetype.
+    pub fn filetype(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns the etype as it is in the file.
+    pub fn etype(&self) -> &Datatype {
+        &self.etype
+    }
+
+    /// Returns the number of view bytes of an etype; never 0.
+    pub fn etype_bytes(&self) -> u64 {
+        self.etype_bytes
+    }
+
+    /// Returns the number of view bytes of a filetype; 0 if the view has no data.
+    pub fn filetype_bytes(&self) -> u64 {
+        self.plan.element_bytes()
+    }
+
+    /// Returns true if no two view bytes lie at one offset, in any number of filetypes. Then a later view
+    /// byte always lies at a greater offset. Only such a view may be written.
+    pub fn is_disjoint(&self) -> bool {
+        self.disjoint
+    }
+
+    /// Checks that no two view bytes lie at one offset. A file that is opened for writing needs this.
+    ///
+    /// # Errors
+    ///
+    /// Returns `ErrorKind::Type` for `filetype` if the filetype, or two filetypes in succession, overlap.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.disjoint {
+            return Ok(());
+        }
+        let detail = match Facts::of(&self.plan).monotone {
+            true => format!(
+                "its data ends at byte {}, but the next filetype begins after {}, so the two overlap; \
+                 a file that is open for writing needs filetypes that do not overlap",
+                self.plan.footprint().true_ub,
+                counted(self.extent, "byte", "bytes")
+            ),
+            false => {
+                "its elements overlap; a file that is open for writing needs elements that do not \
+                      overlap"
+                    .into()
+            }
+        };
+        Err(Error::new(ErrorKind::Type, "filetype", detail))
+    }
+
+    /// Returns the number of filetypes that hold the first `end` view bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns `ErrorKind::Type` for `filetype` if `end` is not 0 and the view has no data. Returns
+    /// `ErrorKind::Overflow` for `position` if the offset of one of these view bytes, or the number of
+    /// view bytes, does not fit in an `i64`.
+    pub fn tiles(&self, end: u64) -> Result<u64> {
+        if end == 0 {
+            return Ok(0);
+        }
+        let each = self.plan.element_bytes();
+        if each == 0 {
+            return Err(Error::new(
+                ErrorKind::Type,
+                "filetype",
+                format!("the filetype has no data, but {} of the view are needed", bytes(end)),
+            ));
+        }
+        let tiles = end.div_ceil(each);
+        let packed = i128::from(tiles) * i128::from(each);
+        let last = i128::from(tiles - 1) * i128::from(self.extent);
+        let reach = last + i128::from(self.plan.footprint().true_ub);
+        if packed.max(reach) > i128::from(i64::MAX) {
+            let detail =
+                format!("{} of the view reach beyond byte 2^63 - 1 of the file", bytes(end));
+            return Err(Error::new(ErrorKind::Overflow, "position", detail));
+        }
+        Ok(tiles)
+    }
+
+    /// Returns the offset of view byte `position`, in O(depth + log list length).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + 1` view bytes.
+    #[doc(alias = "MPI_File_get_byte_offset")]
+    pub fn offset(&self, position: u64) -> Result<u64> {
+        let piece = self.pieces(position, 1)?.next();
+        let piece = piece.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                "position",
+                format!("no piece has view byte {position}"),
+            )
+        })?;
+        Ok(piece.offset as u64)
+    }
+
+    /// Returns the offsets that `length` view bytes from `position` on span: the offset of the first and
+    /// one past that of the last. The range is empty if `length` is 0. In a view whose data overlaps,
+    /// which can only be read, the end may be too great by less than 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + length` view bytes.
+    pub fn span(&self, position: u64, length: u64) -> Result<Range<u64>> {
+        let Some(last) = length.checked_sub(1) else { return Ok(0..0) };
+        let tiles = self.tiles(past(position, length)?)?;
+        let first = self.offset(position)?;
+        let mut end = self.offset(position + last)? + 1;
+        if !self.disjoint {
+            let most = (tiles - 1) * self.extent + self.plan.footprint().true_ub as u64;
+            end = (end + LONGEST - 1).min(most);
+        }
+        Ok(first..end)
+    }
+
+    /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of
+    /// the view. The offset of a piece counts from the view's displacement. The first piece is found in
+    /// O(depth + log list length), each further one in amortised constant time. Pieces that touch are
+    /// joined.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::tiles`] for the first `position + length` view bytes.
+    pub fn pieces(&self, position: u64, length: u64) -> Result<Pieces<'_>> {
+        let tiles = self.tiles(past(position, length)?)?;
+        let position = if length == 0 { 0 } else { position };
+        Ok(Pieces { cursor: Cursor::at(&self.plan, tiles, position)?, left: length })
+    }
+}
+
+/// Returns the position after `length` view bytes from `position` on.
+fn past(position: u64, length: u64) -> Result<u64> {
+    if length == 0 {
+        return Ok(0);
+    }
+    position.checked_add(length).ok_or_else(|| {
+        let detail = format!("{} from view byte {position} on: 2^64 or more", bytes(length));
+        Error::new(ErrorKind::Overflow, "position", detail)
+    })
+}
+
+fn bytes(number: u64) -> String {
+    counted(number, "byte", "bytes")
+}
+
+/// The pieces of a view, made by [`FileView::pieces`].
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    cursor: Cursor<'a>,
+    left: u64,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let mut piece = self.cursor.run().filter(|_| self.left > 0)?;
+        piece.bytes = piece.bytes.min(self.left);
+        self.cursor.advance(piece.bytes);
+        self.left -= piece.bytes;
+        while self.left > 0
+            && let Some(next) = self.cursor.run()
+            && next.offset == piece.offset.wrapping_add(piece.bytes as i64)
+        {
+            let more = next.bytes.min(self.left);
+            self.cursor.advance(more);
+            self.left -= more;
+            piece.bytes += more;
+        }
+        Some(piece)
+    }
+}
