@@ -43,7 +43,11 @@ pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
     Ok(typepack_engine::wire::decode_with(encoding, &engine_settings()?)?)
 }
 
-fn engine_settings() -> Result<typepack_engine::Settings> {
+/// Returns the settings of this process for the engine.
+///
+/// # Errors
+/// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
+pub(crate) fn engine_settings() -> Result<typepack_engine::Settings> {
     let settings = Settings::get()?;
     Ok(typepack_engine::Settings {
         compiler: Some(Arc::new(jit().clone())),

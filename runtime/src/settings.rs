@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 27] = [
+pub(crate) const USED: [&str; 28] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -39,6 +39,7 @@ pub(crate) const USED: [&str; 27] = [
     "TYPEPACK_UNEXPECTED_MAX",
     "TYPEPACK_SPIN_US",
     "TYPEPACK_CMA",
+    "TYPEPACK_IO",
     "TYPEPACK_TRANSPORT",
     "TYPEPACK_COPY",
     "TYPEPACK_TUNE",
@@ -71,6 +72,18 @@ pub enum Forced {
     /// If the data is contiguous at the sender and at the receiver, the ranks copy it directly between
     /// their private memories by system calls, even for short messages.
     Cma,
+}
+
+/// How accesses to files move data (`TYPEPACK_IO`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileMethod {
+    /// The library chooses for each access.
+    #[default]
+    Auto,
+    /// Through mapped files, where the system can map the file.
+    Mapped,
+    /// By system calls.
+    Calls,
 }
 
 /// The settings of this process.
@@ -107,6 +120,8 @@ pub struct Settings {
     pub tune: bool,
     /// The file that keeps what the library has measured (`TYPEPACK_TUNE_FILE`).
     pub tune_file: Option<PathBuf>,
+    /// How accesses to files move data (`TYPEPACK_IO`).
+    pub file_method: FileMethod,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
     /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
@@ -211,6 +226,12 @@ impl Settings {
         };
         let tune_file =
             value("TYPEPACK_TUNE_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let file_method = match value("TYPEPACK_IO").as_deref() {
+            None | Some("auto") => FileMethod::Auto,
+            Some("mmap") => FileMethod::Mapped,
+            Some("pwrite") => FileMethod::Calls,
+            Some(text) => return Err(bad("TYPEPACK_IO", text, "auto, mmap or pwrite")),
+        };
         let cma = match value("TYPEPACK_CMA").as_deref() {
             None | Some("auto") => true,
             Some("off") => false,
@@ -235,6 +256,7 @@ impl Settings {
             copy,
             tune,
             tune_file,
+            file_method,
             cma,
             spin,
             report,

@@ -40,6 +40,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_UNEXPECTED_MAX", "bytes", of(|s| s.unexpected_max.to_string())),
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
+        ("TYPEPACK_IO", "auto, mmap, pwrite", "auto".into()),
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
         ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
         ("TYPEPACK_TUNE", "on, off", "on".into()),
@@ -87,6 +88,10 @@ impl Variable {
             "TYPEPACK_SPIN_US" => "How long a waiting rank spins before it sleeps.",
             "TYPEPACK_CMA" => {
                 "Whether ranks may copy between their private memories by system calls."
+            }
+            "TYPEPACK_IO" => {
+                "How files are read and written: `mmap` through mapped files where the system allows it, \
+                 `pwrite` by system calls."
             }
             "TYPEPACK_TRANSPORT" => {
                 "Forces one protocol for all messages that the protocol can carry."

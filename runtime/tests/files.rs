@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "no process is started by hand here")]
 mod job;
 
-use job::{Random, ranks};
+use job::{Random, ranks, ranks_with};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use typepack::engine::typemap::typemap;
@@ -230,9 +230,9 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
     }
 }
 
-/// Runs as many random sequences as `FILES_SEQUENCES` says, or 120.
-fn sequences(size: usize, name: &str) {
-    ranks(size, name, |world| {
+/// Runs as many random sequences as `FILES_SEQUENCES` says, or 120, with this value of `TYPEPACK_IO`.
+fn sequences(size: usize, name: &str, method: &str) {
+    ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
         let many = std::env::var("FILES_SEQUENCES").ok().and_then(|text| text.parse().ok());
         let path = path(world, name);
         let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
@@ -251,23 +251,48 @@ fn sequences(size: usize, name: &str) {
 }
 
 #[test]
-fn one_rank_agrees_with_the_model() {
-    sequences(1, "one_rank_agrees_with_the_model");
+fn one_rank_agrees_with_the_model_mmap() {
+    sequences(1, "one_rank_agrees_with_the_model_mmap", "mmap");
 }
 
 #[test]
-fn two_ranks_agree_with_the_model() {
-    sequences(2, "two_ranks_agree_with_the_model");
+fn two_ranks_agree_with_the_model_mmap() {
+    sequences(2, "two_ranks_agree_with_the_model_mmap", "mmap");
 }
 
 #[test]
-fn three_ranks_agree_with_the_model() {
-    sequences(3, "three_ranks_agree_with_the_model");
+fn three_ranks_agree_with_the_model_mmap() {
+    sequences(3, "three_ranks_agree_with_the_model_mmap", "mmap");
 }
 
 #[test]
-fn five_ranks_agree_with_the_model() {
-    sequences(5, "five_ranks_agree_with_the_model");
+fn five_ranks_agree_with_the_model_mmap() {
+    sequences(5, "five_ranks_agree_with_the_model_mmap", "mmap");
+}
+
+#[test]
+fn one_rank_agrees_with_the_model_pwrite() {
+    sequences(1, "one_rank_agrees_with_the_model_pwrite", "pwrite");
+}
+
+#[test]
+fn two_ranks_agree_with_the_model_pwrite() {
+    sequences(2, "two_ranks_agree_with_the_model_pwrite", "pwrite");
+}
+
+#[test]
+fn three_ranks_agree_with_the_model_pwrite() {
+    sequences(3, "three_ranks_agree_with_the_model_pwrite", "pwrite");
+}
+
+#[test]
+fn five_ranks_agree_with_the_model_pwrite() {
+    sequences(5, "five_ranks_agree_with_the_model_pwrite", "pwrite");
+}
+
+#[test]
+fn two_ranks_agree_with_the_model_auto() {
+    sequences(2, "two_ranks_agree_with_the_model_auto", "auto");
 }
 
 // ---- faults ----
@@ -342,7 +367,8 @@ const CALLED: [Call; 9] = [
 /// Injects each fault at each system call of each call on one rank after another. The ranks must agree on the
 /// class of a collective call, no rank may hang, and afterwards everything must work.
 fn faults(size: usize, name: &str) {
-    ranks(size, name, |world| {
+    // A mapped access makes no system call for each piece.
+    ranks_with(size, name, &[("TYPEPACK_IO", "pwrite")], |world| {
         let path = path(world, name);
         let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
             .expect("a file");
@@ -432,6 +458,107 @@ fn faults_of_two_ranks() {
 #[test]
 fn faults_of_three_ranks() {
     faults(3, "faults_of_three_ranks");
+}
+
+/// The size that `LYING` reports.
+static SIZE: AtomicU64 = AtomicU64::new(0);
+
+const LYING: Table = Table {
+    stat: |fd| {
+        let facts = (Table::SYSTEM.stat)(fd)?;
+        Ok(files::Facts { size: SIZE.load(Ordering::Relaxed), ..facts })
+    },
+    // The pages of the file must be missing, so nothing may make them.
+    reserve: |_, _, _| Ok(()),
+    ..Table::SYSTEM
+};
+
+/// Another process truncates the file between the look at its size and the stores into its pages. The write
+/// must arrive in full, by system calls, and a read must end where the file ends.
+#[test]
+fn a_truncated_mapping_loses_nothing() {
+    ranks_with(1, "a_truncated_mapping_loses_nothing", &[("TYPEPACK_IO", "mmap")], |world| {
+        let path = path(world, "truncated");
+        let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
+            .expect("a file");
+        let byte = Datatype::named(Named::U8);
+        let filetype = Datatype::resized(0, 2, &byte).expect("a type");
+        file.set_view(Some(0), &byte, &filetype, "native").expect("a view");
+        let data: Vec<u8> = (0..20_000).map(|i| (i * 7 + 1) as u8).collect();
+        file.write_at(0, &data).expect("written");
+        for length in [0, 5000, 30_000] {
+            let other = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+            other.set_len(length).expect("shorter");
+            SIZE.store(39_999, Ordering::Relaxed);
+            // SAFETY: the functions of `LYING` are the system calls, or touch no memory.
+            unsafe { files::replace(LYING) };
+            let mut back = vec![0; data.len()];
+            let read = file.read_at(0, &mut back).expect("read");
+            file.write_at(0, &data).expect("written");
+            // SAFETY: these are the system calls themselves.
+            unsafe { files::replace(Table::SYSTEM) };
+            assert_eq!(read as u64, length.div_ceil(2));
+            assert_eq!(back[..read], data[..read]);
+            let found = std::fs::read(&path).expect("the file");
+            assert_eq!(found.len(), 39_999);
+            assert!(data.iter().enumerate().all(|(i, &byte)| found[2 * i] == byte));
+        }
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn external32_in_mapped_files() {
+    external32_by("mmap", "external32_in_mapped_files");
+}
+
+#[test]
+fn external32_by_calls() {
+    external32_by("pwrite", "external32_by_calls");
+}
+
+/// Values in external32 are big-endian and have sizes of their own, and a read ends at whole elements.
+fn external32_by(method: &str, name: &str) {
+    ranks_with(2, name, &[("TYPEPACK_IO", method)], |world| {
+        let path = path(world, "external32");
+        let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
+            .expect("a file");
+        // A long has 8 bytes in memory and 4 in external32.
+        let long = Datatype::named(Named::LONG);
+        file.set_view(Some(3), &long, &long, "external32").expect("a view");
+        assert_eq!(file.type_extent(&long).expect("an extent"), 4);
+        assert_eq!(file.byte_offset(5).expect("an offset"), 3 + 20);
+        let vector = Datatype::vector(500, 1, 2, &long).expect("a type");
+        file.set_view(Some(3), &long, &vector, "external32").expect("a view");
+        let plan = commit(&long).expect("a plan");
+        let data: Vec<i64> = (0..700).map(|i| i * 1_000_003 % 2_000_000_000 - 5).collect();
+        let access = Access { write: true, position: Position::At(0), collective: true };
+        if world.rank() == 0 {
+            file.write_as(access, &data, &plan, 700).expect("written");
+        } else {
+            file.write_as(access, &data[..0], &plan, 0).expect("written");
+        }
+        world.barrier().expect("a barrier");
+        let found = std::fs::read(&path).expect("the file");
+        // 500 longs at every other place, then the next filetype.
+        let offset = |i: usize| 3 + 4 * (i / 500 * 999 + i % 500 * 2);
+        assert_eq!(found.len(), offset(699) + 4);
+        for (i, &value) in data.iter().enumerate() {
+            let at = offset(i);
+            assert_eq!(found[at..at + 4], (value as i32).to_be_bytes(), "{i}");
+        }
+        let mut back = vec![0i64; 710];
+        let read = file.read_as(access, &mut back, &plan, 710).expect("read");
+        assert_eq!(read, 700 * 8);
+        assert_eq!(back[..700], data);
+        let large = [1i64 << 40];
+        if world.rank() == 0 {
+            let error = file.write_as(Access { collective: false, ..access }, &large, &plan, 1);
+            let class = error.expect_err("too large").class();
+            assert_eq!(class, typepack::ErrorClass::CONVERSION);
+        }
+        file.close().expect("closed");
+    });
 }
 
 /// Writes behind 4 GiB: positions have 64 bits, and the file is sparse.

@@ -110,6 +110,9 @@ programs! {
 fn files() {
     run("files", &[0, 1, 2, 3, 5]);
     run_with("files", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+    for method in ["mmap", "pwrite"] {
+        run_with("files", &[1, 2, 3], &[("TYPEPACK_IO", method)]);
+    }
 }
 
 /// Checks that the C program in the project's `README.md` compiles and prints the right result.

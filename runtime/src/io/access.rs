@@ -14,6 +14,7 @@ use super::agree::{agree, verdict, word};
 use super::background::{self, Agreement, Job, counted};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
+use super::transfer::Memory;
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
@@ -100,7 +101,7 @@ impl Inner {
             return Err(refused(FileErrorKind::Operation, "file", detail));
         }
         let view = self.state().view.clone();
-        let bytes = part.bytes()?;
+        let bytes = Memory::new(layout(part), &view)?.bytes();
         if !bytes.is_multiple_of(view.etype_bytes()) {
             let detail = format!(
                 "the elements have {bytes} bytes, which is not a multiple of the etype's {} bytes",
@@ -179,13 +180,7 @@ impl Inner {
 /// `bytes` bytes there.
 fn reach(view: &View, at: u64, bytes: u64) -> Result<u64> {
     let start = view.start(at)?;
-    if bytes > 0 {
-        let end =
-            start.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
-                Error::new(ErrorKind::Argument, "offset", format!("{at} is out of range"))
-            })?;
-        view.tiles(end)?;
-    }
+    view.reach(start, bytes)?;
     Ok(start)
 }
 
@@ -243,9 +238,9 @@ impl File {
         let begun = inner.begun(access, inner.check(access, part.clone()))?;
         let run = || match (&begun, &part) {
             // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
-            // (the condition of `# Safety`). `checked.bytes` is their packed size.
+            // (the condition of `# Safety`).
             (Ok((checked, start)), Ok(part)) => unsafe {
-                inner.run(&checked.view, access.write, &layout(part), *start, checked.bytes)
+                inner.run(&checked.view, access.write, layout(part), *start)
             },
             (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
         };
@@ -291,9 +286,9 @@ impl File {
         if let (Some(error), false) = (&error, access.collective) {
             return Err(error.clone());
         }
-        let job = begun.and_then(|(Checked { view, bytes, .. }, start)| {
+        let job = begun.and_then(|(Checked { view, .. }, start)| {
             let (file, write, memory) = (inner.clone(), access.write, layout(part?).keep());
-            Ok(Job { file, view, write, memory, start, bytes })
+            Ok(Job { file, view, write, memory, start })
         });
         let pending = Pending::new(&inner.outstanding);
         // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is

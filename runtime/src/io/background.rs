@@ -40,7 +40,6 @@ pub(super) struct Job {
     pub memory: Layout,
     /// The view byte at which the access begins.
     pub start: u64,
-    pub bytes: u64,
 }
 
 /// An agreement that follows the work of a collective access.
@@ -194,7 +193,7 @@ fn serve() {
             let memory = job.memory.view();
             // SAFETY: whoever started the operation guarantees that the memory stays valid until the
             // operation is complete or detached (`start`). `detach` waits while this thread works.
-            unsafe { job.file.run(&job.view, job.write, &memory, job.start, job.bytes) }
+            unsafe { job.file.run(&job.view, job.write, memory, job.start) }
         }));
         let moved = moved.unwrap_or_else(|_| {
             let detail = "a panic has ended the access; this is a bug in typepack";

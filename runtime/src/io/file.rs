@@ -8,11 +8,13 @@ use super::agree::{agree, agree_same, system, text_words};
 use super::hints::Hints;
 use super::mode::Mode;
 use super::shared::Shared;
-use super::transfer::{self, Target, Transferred};
+use super::transfer::{self, Memory, Target, Transferred};
 use super::view::{Representation, View};
+use super::window::Windows;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::Endpoint;
 use crate::message::payload::LayoutRef;
+use crate::settings::Settings;
 use crate::sys::files::{self, Access as Opening, Facts, FileKind, SizeSignal};
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CString;
@@ -78,6 +80,7 @@ pub enum Refused {
 pub(super) struct Inner {
     pub comm: Communicator,
     pub target: Target,
+    windows: Windows,
     path: CString,
     pub mode: Mode,
     pub words: Shared,
@@ -134,24 +137,24 @@ impl Inner {
         files::facts(&self.target.fd).map_err(|error| system("file", &error))
     }
 
-    /// Moves the data of an access in the calling thread.
+    /// Moves the data of an access in the calling thread. Returns the number of bytes in memory.
     ///
     /// # Safety
     ///
     /// - The elements of `memory` are valid as the access needs them, and nobody else changes them (or, if
     ///   the access reads the file, accesses them) until the call returns.
-    /// - `bytes` is the packed size of `memory`.
     pub unsafe fn run(
         &self,
         view: &View,
         write: bool,
-        memory: &LayoutRef<'_>,
+        layout: LayoutRef<'_>,
         start: u64,
-        bytes: u64,
     ) -> Transferred {
-        if bytes == 0 {
-            return (0, Ok(()));
-        }
+        let memory = match Memory::new(layout, view) {
+            Ok(memory) if memory.bytes() > 0 => memory,
+            Ok(_) => return (0, Ok(())),
+            Err(error) => return (0, Err(error)),
+        };
         let own = self.endpoint().rank();
         // A stream has one position for all ranks, so accesses take turns.
         let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
@@ -162,14 +165,12 @@ impl Inner {
         };
         if write {
             self.written.store(true, Ordering::Relaxed);
-            // SAFETY: the caller guarantees that the elements are readable and unchanged until the call
-            // returns, and that `bytes` is their packed size (both conditions of `# Safety`).
-            unsafe { transfer::write(&self.target, view, memory, start, bytes) }
-        } else {
-            // SAFETY: the caller guarantees that the elements are writable and nobody else accesses them
-            // until the call returns, and that `bytes` is their packed size.
-            unsafe { transfer::read(&self.target, view, memory, start, bytes) }
         }
+        // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
+        // the call returns (the condition of `# Safety`).
+        let (bytes, result) =
+            unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, start) };
+        (view.in_memory(bytes), result)
     }
 
     /// Checks that no access is under way.
@@ -283,7 +284,10 @@ impl File {
         let state = State { view, position, atomic: false, hints: known, split: None };
         let (written, outstanding) = (AtomicBool::new(false), Arc::default());
         let state = Mutex::new(state);
-        let inner = Inner { comm, target, path, mode, words, state, written, outstanding };
+        let method = Settings::get()?.file_method;
+        let both = mode.contains(Mode::READ_WRITE);
+        let windows = Windows::new(&target, mode.reads(), both, method);
+        let inner = Inner { comm, target, windows, path, mode, words, state, written, outstanding };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -390,7 +394,9 @@ impl File {
         } else {
             Ok(())
         };
-        agree(&inner.comm, changed)
+        let changed = agree(&inner.comm, changed);
+        inner.windows.forget();
+        changed
     }
 
     /// Sets the size of the file in bytes. Collective.
@@ -608,11 +614,12 @@ impl File {
     }
 
     /// Returns the extent that `datatype` has in the file.
+    ///
+    /// # Errors
+    /// Returns an engine error if the extent does not fit in an `i64`.
     #[doc(alias = "MPI_File_get_type_extent")]
-    pub fn type_extent(&self, datatype: &Datatype) -> i64 {
-        match self.view().representation() {
-            Representation::Native | Representation::Internal => datatype.extent(),
-        }
+    pub fn type_extent(&self, datatype: &Datatype) -> Result<i64> {
+        Ok(self.view().representation().in_file(datatype)?.extent())
     }
 }
 

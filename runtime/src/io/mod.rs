@@ -2,7 +2,7 @@
 //!
 //! `file.rs` has [`File`]: opening, closing, sizes, views and file pointers. `access.rs` reads and writes.
 //! `mode.rs` has the access modes, `hints.rs` the hints, and `view.rs` finds the bytes of a view.
-//! `transfer.rs` moves the bytes by system calls. `background.rs` has the I/O threads for nonblocking
+//! `transfer.rs` moves the bytes: `window.rs` maps files, and `calls.rs` makes system calls. `background.rs` has the I/O threads for nonblocking
 //! accesses. `shared.rs` has the words that the ranks of a file share, and `agree.rs` their agreement on
 //! errors and arguments.
 //!
@@ -11,15 +11,17 @@
 mod access;
 mod agree;
 mod background;
+mod calls;
 mod file;
 mod hints;
 mod mode;
 mod shared;
 mod transfer;
 mod view;
+mod window;
 
 pub use access::{Access, Pending, Position, Started};
 pub(crate) use background::register;
 pub use file::{File, Refused, Whence};
 pub use mode::Mode;
-pub use view::{Representation, View};
+pub use view::{Representation, View, register_representation};

@@ -1,16 +1,16 @@
 //! Views: which bytes of the file a rank sees, and in which order (MPI-5.0 section 14.3).
 //!
-//! A view is a displacement and the plan of its filetype, repeated without end. Every position is found by
-//! a `seek` in the plan; no list of the pieces exists. Positions in a view are counted in bytes of the
-//! view's data ("view bytes"). The program counts in etypes.
-//!
-//! Invariant: the displacements of a view never decrease, so a greater view byte never has a smaller file
-//! offset.
+//! The engine's [`FileView`] has the types of a view as they are in the file, and finds positions by a `seek`
+//! in their program; no list of the pieces exists. This file adds the displacement and the representation.
+//! Positions in a view are counted in bytes of the view's data in the file ("view bytes"). The program
+//! counts in etypes.
 
-use crate::commit::commit;
+use crate::commit::engine_settings;
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Named, Plan, Result};
 use std::fmt;
-use typepack_engine::{Cursor, ErrorClass};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack_engine::view::in_file;
+use typepack_engine::{FileView, external32};
 
 /// How data is represented in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,37 @@ pub enum Representation {
     Native,
     /// As in memory: all machines of a job are the same machine.
     Internal,
+    /// The portable representation of the standard: big-endian, with sizes of its own.
+    External32,
+    /// A representation of the user without conversion functions: as in memory, under this name.
+    User(&'static str),
+}
+
+/// The names of the user's representations. They live as long as the process.
+static USER: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// Registers a representation of the user that needs no conversion. It exists until the process ends.
+///
+/// # Errors
+/// Returns [`FileErrorKind::DuplicateRepresentation`] if a representation with this name exists, and
+/// [`ErrorKind::Argument`] if the name is empty.
+#[doc(alias = "MPI_Register_datarep")]
+pub fn register_representation(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::new(ErrorKind::Argument, "datarep", "the name is empty"));
+    }
+    if Representation::named(name).is_ok() {
+        let kind = ErrorKind::File(FileErrorKind::DuplicateRepresentation);
+        let detail = format!("a representation with the name \"{name}\" exists already");
+        return Err(Error::new(kind, "datarep", detail));
+    }
+    user().push(Box::leak(name.to_owned().into_boxed_str()));
+    Ok(())
+}
+
+fn user() -> MutexGuard<'static, Vec<&'static str>> {
+    // Nothing under this lock can panic between two changes that belong together.
+    USER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Representation {
@@ -32,7 +63,11 @@ impl Representation {
         match name {
             "native" => Ok(Self::Native),
             "internal" => Ok(Self::Internal),
+            "external32" => Ok(Self::External32),
             _ => {
+                if let Some(known) = user().iter().find(|known| **known == name) {
+                    return Ok(Self::User(known));
+                }
                 let detail = format!("\"{name}\" is not a data representation of this version");
                 Err(Error::new(ErrorKind::File(FileErrorKind::Representation), "datarep", detail))
             }
@@ -44,12 +79,24 @@ impl Representation {
         match self {
             Self::Native => "native",
             Self::Internal => "internal",
+            Self::External32 => "external32",
+            Self::User(name) => name,
+        }
+    }
+
+    /// Returns whether data is converted on the way between memory and the file.
+    pub(super) fn converts(self) -> bool {
+        self == Self::External32
+    }
+
+    /// Returns a type as it is in the file.
+    pub(super) fn in_file(self, ty: &Datatype) -> Result<Datatype> {
+        match self {
+            Self::Native | Self::Internal | Self::User(_) => Ok(ty.clone()),
+            Self::External32 => Ok(in_file(ty, |named| Ok(external32::size_of(named)))?),
         }
     }
 }
-
-/// The greatest number of runs of a filetype that the checks of a view look at.
-const LOOKED_AT: u64 = 1 << 22;
 
 /// A view of a file.
 #[derive(Clone)]
@@ -58,31 +105,26 @@ pub struct View {
     etype: Datatype,
     filetype: Datatype,
     representation: Representation,
-    plan: Plan,
-    etype_bytes: u64,
-    extent: u64,
-    /// True if a greater view byte always has a greater file offset. In a file that is only read, runs of
-    /// the view may overlap, and then this is false.
-    ordered: bool,
+    map: FileView,
+    /// The offset of view byte 0 from the beginning of the file, if the view is one run of the file.
+    run: Option<u64>,
 }
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("View")
             .field("displacement", &self.displacement)
-            .field("etype_bytes", &self.etype_bytes)
-            .field("extent", &self.extent)
+            .field("etype_bytes", &self.map.etype_bytes())
+            .field("filetype_bytes", &self.map.filetype_bytes())
+            .field("representation", &self.representation)
             .finish_non_exhaustive()
     }
 }
 
-fn wrong(argument: &'static str, detail: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Argument, argument, detail)
-}
-
-/// Returns the error for a type that a view cannot have.
-fn unfit(argument: &'static str, detail: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Engine(ErrorClass::TYPE), argument, detail)
+fn out_of_range(at: u64) -> Error {
+    let detail =
+        format!("{at} is too large: the view would reach beyond byte 2^63 - 1 of the file");
+    Error::new(ErrorKind::Argument, "offset", detail)
 }
 
 impl View {
@@ -105,33 +147,24 @@ impl View {
         representation: Representation,
         writable: bool,
     ) -> Result<Self> {
-        let etype_bytes = u64::try_from(etype.size()).unwrap_or(0);
-        if etype_bytes == 0 {
-            return Err(unfit("etype", "the type has no data"));
+        let of_file = representation.in_file(etype)?;
+        let map = if filetype.is_same(etype) {
+            FileView::new(&of_file, &of_file, &engine_settings()?)?
+        } else {
+            // The checks of the types as they are in memory: displacements in bytes keep their values in
+            // the file, where the etype may have another extent.
+            let template = representation.in_file(filetype)?;
+            FileView::new(&of_file, &template, &engine_settings()?)?
+        };
+        if writable {
+            map.check_writable()?;
         }
-        check_order(etype, 1, writable, "etype")?;
-        // Two copies of the filetype, so that the step from one to the next is checked too.
-        let ordered = check_order(filetype, 2, writable, "filetype")?;
-        if !filetype.is_same(etype) {
-            check_etypes(etype, filetype)?;
-        }
-        let plan = commit(filetype)?;
-        let extent = filetype.extent();
-        if extent <= 0 && filetype.size() > 0 {
-            return Err(unfit("filetype", format!("the extent is {extent}; it must be positive")));
-        }
+        let plan = map.filetype();
+        let low = u64::try_from(plan.footprint().true_lb).unwrap_or(0);
+        let one = plan.is_contiguous() && plan.element_bytes() > 0;
+        let run = one.then(|| displacement.saturating_add(low));
         let (etype, filetype) = (etype.clone(), filetype.clone());
-        let extent = extent.unsigned_abs();
-        Ok(Self {
-            displacement,
-            etype,
-            filetype,
-            representation,
-            plan,
-            etype_bytes,
-            extent,
-            ordered,
-        })
+        Ok(Self { displacement, etype, filetype, representation, map, run })
     }
 
     /// Returns the byte of the file at which the view begins.
@@ -154,179 +187,114 @@ impl View {
         self.representation
     }
 
-    /// Returns the size of an etype in bytes.
-    pub(super) fn etype_bytes(&self) -> u64 {
-        self.etype_bytes
-    }
-
-    /// Returns whether a greater view byte always has a greater file offset.
-    pub(super) fn is_ordered(&self) -> bool {
-        self.ordered
-    }
-
-    /// Returns the plan of the filetype.
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// Returns the number of the file's byte that holds the first byte of the view, if the view is one run
-    /// of the file.
-    pub(super) fn run(&self) -> Option<u64> {
-        let low = u64::try_from(self.plan.footprint().true_lb).unwrap_or(0);
-        (self.plan.is_contiguous() && self.plan.element_bytes() > 0)
-            .then(|| self.displacement.saturating_add(low))
-    }
-
-    /// Returns how many filetypes the view bytes before `end` need.
+    /// Returns the pieces of the file that hold `bytes` view bytes from `start` on: their offsets from the
+    /// beginning of the file, and their lengths.
     ///
     /// # Errors
-    /// Returns an error if the view has no bytes, or if `end` does not fit in 63 bits.
-    pub(super) fn tiles(&self, end: u64) -> Result<u64> {
-        let element = self.plan.element_bytes();
-        if element == 0 {
-            return Err(wrong("filetype", "the view has no data, but the call accesses data"));
-        }
-        let tiles = end.div_ceil(element);
-        self.plan.packed_bytes(tiles)?;
-        // The file offsets of the last tile must fit in 63 bits too.
-        let last = i128::from(self.extent) * i128::from(tiles)
-            + i128::from(self.plan.footprint().true_ub.max(0))
-            + i128::from(self.displacement);
-        if last > i128::from(i64::MAX) {
-            return Err(wrong("offset", format!("byte {last} of a file is out of range")));
-        }
-        Ok(tiles)
+    /// Returns an error if the view has no data, or if the pieces reach beyond byte 2^63 - 1.
+    pub fn pieces(&self, start: u64, bytes: u64) -> Result<impl Iterator<Item = (u64, u64)> + '_> {
+        self.reach(start, bytes)?;
+        let pieces = self.map.pieces(start, bytes)?;
+        Ok(pieces.map(|piece| (self.displacement + piece.offset as u64, piece.bytes)))
     }
 
-    /// Returns a cursor over the runs of the view from view byte `start` on. The offsets of the runs are
-    /// relative to the view's displacement.
-    pub(super) fn cursor(&self, start: u64, end: u64) -> Result<Cursor<'_>> {
-        Ok(Cursor::at(&self.plan, self.tiles(end)?, start)?)
+    /// Returns the size of an etype in the file, in bytes.
+    pub(super) fn etype_bytes(&self) -> u64 {
+        self.map.etype_bytes()
+    }
+
+    /// Returns the engine's view.
+    pub(super) fn map(&self) -> &FileView {
+        &self.map
+    }
+
+    /// Returns the plan of the filetype as it is in the file.
+    pub(super) fn plan(&self) -> &Plan {
+        self.map.filetype()
+    }
+
+    /// Returns the offset of view byte 0 from the beginning of the file, if the view is one run of the file.
+    pub(super) fn run(&self) -> Option<u64> {
+        self.run
+    }
+
+    /// Returns whether a greater view byte always has a greater file offset. In a file that is only read,
+    /// elements of the view may overlap, and then this is false.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.map.is_disjoint()
+    }
+
+    /// Returns an estimate of the mean distance between the starts of two pieces, in bytes.
+    pub(super) fn distance(&self) -> u64 {
+        let plan = self.plan();
+        let shape = plan.footprint();
+        match plan.element_bytes() / plan.first_run_bytes().max(1) {
+            0 | 1 => shape.extent.unsigned_abs(),
+            pieces => (shape.true_ub - shape.true_lb).unsigned_abs() / pieces,
+        }
+    }
+
+    /// Checks that `bytes` view bytes from `start` on lie in the range of file offsets.
+    pub(super) fn reach(&self, start: u64, bytes: u64) -> Result<()> {
+        let end = start.checked_add(bytes).ok_or_else(|| out_of_range(start))?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let tiles = self.map.tiles(end)?;
+        let plan = self.plan();
+        let last = i128::from(tiles - 1) * i128::from(plan.footprint().extent)
+            + i128::from(plan.footprint().true_ub)
+            + i128::from(self.displacement);
+        if last > i128::from(i64::MAX) { Err(out_of_range(start)) } else { Ok(()) }
     }
 
     /// Returns the file offset of view byte `at`.
     pub(super) fn offset(&self, at: u64) -> Result<u64> {
-        if let Some(start) = self.run() {
-            self.tiles(at)?;
-            return Ok(start + at);
+        self.reach(at, 1)?;
+        match self.run {
+            Some(start) => Ok(start + at),
+            None => Ok(self.displacement + self.map.offset(at)?),
         }
-        let end = at.checked_add(1).ok_or_else(|| wrong("offset", "out of range"))?;
-        let found = self.cursor(at, end)?.run().map(|run| run.offset);
-        let offset = u64::try_from(found.unwrap_or(0)).unwrap_or(0);
-        Ok(self.displacement + offset)
     }
 
-    /// Returns the number of view bytes whose file offset is below `end`, but at most `most`.
-    pub(super) fn below(&self, end: u64, most: u64) -> Result<u64> {
-        if let Some(start) = self.run() {
-            return Ok(end.saturating_sub(start).min(most));
+    /// Returns how many of the `most` view bytes from `start` on can be used before one has a file offset of
+    /// `end` or more.
+    pub(super) fn below(&self, start: u64, most: u64, end: u64) -> Result<u64> {
+        match (self.run, end.checked_sub(self.displacement)) {
+            (Some(run), _) => Ok(end.saturating_sub(run).saturating_sub(start).min(most)),
+            (None, None) => Ok(0),
+            (None, Some(end)) => Ok(self.map.readable(start, most, end)?),
         }
-        // The first `known` view bytes lie below `end`, the view bytes from `unknown` on do not.
-        let (mut known, mut unknown) = (0, most);
-        while known < unknown {
-            let middle = known + (unknown - known) / 2;
-            if self.offset(middle)? < end {
-                known = middle + 1;
-            } else {
-                unknown = middle;
-            }
-        }
-        Ok(known)
     }
 
-    /// Returns the number of etypes that begin below byte `size` of the file.
+    /// Returns the first etype that begins at or after the end of a file of `size` bytes.
     pub(super) fn etypes_below(&self, size: u64) -> Result<u64> {
-        let element = self.plan.element_bytes();
-        if size <= self.displacement || element == 0 {
-            return Ok(0);
+        match self.map.etypes_at(size.saturating_sub(self.displacement)) {
+            u64::MAX => Err(out_of_range(size)),
+            etypes => Ok(etypes),
         }
-        // Tile `k` begins at or after `k * extent`.
-        let tiles = (size - self.displacement) / self.extent.max(1) + 1;
-        let most = tiles.checked_mul(element).ok_or_else(|| wrong("offset", "out of range"))?;
-        Ok(self.below(size, most)?.div_ceil(self.etype_bytes))
     }
 
     /// Returns the view byte at which etype `at` begins.
     pub(super) fn start(&self, at: u64) -> Result<u64> {
-        let bytes = at.checked_mul(self.etype_bytes).filter(|&bytes| bytes <= i64::MAX as u64);
-        bytes.ok_or_else(|| wrong("offset", format!("{at} etypes are more than 2^63 - 1 bytes")))
+        let bytes = at.checked_mul(self.etype_bytes()).filter(|&bytes| bytes <= i64::MAX as u64);
+        bytes.ok_or_else(|| out_of_range(at))
     }
-}
 
-/// Checks that the displacements of `copies` copies of a type are not negative, do not decrease, and (if
-/// `apart`) do not overlap. Returns whether no two elements overlap.
-fn check_order(ty: &Datatype, copies: u64, apart: bool, argument: &'static str) -> Result<bool> {
-    if ty.size() == 0 {
-        return Ok(true);
-    }
-    if ty.true_lb() < 0 || ty.lb() < 0 {
-        let lowest = ty.true_lb().min(ty.lb());
-        return Err(unfit(argument, format!("the type begins at displacement {lowest}, below 0")));
-    }
-    let plan = commit(ty)?;
-    if plan.is_contiguous() {
-        return Ok(true);
-    }
-    let mut ordered = true;
-    let (mut last, mut end) = (i64::MIN, i64::MIN);
-    let mut seen = 0;
-    for run in Cursor::new(&plan, copies)? {
-        if run.offset < last {
-            let detail = format!("displacement {} follows displacement {last}", run.offset);
-            return Err(unfit(argument, detail));
+    /// Returns the number of bytes in memory of `bytes` view bytes. Only whole etypes count if their sizes in
+    /// memory and in the file differ.
+    pub(super) fn in_memory(&self, bytes: u64) -> u64 {
+        if !self.representation.converts() {
+            return bytes;
         }
-        if apart && run.offset < end {
-            let detail = format!("two elements overlap at displacement {}", run.offset);
-            return Err(unfit(argument, detail));
-        }
-        ordered &= run.offset >= end;
-        last = run.offset;
-        end = end.max(run.offset.saturating_add(run.bytes as i64));
-        seen += 1;
-        if seen == LOOKED_AT {
-            break;
-        }
+        bytes / self.etype_bytes() * self.etype.size().unsigned_abs()
     }
-    Ok(ordered)
-}
-
-/// Checks that a filetype consists of whole etypes: its data are copies of the etype, at multiples of the
-/// etype's extent. Whether types of nested structure are built from the etype itself is not checked.
-fn check_etypes(etype: &Datatype, filetype: &Datatype) -> Result<()> {
-    let (whole, part) = (filetype.size(), etype.size());
-    if whole % part != 0 {
-        let detail =
-            format!("its size, {whole} bytes, is not a multiple of the etype's, {part} bytes");
-        return Err(unfit("filetype", detail));
-    }
-    let step = etype.extent();
-    let etype_plan = commit(etype)?;
-    if step <= 0 || !etype_plan.is_contiguous() {
-        return Ok(());
-    }
-    let plan = commit(filetype)?;
-    for run in Cursor::new(&plan, 1)?.take(LOOKED_AT as usize) {
-        if run.offset % step != etype.true_lb() % step {
-            let detail = format!(
-                "displacement {} is not a multiple of the etype's extent, {step} bytes",
-                run.offset
-            );
-            return Err(unfit("filetype", detail));
-        }
-    }
-    if filetype.size() > 0 && filetype.extent() % step != 0 {
-        let detail = format!(
-            "its extent, {} bytes, is not a multiple of the etype's, {step} bytes",
-            filetype.extent()
-        );
-        return Err(unfit("filetype", detail));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use typepack_engine::ErrorClass;
 
     fn view(displacement: u64, etype: &str, filetype: &str) -> Result<View> {
         let (etype, filetype) = (etype.parse().expect("a type"), filetype.parse().expect("a type"));
@@ -347,9 +315,10 @@ mod tests {
         }
         for end in 0..300 {
             let count = naive.iter().filter(|&&offset| offset < end).count() as u64;
-            assert_eq!(view.below(end, naive.len() as u64).expect("a count"), count, "{end}");
+            assert_eq!(view.below(0, naive.len() as u64, end).expect("a count"), count, "{end}");
             assert_eq!(view.etypes_below(end).expect("a count"), count.div_ceil(4), "{end}");
         }
+        assert_eq!(view.distance(), 40 / 3);
     }
 
     #[test]
@@ -369,5 +338,12 @@ mod tests {
         }
         assert!(view(0, "int32", "hvector(2, 1, 8, int32)").is_ok());
         assert!(view(0, "int8", "contiguous(0, int8)").is_ok());
+    }
+
+    #[test]
+    fn positions_beyond_the_last_byte_are_refused() {
+        let view = view(1 << 62, "int8", "int8").expect("a view");
+        assert!(view.offset(1 << 61).is_ok() && view.offset(1 << 62).is_err());
+        assert!(view.reach(u64::MAX, 1).is_err() && view.start(1 << 63).is_err());
     }
 }

@@ -203,7 +203,7 @@ pub fn get_type_extent<W: CountWidth>(
 ) -> Result {
     let file = find(fh)?;
     let out = extent.required("extent")?;
-    let extent = file.type_extent(datatype::find(datatype)?.tree());
+    let extent = file.type_extent(datatype::find(datatype)?.tree())?;
     let value = W::Address::exactly(extent).ok_or_else(|| {
         let detail = format!("{extent} does not fit in the type of the argument");
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "extent", detail)

@@ -4,6 +4,7 @@
    element lies. */
 #include "files.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { BLOCK = 3, BLOCKS = 5, COUNT = BLOCK * BLOCKS, DISP = 40 };
@@ -488,6 +489,35 @@ static void errors(void)
     OK(MPI_File_close(&file));
 }
 
+/* A limit for the size of files is an error with the exact count, and no signal ends the process. */
+static void size_limit(void)
+{
+    MPI_File file;
+    MPI_Status status;
+    struct rlimit old, low;
+    static char bytes[3000];
+    char own[300];
+    snprintf(own, sizeof own, "%s-%d", name, rank);
+    OK(MPI_File_open(MPI_COMM_SELF, own, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE,
+                     MPI_INFO_NULL, &file));
+    CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0);
+    low = old;
+    low.rlim_cur = 1000;
+    CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
+    RAISES(MPI_ERR_IO, MPI_File_write_at(file, 0, bytes, 3000, MPI_BYTE, &status));
+    check_count(&status, 250);
+    MPI_Request request;
+    OK(MPI_File_iwrite_at_all(file, 0, bytes, 3000, MPI_BYTE, &request));
+    RAISES(MPI_ERR_IO, MPI_Wait(&request, &status));
+    check_count(&status, 250);
+    RAISES(MPI_ERR_IO, MPI_File_set_size(file, 5000));
+    RAISES(MPI_ERR_IO, MPI_File_preallocate(file, 5000));
+    CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+    OK(MPI_File_write_at(file, 0, bytes, 3000, MPI_BYTE, &status));
+    check_count(&status, 750);
+    OK(MPI_File_close(&file));
+}
+
 int main(void)
 {
     begin();
@@ -507,6 +537,7 @@ int main(void)
     shared_positions();
     descriptions();
     errors();
+    size_limit();
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     OK(MPI_File_close(&file));

@@ -89,6 +89,8 @@ pub struct Table {
     pub truncate: fn(BorrowedFd<'_>, u64) -> io::Result<()>,
     /// Allocates space for a range of a file, and extends the file if the range ends behind its end.
     pub allocate: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
+    /// Allocates space for a range of a file, and does not change its size.
+    pub reserve: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
     /// Brings all data and the size of a file to the storage device.
     pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
 }
@@ -180,6 +182,7 @@ impl Table {
         },
         truncate: |fd, size| Ok(fs::ftruncate(fd, size)?),
         allocate: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::empty(), at, bytes)?),
+        reserve: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::KEEP_SIZE, at, bytes)?),
         sync: |fd| Ok(fs::fsync(fd)?),
     };
 }
@@ -248,6 +251,25 @@ pub fn truncate(fd: &impl AsFd, size: u64) -> io::Result<()> {
 pub fn allocate(fd: &impl AsFd, size: u64) -> io::Result<()> {
     let table = table();
     retried(|| (table.allocate)(fd.as_fd(), 0, size))
+}
+
+/// Allocates space for `bytes` bytes of a file from byte `at` on. The size of the file does not change.
+///
+/// # Errors
+/// Returns the kernel's error: `ENOSPC` if the file system is full, `EOPNOTSUPP` if the file system cannot
+/// allocate space in advance.
+pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.reserve)(fd.as_fd(), at, bytes))
+}
+
+/// Returns whether a file is on a file system of this machine whose files can be mapped and whose page cache
+/// only this machine changes. Returns false for a file system that this function does not know.
+pub fn is_local(fd: &impl AsFd) -> bool {
+    /// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs.
+    const LOCAL: [u64; 6] =
+        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630];
+    fs::fstatfs(fd).is_ok_and(|found| LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
 /// Brings all data and the size of a file to the storage device.

@@ -3,7 +3,7 @@
 //!
 //! `../shm/` uses `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
 //! `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime uses `clock`,
-//! `cma`, `files`, `fork`, `limits`, `machine`, `memory`, `process` and `text_file`. The files call rustix where rustix offers the
+//! `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `process` and `text_file`. The files call rustix where rustix offers the
 //! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return
 //! `io::Error`s, which the callers turn into error messages.
 //!
@@ -20,6 +20,7 @@ pub mod fork;
 pub mod futex;
 pub mod limits;
 pub mod machine;
+pub mod mapped;
 pub mod memory;
 pub mod name_lock;
 pub mod poll;

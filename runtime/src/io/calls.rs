@@ -1,0 +1,265 @@
+//! Moves data between memory and a file by system calls.
+//!
+//! Writing touches no byte that the view does not cover: each piece of the view is a `pwrite` of its own,
+//! and nothing is read first. Reading may read more: if the pieces of a view are short and close, one
+//! `pread` brings a whole window of the file, and the plan of the view takes the pieces out of it.
+
+use super::agree::system;
+use super::transfer::{Memory, Target, buffer};
+use super::view::View;
+use crate::Result;
+use crate::message::payload::LayoutRef;
+use crate::sys::files::{self, FileKind, Moved};
+
+/// Size in bytes of the buffers through which data goes that is not one run in memory, and of the windows of
+/// a file that reads bring at once.
+const CHUNK: u64 = 1 << 20;
+
+/// Greatest mean distance in bytes between the starts of pieces that a read brings as a window. A separate
+/// call for each piece costs about as much as reading this number of bytes.
+const CLOSE: u64 = 16 << 10;
+
+fn of_system((done, result): Moved) -> (u64, Result<()>) {
+    (done, result.map_err(|error| system("file", &error)))
+}
+
+/// Returns the size of a file in bytes.
+pub(super) fn size(file: &Target) -> Result<u64> {
+    let facts = files::facts(&file.fd).map_err(|error| system("file", &error))?;
+    Ok(facts.size)
+}
+
+/// Moves the data of an access from byte `done` of `memory` on, and counts it in `done`. View byte `start` is
+/// that of byte 0 of `memory`.
+///
+/// # Safety
+///
+/// - The elements of `memory` are readable and nobody changes them until the call returns; or, if `write` is
+///   false, they are writable and nobody else accesses them.
+pub(super) unsafe fn run(
+    file: &Target,
+    view: &View,
+    write: bool,
+    memory: &Memory<'_>,
+    start: u64,
+    done: &mut u64,
+) -> Result<()> {
+    // SAFETY: the caller guarantees that the elements stay valid for the direction of the access (the
+    // condition of `# Safety`), and the three functions have the same condition.
+    unsafe {
+        if write {
+            write_pieces(file, view, memory, start, done)
+        } else if file.kind == FileKind::Stream || view.run().is_some() {
+            read_run(file, view, memory, start, done)
+        } else {
+            read_pieces(file, view, memory, start, done)
+        }
+    }
+}
+
+/// Writes the view byte before byte `end` of `memory`, so that the file reaches as far as that byte.
+///
+/// # Safety
+///
+/// - The elements of `memory` are readable and nobody changes them until the call returns.
+/// - `end` is at least 1 and at most the number of view bytes of `memory`.
+pub(super) unsafe fn write_last(
+    file: &Target,
+    view: &View,
+    memory: &Memory<'_>,
+    start: u64,
+    end: u64,
+) -> Result<()> {
+    let mut last = [0u8];
+    let at = view.offset(start + end - 1)?;
+    // SAFETY: the range is one byte of the elements, which are readable, and `last` has one byte.
+    unsafe { memory.pack(end - 1..end, last.as_mut_ptr())? };
+    // SAFETY: `last` has one byte.
+    let (_, result) = of_system(unsafe { files::write_at(&file.fd, last.as_ptr(), 1, at) });
+    result
+}
+
+/// Writes through a view of any kind.
+///
+/// # Safety
+///
+/// - The elements of `memory` are readable and nobody changes them until the call returns.
+unsafe fn write_pieces(
+    file: &Target,
+    view: &View,
+    memory: &Memory<'_>,
+    start: u64,
+    done: &mut u64,
+) -> Result<()> {
+    let (bytes, direct) = (memory.bytes(), memory.run());
+    let first = start + *done;
+    let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
+    let mut pieces = match file.kind {
+        FileKind::Stream => None,
+        _ => Some(view.pieces(first, bytes - *done)?),
+    };
+    // The rest of a piece that began in the chunk before.
+    let mut rest = None;
+    while *done < bytes {
+        // The next chunk of packed data: all of it if memory is one run.
+        let chunk = if direct.is_some() { bytes - *done } else { (bytes - *done).min(CHUNK) };
+        let from: *const u8 = match direct {
+            Some(first) => first.wrapping_add(*done as usize),
+            None => {
+                // SAFETY: the range ends at or before `bytes`, the elements are readable (the condition of
+                // `# Safety`), and `packed` is a new buffer of at least `chunk` bytes.
+                unsafe { memory.pack(*done..*done + chunk, packed.as_mut_ptr())? };
+                packed.as_ptr()
+            }
+        };
+        let mut within = 0;
+        while within < chunk {
+            let at = from.wrapping_add(within as usize);
+            let (wanted, moved) = match &mut pieces {
+                // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
+                // themselves, which are one readable run; `at` is `within` bytes behind `from`.
+                None => {
+                    (chunk - within, unsafe { files::write_stream(&file.fd, at, chunk - within) })
+                }
+                Some(pieces) => {
+                    let Some((offset, length)) = rest.take().or_else(|| pieces.next()) else {
+                        return Ok(());
+                    };
+                    let now = length.min(chunk - within);
+                    rest = (now < length).then(|| (offset + now, length - now));
+                    // SAFETY: `now` is at most `chunk - within`, and the `chunk` bytes at `from` are
+                    // readable: they are `packed` or the elements themselves.
+                    (now, unsafe { files::write_at(&file.fd, at, now, offset) })
+                }
+            };
+            let (moved, result) = of_system(moved);
+            (*done, within) = (*done + moved, within + wanted);
+            result?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads from a stream, or through a view that is one run of the file.
+///
+/// # Safety
+///
+/// - The elements of `memory` are writable and nobody else accesses them until the call returns.
+unsafe fn read_run(
+    file: &Target,
+    view: &View,
+    memory: &Memory<'_>,
+    start: u64,
+    done: &mut u64,
+) -> Result<()> {
+    let (bytes, direct) = (memory.bytes(), memory.run());
+    let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
+    let first = match file.kind {
+        FileKind::Stream => None,
+        _ => {
+            view.reach(start, bytes)?;
+            Some(view.offset(start)?)
+        }
+    };
+    while *done < bytes {
+        let left = bytes - *done;
+        let chunk = if direct.is_some() { left } else { left.min(CHUNK) };
+        let to = direct.map_or(packed.as_mut_ptr(), |first| first.wrapping_add(*done as usize));
+        let moved = match first {
+            // SAFETY: `to` is `packed`, which has `chunk` bytes, or the rest of the only run of the elements,
+            // which has `left` bytes and is writable (the condition of `# Safety`).
+            None => unsafe { files::read_stream(&file.fd, to, chunk) },
+            // SAFETY: `chunk` bytes at `to` are writable: `to` is `packed` or the rest of the run.
+            Some(first) => unsafe { files::read_at(&file.fd, to, chunk, first + *done) },
+        };
+        let (moved, result) = of_system(moved);
+        if direct.is_none() {
+            // SAFETY: the range ends at or before `bytes`, and the elements are writable. `packed` has
+            // `moved` bytes and does not overlap them.
+            unsafe { memory.unpack(*done..*done + moved, packed.as_ptr())? };
+        }
+        *done += moved;
+        result?;
+        if moved < chunk {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads through a view of several pieces.
+///
+/// # Safety
+///
+/// - The elements of `memory` are writable and nobody else accesses them until the call returns.
+unsafe fn read_pieces(
+    file: &Target,
+    view: &View,
+    memory: &Memory<'_>,
+    start: u64,
+    done: &mut u64,
+) -> Result<()> {
+    let (bytes, direct) = (memory.bytes(), memory.run());
+    let end = start + bytes;
+    let tiles = view.map().tiles(end)?;
+    let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
+    let mut window = Vec::new();
+    let close = view.is_ordered() && view.distance() <= CLOSE;
+    while *done < bytes {
+        let at = start + *done;
+        let most = (end - at).min(CHUNK);
+        let to = match direct {
+            Some(first) => first.wrapping_add(*done as usize),
+            None => packed.as_mut_ptr(),
+        };
+        let (wanted, valid, result) = if close {
+            // The next view bytes that lie in a window of the file.
+            let low = view.offset(at)?;
+            let wanted = view.below(at, most, low.saturating_add(CHUNK))?;
+            let span = view.offset(at + wanted - 1)? + 1 - low;
+            if window.is_empty() {
+                window = buffer(CHUNK)?;
+            }
+            // SAFETY: `window` has `CHUNK` bytes, and `span` is at most `CHUNK`.
+            let moved = unsafe { files::read_at(&file.fd, window.as_mut_ptr(), span, low) };
+            let (got, result) = of_system(moved);
+            let valid = view.below(at, wanted, low + got)?;
+            // Byte 0 of the file would be at this address.
+            let zero = window.as_mut_ptr().wrapping_sub(low as usize);
+            let origin = zero.wrapping_add(view.displacement() as usize);
+            let layout = LayoutRef { origin, plan: view.plan(), count: tiles };
+            // SAFETY: the file offsets of the `valid` view bytes from `at` on lie between `low` and
+            // `low + got` (`below`), so they lie in the first `got` bytes of `window`. `to` has room for
+            // them: it is the rest of the elements' only run, or `packed`, which has `most` bytes or
+            // more. `window` overlaps neither.
+            unsafe { layout.pack(at..at + valid, to) };
+            (wanted, valid, result)
+        } else {
+            let (mut got, mut result) = (0, Ok(()));
+            for (offset, length) in view.pieces(at, most)? {
+                let place = to.wrapping_add(got as usize);
+                // SAFETY: the pieces have `most` bytes together, and `to` has room for them: it is the rest
+                // of the elements' run, or `packed`.
+                let moved = unsafe { files::read_at(&file.fd, place, length, offset) };
+                let (moved, outcome) = of_system(moved);
+                got += moved;
+                result = outcome;
+                if moved < length {
+                    break;
+                }
+            }
+            (most, got, result)
+        };
+        if direct.is_none() {
+            // SAFETY: the range ends at or before `bytes`, and the elements are writable. The first `valid`
+            // bytes of `packed` have just been read.
+            unsafe { memory.unpack(*done..*done + valid, packed.as_ptr())? };
+        }
+        *done += valid;
+        result?;
+        if valid < wanted {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Mapped files: a window of the file in memory, which stays from access to access.
+//!
+//! An access whose view has many short pieces moves its data by one fused copy between memory and the window,
+//! instead of one system call for each piece. The window reaches beyond the end of the file, so it need not be
+//! mapped anew when the file grows. The file itself grows only by writing: a write beyond the end first writes
+//! its last piece by `pwrite`. So the file never gets longer than what was written, and of two ranks that
+//! extend it at the same time none cuts off the other.
+//!
+//! Before a write stores into the window, it reserves the space of the file's pages, so that a full file system
+//! is an error and not a signal. A page that is missing nevertheless (another process has truncated the file)
+//! breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
+//!
+//! Not mapped are streams, files that are open for writing only, files on file systems that this file does not
+//! know as local, and every file if the system refuses the mapping.
+
+use super::transfer::Target;
+use crate::settings::FileMethod;
+use crate::sys::files::{self, FileKind};
+use crate::sys::mapped::FileMapping;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Size of a window, and of the steps at which windows begin, in bytes.
+const WINDOW: u64 = 1 << 30;
+
+/// The window of a file, and what is known about the file's pages.
+#[derive(Debug)]
+pub(super) struct Windows {
+    /// False if this file cannot be mapped, or must not be.
+    usable: AtomicBool,
+    writable: bool,
+    /// True if views of one piece are mapped too.
+    always: bool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    window: Option<Arc<Window>>,
+    /// A range of the file whose space has been reserved.
+    reserved: Range<u64>,
+}
+
+/// A mapped part of a file.
+#[derive(Debug)]
+pub(super) struct Window {
+    map: FileMapping,
+    /// The file offset of the first byte.
+    start: u64,
+}
+
+impl Window {
+    /// Returns the address at which byte 0 of the file would be.
+    pub fn zero(&self) -> *mut u8 {
+        self.map.base().as_ptr().wrapping_sub(self.start as usize)
+    }
+
+    /// Returns the file offset behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.start + self.map.len() as u64
+    }
+
+    /// Returns whether copies to or from the window may have gone wrong.
+    pub fn is_broken(&self) -> bool {
+        self.map.is_broken()
+    }
+}
+
+impl Windows {
+    /// Makes the windows of a file. `writable` says whether the file is open for reading and writing.
+    pub fn new(target: &Target, readable: bool, writable: bool, method: FileMethod) -> Self {
+        let usable = readable
+            && target.kind == FileKind::Regular
+            && match method {
+                FileMethod::Calls => false,
+                FileMethod::Mapped => true,
+                FileMethod::Auto => files::is_local(&target.fd),
+            };
+        let (usable, always) = (AtomicBool::new(usable), method == FileMethod::Mapped);
+        Self { usable, writable, always, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // No code under this lock can panic between two changes that belong together.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether an access may use a window. `write` says whether it writes.
+    pub fn may_map(&self, write: bool) -> bool {
+        self.usable.load(Ordering::Relaxed) && (self.writable || !write)
+    }
+
+    /// Returns whether accesses use a window even if system calls are expected to be faster.
+    pub fn always(&self) -> bool {
+        self.always
+    }
+
+    /// Returns the window that holds file offset `at`; `None` if the file cannot be mapped.
+    pub fn window(&self, target: &Target, at: u64) -> Option<Arc<Window>> {
+        let mut kept = self.kept();
+        let fits = |window: &&Arc<Window>| {
+            (window.start..window.end()).contains(&at) && !window.is_broken()
+        };
+        if let Some(window) = kept.window.as_ref().filter(fits) {
+            return Some(window.clone());
+        }
+        // The old window goes first, so that the address space holds one window of each file.
+        kept.window = None;
+        let start = at / WINDOW * WINDOW;
+        match FileMapping::new(target.fd.as_fd(), start, WINDOW as usize, self.writable) {
+            Ok(map) => {
+                let window = Arc::new(Window { map, start });
+                kept.window = Some(window.clone());
+                Some(window)
+            }
+            Err(_) => {
+                self.usable.store(false, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Reserves the space of a range of the file. Returns false if that is not possible, for example because
+    /// the file system is full.
+    pub fn reserve(&self, target: &Target, range: Range<u64>) -> bool {
+        let known = self.kept().reserved.clone();
+        if known.start <= range.start && range.end <= known.end {
+            return true;
+        }
+        if files::reserve(&target.fd, range.start, range.end - range.start).is_err() {
+            return false;
+        }
+        let touching = range.start <= known.end && known.start <= range.end && !known.is_empty();
+        self.kept().reserved = match touching {
+            true => known.start.min(range.start)..known.end.max(range.end),
+            false => range,
+        };
+        true
+    }
+
+    /// Forgets what is known about the file's pages, because the file may have become shorter.
+    pub fn forget(&self) {
+        self.kept().reserved = 0..0;
+    }
+
+    /// Gives up a window that is broken.
+    pub fn give_up(&self, broken: &Arc<Window>) {
+        let mut kept = self.kept();
+        if kept.window.as_ref().is_some_and(|window| Arc::ptr_eq(window, broken)) {
+            kept.window = None;
+        }
+        kept.reserved = 0..0;
+    }
+}
