@@ -420,6 +420,48 @@ fn external32_from_every_position() {
 }
 
 #[test]
+fn native_bytes_of_external_bytes() {
+    let mut random = Random(13);
+    let pair: Datatype = "struct([1, 2, 1], [0, 8, 40], [char, long_int, wchar])".parse().unwrap();
+    for round in 0..600u32 {
+        let leaf = [Datatype::named(Named::LONG), pair.clone()][round as usize % 2].clone();
+        let mut ty = ascending(&mut random, round % 3, &leaf);
+        if round % 5 == 0 {
+            let levels = random.between(0, 2) as u32;
+            ty = random::datatype(&mut random, levels);
+        }
+        let entries = typemap::typemap(&ty);
+        if entries.is_empty() || entries.len() > 200 {
+            continue;
+        }
+        let external = typepack_engine::External32::new(&ty).unwrap();
+        let sizes = |named: Named| (u64::from(named.size()), external32::size_of(named));
+        let all: Vec<(u64, u64)> =
+            (0..3).flat_map(|_| entries.iter().map(|e| sizes(e.named))).collect();
+        let (mut native, mut ext) = (0, 0);
+        for (one, other) in all {
+            for cut in 0..other {
+                assert_eq!(
+                    external.native_bytes(ext + cut).unwrap(),
+                    native,
+                    "{ty:?} {ext} + {cut}"
+                );
+            }
+            for cut in 0..one {
+                assert_eq!(
+                    external.external_bytes(native + cut).unwrap(),
+                    ext,
+                    "{ty:?} {native} + {cut}"
+                );
+            }
+            (native, ext) = (native + one, ext + other);
+        }
+    }
+    let long = typepack_engine::External32::new(&Datatype::named(Named::LONG)).unwrap();
+    assert_eq!(long.native_bytes(1 << 62).unwrap_err().kind(), ErrorKind::Overflow);
+}
+
+#[test]
 fn values_that_do_not_fit_end_an_external_write() {
     let long = Datatype::named(Named::LONG);
     let external = typepack_engine::External32::new(&long).unwrap();
