@@ -11,8 +11,8 @@
 //! 6. `shrink.rs` simplifies a case for which a check fails.
 //!
 //! Other checks of the engine: `pair.rs` makes two layouts with equal signatures, which `fused_copy.rs`
-//! and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs` check a single
-//! case. For the runtime, `transport.rs` runs two ranks while other code changes their shared memory.
+//! and `signature.rs` check; `file_view.rs` takes a layout of memory and a filetype; `decode_rebuild.rs`, `wire.rs`,
+//! `text.rs` and `segments.rs` check a single case. For the runtime, `transport.rs` runs two ranks while other code changes their shared memory.
 //!
 //! The fuzz targets (`fuzz_targets/`), the tests (`tests/`) and the program of `scripts/soak`
 //! (`examples/soak.rs`) call these checks. The library neither prints nor exits: a check that fails
@@ -28,6 +28,7 @@
 
 pub mod check;
 pub mod decode_rebuild;
+pub mod file_view;
 pub mod fused_copy;
 pub mod generate;
 pub mod guard;
@@ -44,6 +45,7 @@ pub mod transport;
 pub mod wire;
 
 pub use check::{Checker, Effort, Executors, Report};
+pub use file_view::ViewChecker;
 pub use fused_copy::CopyChecker;
 pub use generate::{Case, Mode};
 pub use model::Model;

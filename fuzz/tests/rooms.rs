@@ -1,5 +1,5 @@
 //! Runs the checks of the engine that `properties.rs` does not run, on random types and pairs: fused
-//! copy, decoding, wire form, text form, packing in parts, signatures.
+//! copy, decoding, wire form, text form, packing in parts, signatures, file views.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the numbers of cases (in percent of the default numbers),
 //! and `FUZZ_SEED` selects other streams.
@@ -7,8 +7,8 @@
 use arbitrary::Unstructured;
 use std::io::Write;
 use typepack_fuzz::{
-    Case, CopyChecker, Effort, Executors, Mode, Pair, SegmentChecker, Stream, WireChecker,
-    decode_rebuild, shrink, signature, text,
+    Case, CopyChecker, Effort, Executors, Mode, Pair, SegmentChecker, Stream, ViewChecker,
+    WireChecker, decode_rebuild, shrink, signature, text,
 };
 
 const SEED: u64 = 0x726f_6f6d_735f_7631;
@@ -119,6 +119,21 @@ fn partitions_agree() {
         Ok(())
     });
     say(&format!("segments: {parts} parts"));
+}
+
+#[test]
+fn file_views_agree() {
+    let mut checker = ViewChecker::new(Executors::All);
+    each(7, 2000, |u, mode, mut stream| {
+        let memory = Case::generate(u, mode).expect("enough bytes");
+        let file = Case::generate(u, mode).expect("enough bytes");
+        if let Err(reason) = checker.check(&memory, &file, &mut stream, 4) {
+            panic!("{memory}\n{file}\n  {reason}");
+        }
+    });
+    let [views, refused, copies] = checker.counts;
+    say(&format!("file views: {views} made, {refused} filetypes refused, {copies} copies"));
+    assert!(copies > 20 && refused > 20, "the views were hardly used");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //!   but the byte order of the elements
 //! - `kind.rs`: defines the external32 form of an element of each named type
 //! - `convert.rs`: converts runs of elements
+//! - `native.rs`: converts positions between the two forms
 //! - `binary128.rs`: converts x87's long double to and from binary128
 //!
 //! The packed form of `count` elements of a type is one sequence of bytes. Any range of that sequence
@@ -41,6 +42,7 @@ mod kind;
 mod binary128;
 mod byteswap;
 mod convert;
+mod native;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
@@ -52,7 +54,7 @@ use crate::plan::kept::Room;
 use crate::plan::{Plan, Settings};
 use byteswap::ByteSwapped;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Returns the size of one element of `named` in external32, in bytes.
 ///
@@ -76,6 +78,8 @@ struct Prepared {
     /// The memory that an element covers; `None` if the type has no data.
     place: Option<Footprint>,
     byteswapped: Option<ByteSwapped>,
+    /// The typed program in native bytes, made at the first request (`native.rs`).
+    native: OnceLock<TypedProgram>,
 }
 
 impl External32 {
@@ -101,7 +105,8 @@ impl External32 {
         let program = TypedProgram::lower(datatype, Unit::External32)?;
         let byteswapped = ByteSwapped::new(datatype, &program, settings)?;
         let place = (datatype.size() > 0).then(|| Footprint::of_datatype(datatype));
-        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, byteswapped })))
+        let (datatype, native) = (datatype.clone(), OnceLock::new());
+        Ok(Self(Arc::new(Prepared { datatype, program, place, byteswapped, native })))
     }
 
     /// Returns the datatype that this value was prepared from.

@@ -61,8 +61,7 @@ pub struct FileView {
     ends: Box<[i128]>,
 }
 
-/// The longest basic type, in bytes. In a view whose data overlaps, a later basic element never begins
-/// before an earlier one, so it ends at most this many bytes before the earlier one.
+/// Size of the longest basic type, in bytes.
 const LONGEST: u64 = 32;
 
 impl FileView {
@@ -205,7 +204,7 @@ impl FileView {
 
     /// Returns the offsets that `length` view bytes from `position` on span: the offset of the first and
     /// one past that of the last. The range is empty if `length` is 0. In a view whose data overlaps,
-    /// which can only be read, the end may be too great by less than 32 bytes.
+    /// which can only be read, the range may begin or end up to 31 bytes too far out.
     ///
     /// # Errors
     ///
@@ -214,12 +213,17 @@ impl FileView {
         let Some(last) = length.checked_sub(1) else { return Ok(0..0) };
         let tiles = self.tiles(past(position, length)?)?;
         let first = self.offset(position)?;
-        let mut end = self.offset(position + last)? + 1;
-        if !self.disjoint {
-            let most = (tiles - 1) * self.extent + self.plan.footprint().true_ub as u64;
-            end = (end + LONGEST - 1).min(most);
+        let end = self.offset(position + last)? + 1;
+        if self.disjoint {
+            return Ok(first..end);
         }
-        Ok(first..end)
+        // Basic elements begin in the order of the view. So no element begins before the one in which
+        // `position` lies, or after the one in which the last byte lies. Elements that begin earlier may
+        // end later.
+        let footprint = self.plan.footprint();
+        let most = (tiles - 1) * self.extent + footprint.true_ub as u64;
+        let first = first.saturating_sub(LONGEST - 1).max(footprint.true_lb as u64);
+        Ok(first..(end + LONGEST - 1).min(most))
     }
 
     /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of

@@ -39,7 +39,7 @@ pub enum Unit {
 
 impl Unit {
     /// Returns the number of units of one element of type `named`.
-    fn of(self, named: Named) -> u64 {
+    pub(crate) fn of(self, named: Named) -> u64 {
         match self {
             Self::Element => 1,
             Self::Native => u64::from(named.size()),

@@ -1,0 +1,108 @@
+//! Converts between positions in the external32 form of elements and positions in their native packed
+//! form, where sizes differ. A read in external32 that meets the end of the file counts external bytes;
+//! the program wants to know how many elements arrived.
+
+use super::External32;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::Op;
+use crate::ir::typed::{TypedProgram, Unit};
+
+impl External32 {
+    /// Returns the number of native packed bytes of the basic elements that lie completely within the
+    /// first `external` bytes of the external32 form. The two members of a pair are two basic elements.
+    /// The cost is O(depth + log list length) after the first call.
+    ///
+    /// ```
+    /// use typepack_engine::{Datatype, External32, Named};
+    ///
+    /// // An `MPI_LONG` has 8 bytes in memory and 4 in external32.
+    /// let external = External32::new(&Datatype::named(Named::LONG))?;
+    /// assert_eq!((external.native_bytes(11)?, external.external_bytes(16)?), (16, 8));
+    /// # Ok::<(), typepack_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Overflow`] if the number does not fit in an `i64`, and
+    /// [`ErrorKind::Argument`] if the type has no data but `external` is not 0.
+    pub fn native_bytes(&self, external: u64) -> Result<u64> {
+        converted(&self.0.program, self.native()?, external)
+    }
+
+    /// Returns the number of external32 bytes of the basic elements that lie completely within the first
+    /// `native` bytes of the native packed form.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`External32::native_bytes`].
+    pub fn external_bytes(&self, native: u64) -> Result<u64> {
+        converted(self.native()?, &self.0.program, native)
+    }
+
+    /// Returns the typed program whose positions are native packed bytes.
+    fn native(&self) -> Result<&TypedProgram> {
+        if let Some(native) = self.0.native.get() {
+            return Ok(native);
+        }
+        let native = TypedProgram::lower(&self.0.datatype, Unit::Native)?;
+        Ok(self.0.native.get_or_init(|| native))
+    }
+}
+
+/// Returns the units of `to` before position `at` of `from`, without an element that the position cuts.
+/// Both programs are lowered from one type. They have the same nodes, because lowering compares numbers of
+/// elements, never units.
+fn converted(from: &TypedProgram, to: &TypedProgram, at: u64) -> Result<u64> {
+    let (source, target) = (from.program(), to.program());
+    if source.nodes().len() != target.nodes().len() {
+        let detail = "the programs of one type differ between units";
+        return Err(Error::new(ErrorKind::Internal, "external", detail));
+    }
+    if at == 0 {
+        return Ok(0);
+    }
+    let Some(mut edge) = source.body else {
+        let detail = format!("{at} bytes of a type without data");
+        return Err(Error::new(ErrorKind::Argument, "external", detail));
+    };
+    let each = |node| (source.node(node).bytes, target.node(node).bytes);
+    let (bytes, units) = each(edge.node);
+    let (mut done, mut rest) = (i128::from(at / bytes) * i128::from(units), at % bytes);
+    while rest > 0 {
+        let node = edge.node;
+        match &source.node(node).op {
+            Op::Block => {
+                let Some(named) = from.named(node) else { break };
+                let (one, other) = (from.unit().of(named), to.unit().of(named));
+                done += i128::from(rest / one) * i128::from(other);
+                // The first member of a pair may be complete. Both forms list members without gaps.
+                if let Some([(_, first), _]) = named.members()
+                    && rest % one >= from.unit().of(first)
+                {
+                    done += i128::from(to.unit().of(first));
+                }
+                break;
+            }
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                let (bytes, units) = each(body.node);
+                done += i128::from(rest / bytes) * i128::from(units);
+                rest %= bytes;
+                edge = *body;
+            }
+            Op::Seq { parts } => {
+                let part = parts.partition_point(|part| part.end <= rest);
+                if part > 0 {
+                    rest -= parts[part - 1].end;
+                    if let Op::Seq { parts } = &target.node(node).op {
+                        done += i128::from(parts[part - 1].end);
+                    }
+                }
+                edge = parts[part].edge;
+            }
+        }
+    }
+    u64::try_from(done).ok().filter(|&done| i64::try_from(done).is_ok()).ok_or_else(|| {
+        let detail = format!("{at} bytes become {done} bytes, more than 2^63 - 1");
+        Error::new(ErrorKind::Overflow, "external", detail)
+    })
+}

@@ -1,0 +1,223 @@
+//! Checks file views: which types can be views, where view bytes lie, where a file ends in a view, and
+//! copies between memory and a file from any position of either side.
+//!
+//! Two cases from `generate.rs` make a check: one is the layout of memory, the other the filetype. Random
+//! filetypes are rarely ordered, so a refused filetype is checked once more with the runs of its data in
+//! ascending order. `model.rs` says where every byte lies. All bytes of memory and file are compared after
+//! every copy, gaps included.
+
+use crate::check::{Executors, Scene, difference};
+use crate::generate::Case;
+use crate::model::Model;
+use crate::stream::Stream;
+use typepack_engine::{Datatype, FileView, Named, Plan, Settings, Side};
+
+/// Checks pairs of cases one after another, and uses the same compilers for all of them.
+pub struct ViewChecker {
+    settings: Vec<(&'static str, Settings)>,
+    /// Number of views that were made, of filetypes that were refused, and of copies.
+    pub counts: [u64; 3],
+}
+
+/// Maximum number of view bytes that the offsets of a check list.
+const MOST: u64 = 1 << 16;
+
+impl ViewChecker {
+    /// Makes a checker for `executors`, with a JIT of its own if `executors` include the JIT.
+    pub fn new(executors: Executors) -> Self {
+        Self { settings: executors.settings().0, counts: [0; 3] }
+    }
+
+    /// Checks the view that `file` makes, with `copies` random copies per executor between the view and
+    /// `memory`.
+    pub fn check(
+        &mut self,
+        memory: &Case,
+        file: &Case,
+        stream: &mut Stream,
+        copies: u64,
+    ) -> Result<(), String> {
+        let (model, target) = (memory.bounded()?, file.bounded()?);
+        let refused = |e| format!("constructor refused: {e}");
+        let layout = memory.recipe.build().map_err(refused)?;
+        let filetype = file.recipe.build().map_err(refused)?;
+        let offsets = offsets(&target, target.extent());
+        if !self.view((&filetype, &offsets), (memory, &layout, &model), stream, copies)? {
+            // The same data in ascending order, each run once.
+            let mut sorted = offsets[0].clone();
+            sorted.retain(|&at| at >= 0);
+            sorted.sort_unstable();
+            sorted.dedup();
+            let ones = vec![1; sorted.len()];
+            let byte = Datatype::named(Named::BYTE);
+            let ordered = Datatype::hindexed(&ones, &sorted, &byte).map_err(refused)?;
+            let extent = ordered.true_ub().max(1);
+            let ordered = Datatype::resized(0, extent, &ordered).map_err(refused)?;
+            let second = sorted.iter().map(|at| at + extent).collect();
+            let offsets = [sorted, second];
+            if !self.view((&ordered, &offsets), (memory, &layout, &model), stream, copies)? {
+                return Err(format!("the ordered type {ordered:?} was refused"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks one filetype, whose first and second copy have their bytes at `offsets`. Returns false if
+    /// the filetype was rightly refused.
+    fn view(
+        &mut self,
+        (filetype, offsets): (&Datatype, &[Vec<i64>; 2]),
+        (memory, layout, model): (&Case, &Datatype, &Model),
+        stream: &mut Stream,
+        copies: u64,
+    ) -> Result<bool, String> {
+        let [first, second] = offsets;
+        let scene = Scene::new(memory, model);
+        for (name, settings) in &self.settings {
+            let made = FileView::new(&Datatype::named(Named::BYTE), filetype, settings);
+            let view = match made {
+                Ok(view) => view,
+                Err(_) if !is_ordered(filetype) => {
+                    self.counts[1] += 1;
+                    return Ok(false);
+                }
+                Err(error) => {
+                    return Err(format!("{name}: an ordered filetype was refused: {error}"));
+                }
+            };
+            if !is_ordered(filetype) {
+                return Err(format!("{name}: a filetype that is not ordered made a view"));
+            }
+            self.counts[0] += 1;
+            if first.is_empty() {
+                continue;
+            }
+            let step = second[0] - first[0];
+            let each = first.len() as u64;
+            let tiles = (MOST / each).clamp(1, 3);
+            let all: Vec<i64> =
+                (0..tiles as i64).flat_map(|i| first.iter().map(move |at| at + i * step)).collect();
+            let wrong = |e| format!("{name}: {e}");
+            positions(&view, &all, first.len(), stream).map_err(wrong)?;
+            let plan = layout.commit_with(settings).map_err(|e| format!("{name}: commit: {e}"))?;
+            for _ in 0..copies {
+                let most = (scene.packed.len()).min(all.len()) as u64;
+                let bytes = stream.below(most + 1);
+                let at = stream.below(scene.packed.len() as u64 - bytes + 1);
+                let position = match stream.below(2) {
+                    0 => stream.below(all.len() as u64 - bytes + 1),
+                    _ => at.min(all.len() as u64 - bytes),
+                };
+                let numbers = (at as usize, position as usize, bytes as usize);
+                self.counts[2] += 1;
+                copy(&plan, memory.count, &scene, &view, &all, numbers).map_err(|e| {
+                    format!("{name}: memory {at}, view {position}, {bytes} bytes: {e}")
+                })?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Returns the displacement of every byte of the first and the second copy of a type.
+fn offsets(model: &Model, extent: i64) -> [Vec<i64>; 2] {
+    let one = model.addresses(1);
+    let two = one.iter().map(|at| at + extent).collect();
+    [one, two]
+}
+
+/// Returns whether a type can be a filetype, by its typemap.
+fn is_ordered(ty: &Datatype) -> bool {
+    let entries = typepack_engine::typemap::typemap(ty);
+    let copy = |by: i64| entries.iter().map(move |entry| entry.offset + by);
+    let all: Vec<i64> = copy(0).chain(copy(ty.extent())).collect();
+    all.is_empty() || (ty.extent() > 0 && all[0] >= 0 && all.is_sorted())
+}
+
+/// Compares offsets, pieces, spans and ends of the file with the list of offsets. Each copy of the filetype
+/// has `each` view bytes.
+fn positions(view: &FileView, all: &[i64], each: usize, stream: &mut Stream) -> Result<(), String> {
+    for _ in 0..8 {
+        let from = stream.below(all.len() as u64) as usize;
+        let length = 1 + stream.below((all.len() - from) as u64) as usize;
+        let (position, part) = (from as u64, &all[from..from + length]);
+        let failed = |e| format!("view byte {from}, {length} bytes: {e}");
+        let offset = view.offset(position).map_err(failed)?;
+        if offset as i64 != part[0] {
+            return Err(format!("view byte {from} is at {offset}; expected {}", part[0]));
+        }
+        let pieces = view.pieces(position, length as u64).map_err(failed)?;
+        let met = pieces.flat_map(|piece| piece.offset..piece.offset + piece.bytes as i64);
+        if !met.eq(part.iter().copied()) {
+            return Err(format!("wrong pieces from view byte {from} on, {length} bytes"));
+        }
+        let span = view.span(position, length as u64).map_err(failed)?;
+        let low = part.iter().min().map_or(0, |&low| low as u64);
+        let high = part.iter().max().map_or(0, |&high| high as u64 + 1);
+        if span.start > low || span.end < high || (view.is_disjoint() && span != (low..high)) {
+            return Err(format!(
+                "span {span:?} of {length} bytes from {from}; expected {low}..{high}"
+            ));
+        }
+        // The last copy of the filetype need not be the last that begins before an offset, so only
+        // offsets up to the last view byte that is listed are tried.
+        let end = stream.below(all[all.len() - 1].max(1) as u64);
+        let first = all.iter().position(|&at| at as u64 >= end).unwrap_or(all.len()) as u64;
+        let found = view.position_at(end);
+        if found != first {
+            return Err(format!(
+                "offset {end} is at view byte {found}; expected {first} ({each} each)"
+            ));
+        }
+        let read = part.iter().take_while(|&&at| (at as u64) < end).count() as u64;
+        let found = view.readable(position, length as u64, end).map_err(failed)?;
+        if found != read {
+            return Err(format!(
+                "of {length} bytes from {from}, {found} are readable before {end}; expected {read}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Copies `bytes` bytes in both directions, and compares file and memory with the model. `numbers` are the
+/// position in the memory's layout, the view byte, and the number of bytes.
+fn copy(
+    plan: &Plan,
+    count: u64,
+    scene: &Scene,
+    view: &FileView,
+    all: &[i64],
+    (at, position, bytes): (usize, usize, usize),
+) -> Result<(), String> {
+    let length = all.iter().max().map_or(0, |&last| last as usize + 1);
+    let disk: Vec<u8> = (0..length).map(|i| (i * 11 + i / 241) as u8).collect();
+    let numbers = (at as u64, position as u64, bytes as u64);
+    let low = scene.low as isize;
+
+    let (mut file, mut expected) = (disk.clone(), disk.clone());
+    for i in 0..bytes {
+        expected[all[position + i] as usize] = scene.packed[at + i];
+    }
+    let memory = scene.source.as_ptr().wrapping_offset(-low);
+    let side = Side { plan, count, memory, origin: 0 };
+    // SAFETY:
+    // - the numbers lie within the packed bytes of the memory and the listed view bytes;
+    // - `scene.source` holds every byte that the elements touch according to the model, and its first byte
+    //   has the displacement `low`; `file` holds every listed view byte;
+    // - the two are two allocations, so they do not overlap.
+    unsafe { view.write_raw(side, numbers.0, file.as_mut_ptr(), numbers.1, numbers.2) }
+        .map_err(|e| format!("write: {e}"))?;
+    difference("file after writing", &file, &expected)?;
+
+    let (mut ram, mut expected) = (scene.canary.clone(), scene.canary.clone());
+    for i in 0..bytes {
+        expected[scene.addresses[at + i]] = disk[all[position + i] as usize];
+    }
+    let memory = ram.as_mut_ptr().wrapping_offset(-low);
+    let side = Side { plan, count, memory, origin: 0 };
+    // SAFETY: as above, with `ram` for the memory and `disk` for the file.
+    unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2) }
+        .map_err(|e| format!("read: {e}"))?;
+    difference("memory after reading", &ram, &expected)
+}
