@@ -124,6 +124,7 @@ pub fn init() -> Result<Universe> {
     };
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
+    fabric.register_barrier(!spin.is_zero());
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {

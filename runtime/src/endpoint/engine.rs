@@ -21,7 +21,7 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
+use crate::message::payload::{Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};
@@ -78,6 +78,8 @@ pub struct MessageEngine {
     connects: u32,
     matching: Matching,
     account: Account,
+    /// Buffers for messages that no receive has matched.
+    buffers: Buffers,
     requests: Requests,
     stage: Stage,
     tuning: Tuning,
@@ -108,6 +110,7 @@ impl MessageEngine {
             connects: 0,
             matching: Matching::default(),
             account,
+            buffers: Buffers::default(),
             requests,
             stage: Stage::default(),
             tuning: Tuning::default(),

@@ -212,7 +212,7 @@ impl Endpoint {
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
-            state.core.progress()?;
+            state.core.progress_at_start()?;
         }
         self.notify(state, news);
         Ok(())

@@ -106,6 +106,34 @@ impl Area {
         let _ = address;
     }
 
+    /// Fetches the cache line of a slot of the ring into this core's cache, for writing.
+    #[inline]
+    pub fn claim_slot(&self, slot: usize) {
+        Self::claim(self.base.as_ptr().wrapping_add(pair::SLOTS_AT + slot * pair::SLOT_BYTES));
+    }
+
+    /// Fetches the cache line of a slot of the ring into this core's cache, for reading.
+    #[inline]
+    pub fn fetch_slot(&self, slot: usize) {
+        Self::fetch(self.base.as_ptr().wrapping_add(pair::SLOTS_AT + slot * pair::SLOT_BYTES));
+    }
+
+    /// Fetches a cache line into this core's cache for reading. The instruction is only a hint.
+    #[inline]
+    pub fn fetch(address: *const u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `prefetcht0` is a hint. It changes no memory and cannot fault at any address.
+        unsafe {
+            std::arch::asm!(
+                "prefetcht0 [{address}]",
+                address = in(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+
     /// Returns the address of the small chunk, which has `SMALL_CHUNK_BYTES` bytes, in a job whose pairs have
     /// `window` stamps.
     #[inline]

@@ -204,6 +204,9 @@ impl Tuning {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
         self.period = None;
+        // A message that is on its way now is not counted any more. When it completes, the busy period of later
+        // messages may end early; a chooser's medians bear that.
+        self.under_way = 0;
     }
 
     /// Uses what earlier jobs have learnt: each way becomes the first one of its situation.
@@ -490,6 +493,20 @@ mod tests {
             }
         }
         assert_eq!(tuning.report(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn after_a_setting_the_next_message_begins_a_period() {
+        let mut tuning = Tuning::default();
+        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+        tuning.set(true, None);
+        assert!(tuning.period.is_none());
+        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+        assert!(tuning.period.is_some() && tuning.under_way == 1);
+        tuning.complete(1 << 20);
+        assert!(tuning.period.is_none());
+        tuning.complete(1 << 20);
+        assert_eq!(tuning.under_way, 0);
     }
 
     #[test]
