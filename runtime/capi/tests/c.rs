@@ -139,6 +139,13 @@ fn copies() {
     }
 }
 
+/// Runs the program that counts the library's allocations while short messages move.
+#[test]
+fn allocations() {
+    run("allocations", &[2]);
+    run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+}
+
 /// Runs the program that tests the type check, with the default settings and with several others that
 /// change how messages move.
 #[test]

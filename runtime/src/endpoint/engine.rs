@@ -21,7 +21,9 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
+use crate::message::payload::{
+    Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy,
+};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};

@@ -449,7 +449,7 @@ const FIRST_CLASS: usize = 2 * SHORT;
 const CLASSES: usize = 8;
 
 /// Number of bytes in unused buffers above which a buffer that is given back is freed.
-const UNUSED_MAX: usize = 1 << 20;
+const UNUSED_MAX: usize = 2 << 20;
 
 /// Buffers for the data of messages that wait for their receives. A buffer whose message has been received is used
 /// again, so that no message needs an allocation, and no buffer has to be filled with zeros twice.
@@ -516,7 +516,8 @@ mod tests {
             let address = buffer.as_ptr();
             assert_eq!(kept.bytes().len() as u64, bytes);
             buffers.give_back(kept);
-            let again = Kept::new(bytes - 1, &mut buffers, |to| assert!(to.cast_const() == address));
+            let again =
+                Kept::new(bytes - 1, &mut buffers, |to| assert!(to.cast_const() == address));
             let again = again.expect("memory");
             if bytes > 65 {
                 buffers.give_back(again);

@@ -281,9 +281,7 @@ impl Slots {
                 outcome
             }
         };
-        if let Slot::Request(handle, request) =
-            std::mem::replace(&mut self.slots[at], Slot::Null)
-        {
+        if let Slot::Request(handle, request) = std::mem::replace(&mut self.slots[at], Slot::Null) {
             self.ended.push((handle, Some(request)));
         }
         if let Some(places) = self.places {

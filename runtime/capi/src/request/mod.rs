@@ -292,7 +292,15 @@ pub fn messages() -> Result<&'static Messages> {
 impl Request {
     fn new(on: Option<On>, running: Running) -> Self {
         let (running, freed) = (Mutex::new(running), AtomicBool::new(false));
-        Self { on, persistent: None, collective: false, making: None, shared: false, freed, running }
+        Self {
+            on,
+            persistent: None,
+            collective: false,
+            making: None,
+            shared: false,
+            freed,
+            running,
+        }
     }
 
     /// Drops what a request owns that nobody uses any more, so that its memory can be used for another request.

@@ -230,12 +230,7 @@ mod tests {
         fn new(fences: [bool; 2]) -> Self {
             let (lock, woken, point) = (Mutex::new(()), Condvar::new(), Mutex::new(()));
             let model = Model { lock, woken, fences, point, barriers: false };
-            Self {
-                word: Flag32::new(0),
-                sleeping: Flag32::new(0),
-                pays: Flag32::new(0),
-                model,
-            }
+            Self { word: Flag32::new(0), sleeping: Flag32::new(0), pays: Flag32::new(0), model }
         }
 
         /// Makes the slot of a rank that executes barriers, so that its wakers execute no fences.

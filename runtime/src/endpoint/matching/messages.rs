@@ -153,7 +153,8 @@ impl Messages {
     #[cold]
     #[inline(never)]
     fn shrink(&mut self) {
-        let mut left: Vec<Entry> = std::mem::take(&mut self.entries).into_iter().flatten().collect();
+        let mut left: Vec<Entry> =
+            std::mem::take(&mut self.entries).into_iter().flatten().collect();
         left.sort_unstable_by_key(|entry| entry.stamp);
         (self.lists, self.free) = (Lists::default(), Vec::new());
         for Entry { context, source, message, .. } in left {

@@ -282,7 +282,8 @@ mod tests {
         let table = Table::new(Kind::Request);
         let number = AtomicU64::new(0);
         let make = |spare: Option<Arc<AtomicU64>>| {
-            spare.unwrap_or_else(|| Arc::new(AtomicU64::new(number.fetch_add(1, Ordering::Relaxed))))
+            spare
+                .unwrap_or_else(|| Arc::new(AtomicU64::new(number.fetch_add(1, Ordering::Relaxed))))
         };
         let mut seen = std::collections::HashSet::new();
         for _ in 0..5000 {
