@@ -208,7 +208,7 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Runs one turn after an operation has started. Wakes the threads whose operations may have completed.
+    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`). Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
