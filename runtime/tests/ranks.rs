@@ -7,6 +7,8 @@ mod harness;
 mod job;
 mod role;
 
+use std::fs;
+
 use harness::{Finished, run, start};
 use role::{command, job, play, rank};
 
@@ -114,6 +116,45 @@ fn killing_mpiexec_kills_real_ranks_wherever_they_hide() {
         job.expect_gone();
         assert_eq!(job.finish().code, 137);
     }
+}
+
+/// Checks that ranks end with `mpiexec` while they compute and call no function of the library.
+#[test]
+fn killing_mpiexec_kills_ranks_that_compute() {
+    for wrapper in ["", "\"$@\"; true", "setsid -w \"$@\""] {
+        let job = start(job(2, "spin", wrapper));
+        job.wait_for("ranks that have joined", || {
+            let ranks = job.processes().into_iter().filter(|p| p.command.contains("as_rank"));
+            let busy = ranks.filter(|p| harness::has_used_cpu(p.pid)).count();
+            (busy >= 2).then_some(())
+        });
+        job.signal(libc::SIGKILL);
+        job.expect_gone();
+        assert_eq!(job.finish().code, 137);
+    }
+}
+
+/// Checks that a rank survives the end of the thread of a wrapper program that has started the rank.
+#[test]
+fn a_rank_outlives_the_thread_that_started_it() {
+    let done = run(job(2, "threads", ""));
+    assert_eq!((done.code, done.out.matches("finished").count()), (0, 2), "{done:?}");
+}
+
+/// Checks that a rank behind such a wrapper ends with `mpiexec`.
+#[test]
+fn killing_mpiexec_kills_ranks_of_ended_threads() {
+    let job = start(job(2, "threads and wait", ""));
+    job.wait_for("two wrappers without threads and two ranks that wait", || {
+        let all = job.processes();
+        let all: Vec<_> = all.iter().filter(|p| p.command.contains("as_rank")).collect();
+        let alone = |pid| fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|t| t.count() == 1);
+        let asleep = all.iter().filter(|p| harness::sleeps_in_futex(p.pid)).count();
+        (all.len() == 4 && asleep == 2 && all.iter().all(|p| alone(p.pid))).then_some(())
+    });
+    job.signal(libc::SIGKILL);
+    job.expect_gone();
+    assert_eq!(job.finish().code, 137);
 }
 
 #[test]
