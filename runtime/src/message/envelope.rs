@@ -32,7 +32,7 @@
 //!          sender: word 4 bits 0..32 the type's number, bits
 //!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
 //!          an offset in the heap or an address in private memory; word 6 the number of elements
-//!          Help: the place of the data in the receiver, in the format of an RTS
+//!          Help: the place of the data in the receiver's heap, in the format of an RTS
 //! ```
 //!
 //! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
@@ -245,8 +245,8 @@ pub enum Envelope {
         method: Method,
         /// Number of packed bytes of the message.
         bytes: u64,
-        /// The place in the receiver's memory to which the data goes. The place has room for at least
-        /// `bytes` bytes.
+        /// The place in the receiver's heap to which the data goes. The place has room for at least `bytes`
+        /// bytes.
         place: Place,
     },
     /// From this envelope on, the number stands for the type that is encoded in the payload area.
@@ -379,12 +379,15 @@ impl Envelope {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 let number = words[1] as u32;
                 match (method(words[1] >> 32), place) {
-                    (Some(method), Some(place)) if label.bytes > 0 && number < NUMBERS => {
+                    // No rank writes to the private memory of another rank (`transport/private.rs`).
+                    (Some(method), Some(place))
+                        if label.bytes > 0 && number < NUMBERS && place.space == Space::Heap =>
+                    {
                         Ok(Self::Help { id: words[3], number, method, bytes: label.bytes, place })
                     }
                     _ => Err(Malformed(
-                        "a request for help has an empty message, no place, an unknown split number, or \
-                         a copy method above 2",
+                        "a request for help has an empty message, no place in a heap, an unknown split \
+                         number, or a copy method above 2",
                     )),
                 }
             }
@@ -481,7 +484,7 @@ mod tests {
                 number: 0,
                 method: Method::Vector,
                 bytes: 9,
-                place: Place { space: Space::Private, number: BYTES, origin: u64::MAX, count: 9 },
+                place: Place { space: Space::Heap, number: BYTES, origin: u64::MAX, count: 9 },
             },
         ] {
             let (mut words, used) = envelope.encode();
@@ -516,6 +519,7 @@ mod tests {
             [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],
             [HELP, 1, 8, 0, PRIVATE << 32, 0, 8],
+            [HELP, 1, 8, 0, u64::from(BYTES) | PRIVATE << 32, 4096, 8],
             [RTS, 0, 9, 0, 1, 0, 0],
             [RTS, 0, 9, 0, 2 << 32, 0, 0],
             [RTS, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],

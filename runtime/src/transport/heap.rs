@@ -5,7 +5,6 @@
 //! because it would only wait otherwise. `tuning.rs` decides for which messages a heap copy is worth its
 //! cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
-use super::area::Area;
 use super::choice::{self, Terms};
 use super::fabric::Fabric;
 use super::link::Tx;
@@ -15,9 +14,7 @@ use super::types::{Located, Number, place_in};
 use crate::Result;
 use crate::message::envelope::{Envelope, Place, Space};
 use crate::message::payload::{Layout, Sink, fetch, push_to};
-use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use typepack_engine::contiguous;
 
 /// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
@@ -39,10 +36,6 @@ impl Copier for HeapCopier {
     /// A rank copies a message of at most this length in a single turn. With this value, a turn ends within
     /// about 100 us.
     const TURN: u64 = 1 << 20;
-
-    fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
-        area.heap_split()
-    }
 
     fn place(
         _terms: Terms,

@@ -104,10 +104,7 @@ impl Peer {
             let written = match next {
                 Outgoing::Say(envelope) => self.link.tx()?.say(work.fabric, &envelope)?,
                 Outgoing::Send(id) => self.offer(work, id)?,
-                Outgoing::Help(wanted) => match wanted.space {
-                    Space::Heap => self.heap.ask_for_help(work, &mut self.link, wanted)?,
-                    Space::Private => self.private.ask_for_help(work, &mut self.link, wanted)?,
-                },
+                Outgoing::Help(wanted) => self.heap.ask_for_help(work, &mut self.link, wanted)?,
             };
             if !written {
                 break;
@@ -396,15 +393,13 @@ impl Peer {
                 Ok(())
             }
             Envelope::Help { id, number, method, bytes, place } => {
-                let helps = answers::help(work, from, id, (place.space, bytes))?;
+                let helps = answers::help(work, from, id, bytes)?;
                 let Some(rx) = &self.link.rx else { return Err(lost_at("the link from", from)) };
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| of_place(from, v))?;
-                match place.space {
-                    // This rank has just withdrawn the send, so it gives no help.
-                    _ if !helps => {}
-                    Space::Heap => self.heap.help(id, number, method, to),
-                    Space::Private => self.private.help(id, number, method, to),
+                // If this rank has just withdrawn the send, it gives no help.
+                if helps {
+                    self.heap.help(id, number, method, to);
                 }
                 Ok(())
             }

@@ -8,6 +8,7 @@ mod heap;
 mod hostile;
 mod pool;
 mod private;
+mod shared_copies;
 mod slots;
 mod types;
 mod waiting;

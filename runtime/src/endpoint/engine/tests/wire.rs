@@ -76,17 +76,16 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
 /// states in which it is allowed.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
-    let help = |space| {
-        let place = Place { space, number: BYTES, origin: 0, count: bytes };
-        Envelope::Help { id, number: 1, method: Method::Vector, bytes, place }
-    };
+    let place = |space| Place { space, number: BYTES, origin: 0, count: bytes };
+    let help =
+        |space| Envelope::Help { id, number: 1, method: Method::Vector, bytes, place: place(space) };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
         (Envelope::Cts(id, Method::Vector), &[Plain, InHeap, InPrivate, Withdrawn]),
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
         (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
-        (help(Space::Private), &[InPrivate, Withdrawn]),
+        (help(Space::Private), &[]),
     ]
 }
 
