@@ -285,7 +285,8 @@ fn a_forked_child_cannot_write_to_the_heap() {
         let mut first = SharedBuffer::<u64>::zeroed(1000).unwrap();
         let mut large = SharedBuffer::<u64>::zeroed(1 << 20).unwrap();
         world.barrier().unwrap();
-        for (generations, buffer) in [(1, &mut first), (2, &mut first), (1, &mut large)] {
+        for (generations, is_large) in [(1, false), (2, false), (1, true)] {
+            let buffer = if is_large { &mut large } else { &mut first };
             let place = &raw mut buffer[1];
             // SAFETY: the children only fork, wait, write to memory that they have inherited, and end.
             let child = unsafe { libc::fork() };

@@ -6,6 +6,7 @@ use crate::message::payload::{LayoutRef, Posting};
 
 mod heap;
 mod hostile;
+mod long_types;
 mod pool;
 mod private;
 mod shared_copies;

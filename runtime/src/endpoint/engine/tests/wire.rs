@@ -249,13 +249,13 @@ fn every_protocol_carries_every_length() {
                 assert_eq!(target[len as usize], 0xee, "{forced:?} {len}");
             }
         }
-        let Traffic { eager, pipelined, fused, split, .. } = here.traffic();
-        assert_eq!(eager + pipelined + fused + split, sent);
+        let Traffic { eager, pipelined, fused, private, .. } = here.traffic();
+        assert_eq!(eager + pipelined + fused + private, sent);
         match (forced, eager_limit) {
             (Forced::Packed, 0) => assert_eq!(pipelined, sent),
             (Forced::Heap, _) => assert_eq!(fused, sent),
-            (Forced::Cma, _) => assert_eq!(split, sent),
-            _ => assert!(eager > 0 && split == 0),
+            (Forced::Cma, _) => assert_eq!(private, sent),
+            _ => assert!(eager > 0 && private == 0),
         }
         assert!(here.others_are_served() && there.others_are_served());
     }
