@@ -301,7 +301,11 @@ fn a_forked_child_cannot_write_to_the_heap() {
                             libc::waitpid(grandchild, &raw mut status, 0);
                             let killed = libc::WIFSIGNALED(status);
                             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-                            libc::raise(if killed { libc::WTERMSIG(status) } else { libc::SIGKILL });
+                            libc::raise(if killed {
+                                libc::WTERMSIG(status)
+                            } else {
+                                libc::SIGKILL
+                            });
                         }
                     }
                     // The runtime of Rust has a handler for SIGSEGV, which would print a text.

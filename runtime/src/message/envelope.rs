@@ -511,11 +511,7 @@ mod tests {
             Envelope::Rts(label, 7.into(), place(Space::Heap, BYTES, 5, u64::MAX)),
             Envelope::Rts(label, 7.into(), place(Space::Private, BYTES, u64::MAX, 9)),
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
-            Envelope::DefineLong {
-                number: TYPES as u32,
-                bytes: TYPE_MAX as u64 + 1,
-                at: u64::MAX,
-            },
+            Envelope::DefineLong { number: TYPES as u32, bytes: TYPE_MAX as u64 + 1, at: u64::MAX },
             Envelope::DefineLong { number: NUMBERS_END as u32 - 1, bytes: LONG_MAX as u64, at: 0 },
             Envelope::Defined(NUMBERS_END as u32 - 1),
             Envelope::Rts(label, 7.into(), place(Space::Heap, NUMBERS_END as u32 - 1, 5, 9)),

@@ -11,9 +11,9 @@ use super::link::Tx;
 use super::protocol::CopyPlan;
 use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
-use crate::{Plan, Result};
 use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
 use crate::message::payload::{Layout, Sink, fetch, push_to};
+use crate::{Plan, Result};
 use std::ops::Range;
 use typepack_engine::{contiguous, wire};
 

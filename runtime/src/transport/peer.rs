@@ -420,7 +420,8 @@ impl Peer {
                 if heap.is_some_and(|heap| long.defined(number, heap)) {
                     return Ok(());
                 }
-                let detail = format!("an answer to the definition of type {number}, which has none");
+                let detail =
+                    format!("an answer to the definition of type {number}, which has none");
                 Err(broken(from, Violation::new(detail)))
             }
             // `endpoint/` itself handles messages and definitions of types, and must not pass them here.

@@ -245,9 +245,8 @@ impl Drop for Mapping {
         if self.guard.is_some() {
             // SAFETY: the range is exactly this mapping, and the advice changes no byte. From now on no child
             // inherits the mapping, so the guard is not necessary any more.
-            let _ = unsafe {
-                mm::madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork)
-            };
+            let _ =
+                unsafe { mm::madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
             self.guard = None;
         }
         // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory

@@ -76,7 +76,11 @@ impl Room {
 }
 
 /// Sends one message with the type `from` from `source` to `target`, where the receive has the type `to`.
-fn transfer(ranks: &mut [(MessageEngine, Fabric); 2], source: LayoutRef<'_>, target: LayoutRef<'_>) {
+fn transfer(
+    ranks: &mut [(MessageEngine, Fabric); 2],
+    source: LayoutRef<'_>,
+    target: LayoutRef<'_>,
+) {
     let bytes = source.plan.packed_bytes(source.count).expect("a size");
     let [(here, _), (there, _)] = ranks;
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
@@ -155,9 +159,8 @@ fn a_definition_waits_for_its_answer() {
     for plan in &plans {
         for _ in 0..2 {
             // SAFETY: the memory lies in a heap that outlives the engine.
-            let send = unsafe {
-                here.send(&source.layout(plan), label, Slot::new(1), How::STANDARD)
-            };
+            let send =
+                unsafe { here.send(&source.layout(plan), label, Slot::new(1), How::STANDARD) };
             sent.push(send.expect("a send"));
         }
     }

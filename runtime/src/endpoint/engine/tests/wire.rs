@@ -77,8 +77,13 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
     let place = |space| Place { space, number: BYTES, origin: 0, count: bytes };
-    let help =
-        |space| Envelope::Help { id, number: 1, method: Method::Vector, bytes, place: place(space) };
+    let help = |space| Envelope::Help {
+        id,
+        number: 1,
+        method: Method::Vector,
+        bytes,
+        place: place(space),
+    };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
         (Envelope::Cts(id, Method::Vector), &[Plain, InHeap, InPrivate, Withdrawn]),
