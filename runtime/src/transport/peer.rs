@@ -415,9 +415,9 @@ impl Peer {
                 self.flush(work).map(drop)
             }
             Envelope::Defined(number) => {
-                let long = &mut self.link.tx()?.defined.long;
-                let heap = work.fabric.used_heap();
-                if heap.is_some_and(|heap| long.defined(number, heap)) {
+                if let (Some(tx), Some(heap)) = (&mut self.link.tx, work.fabric.used_heap())
+                    && tx.defined.long.defined(number, heap)
+                {
                     return Ok(());
                 }
                 let detail =

@@ -104,7 +104,7 @@ pub fn play() {
             println!("{JOINED}");
             std::thread::sleep(std::time::Duration::from_millis(300));
             world.barrier().expect("a barrier after the end of the thread");
-            println!("finished");
+            println!("the rank goes on");
         }
         "spin" => {
             println!("{JOINED}");

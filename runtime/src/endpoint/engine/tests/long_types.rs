@@ -240,8 +240,9 @@ fn lies_about_long_types_are_violations() {
         for envelope in &envelopes {
             say(&mut tx, &area, envelope);
         }
-        for _ in 0..2 {
-            let error = victim.progress().expect_err("a violation");
+        let errors: Vec<_> = (0..4).filter_map(|_| victim.progress().err()).collect();
+        assert!(errors.len() >= 2, "{envelopes:?}: {errors:?}");
+        for error in errors {
             assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
         }
     }
