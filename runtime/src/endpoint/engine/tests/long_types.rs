@@ -223,7 +223,7 @@ fn lies_about_long_types_are_violations() {
         (&form, vec![define(8)]),
         (&form, vec![rts(0)]),
         (&form, vec![define(0), rts(heap - 8)]),
-        (&form, vec![define(0), rts(u64::MAX - 8)]),
+        (&form, vec![define(0), rts(u64::MAX - 99)]),
         (&form, vec![Envelope::Defined(number)]),
         (&form, vec![Envelope::Defined(number + 7)]),
     ];
