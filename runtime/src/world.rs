@@ -264,7 +264,7 @@ impl Universe {
             format!(
                 "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
                  system allows it and measurements show that it is faster (cma)",
-                choice::SPLIT_FAR
+                choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),
         ])
@@ -292,7 +292,7 @@ impl Universe {
             traffic.eager,
             traffic.pipelined,
             traffic.fused,
-            traffic.split,
+            traffic.private,
             traffic.bytes,
             kernels.kernels,
             kernels.hits,

@@ -87,6 +87,7 @@ programs! {
     buffers: [0, 2];
     generalized: [0];
     layouts: [0, 2];
+    forked: [0, 1, 2, 3];
     threads: [0, 2];
     packing_threads: [0, 2];
     hostile_messages: [0, 2];

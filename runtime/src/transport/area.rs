@@ -55,17 +55,14 @@ impl Area {
 
     /// Returns the words through which two ranks share the work of a copy between their heaps.
     #[inline]
-    pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
+    pub fn split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
     }
 
-    /// Returns the words through which two ranks share the work of a copy between their private memories.
-    #[inline]
-    pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
-        WorkSplit {
-            claims: self.word(pair::PRIVATE_CLAIMS),
-            pushed: self.word(pair::PRIVATE_PUSHED),
-        }
+    /// Returns the first word of line `line` of the area.
+    #[cfg(test)]
+    pub fn line(&self, line: usize) -> &AtomicU64 {
+        self.word(line * pair::LINE)
     }
 
     /// Returns the word that says whether the message to which this word was lent is matched or recalled.

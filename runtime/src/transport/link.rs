@@ -16,7 +16,7 @@ use super::ready::Ready;
 use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
-use crate::message::envelope::{Envelope, Space};
+use crate::message::envelope::Envelope;
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
@@ -35,9 +35,6 @@ const AHEAD_MAX: usize = 4 * LINE;
 /// sender of the message.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The kind of memory that the message is copied from and to. The protocol for this kind of memory
-    /// writes the envelope.
-    pub space: Space,
     /// The number of the sender's request.
     pub offer: u64,
     /// The number of the receive on this rank.

@@ -403,7 +403,7 @@ pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) 
     match situation.place {
         None => false,
         Some(Space::Heap) => choice::is_fused(terms.forced, situation, useful),
-        Some(Space::Private) => choice::is_split(terms.forced, situation.far, bytes),
+        Some(Space::Private) => choice::is_private(terms.forced, situation.far, bytes),
     }
 }
 

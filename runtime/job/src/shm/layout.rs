@@ -223,8 +223,6 @@ pub const HASH: u64 = {
         super::pair::POOL_BYTES as u64,
         super::pair::pool(MAX_RANKS / 16) as u64,
         super::pair::first_level(16) as u64,
-        super::pair::PRIVATE_CLAIMS as u64,
-        super::pair::PRIVATE_PUSHED as u64,
         super::pair::SLOTS as u64,
         super::pair::SLOTS_AT as u64,
         super::pair::PAYLOAD_AT as u64,

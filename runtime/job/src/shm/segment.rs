@@ -217,8 +217,8 @@ impl Segment {
 
     /// Maps the heap of `rank`. The mapping may outlive `self`.
     ///
-    /// With [`Inherit::Yes`], a forked child of this process inherits the mapping. A rank maps its own heap
-    /// in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
+    /// With [`Inherit::ReadOnly`], a forked child of this process can read the mapping. A rank maps its own
+    /// heap in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
     /// [`Inherit::No`].
     ///
     /// # Errors
