@@ -1,6 +1,8 @@
 //! Every method at every alignment and at lengths around all bounds, with canary bytes on both sides, and at
 //! the edge of a mapped page.
 
+mod shared;
+
 use super::*;
 use std::sync::{Mutex, PoisonError};
 
