@@ -69,7 +69,9 @@ fn choices_are_measured_kept_and_shown() {
     let name = path.to_str().expect("a path in UTF-8");
     let free = ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_QUIET"];
     let mut command = Command::new(mpiexec);
-    free.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in free {
+        command.env_remove(name);
+    }
     let tool = env!("CARGO_BIN_EXE_typepack");
     command.args(["-n", "2", tool, "info", "--measure=4"]).env("TYPEPACK_TUNE_FILE", name);
     let done = command.output().expect("the job runs");

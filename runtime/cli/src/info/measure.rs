@@ -231,10 +231,9 @@ mod tests {
             let plan = blocks.plan(64).expect("a plan");
             assert_eq!(plan.element_bytes(), 512);
             let source: Vec<u64> = (0..blocks.span(64) as u64).collect();
-            let (mut packed, mut position) = (vec![0; 512], 0);
-            plan.pack(bytemuck::cast_slice(&source), 1, &mut packed, &mut position)
-                .expect("packed");
-            let packed: &[u64] = bytemuck::cast_slice(&packed);
+            let mut packed = vec![0u64; 64];
+            let bytes = bytemuck::cast_slice_mut(&mut packed);
+            typepack::engine::pack(&plan, 1, bytemuck::cast_slice(&source), bytes).expect("packed");
             assert!((0..64).all(|number| packed[number] == blocks.at(number) as u64), "{blocks:?}");
         }
     }
