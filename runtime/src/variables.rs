@@ -56,7 +56,7 @@ pub fn variables() -> Vec<Variable> {
 }
 
 impl Variable {
-    /// Returns what the variable does, as one sentence for the guide's reference.
+    /// Returns what the variable does, as text for the guide's reference.
     pub fn meaning(&self) -> &'static str {
         match self.name {
             "TYPEPACK_JIT" => {

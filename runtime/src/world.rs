@@ -34,9 +34,9 @@ use typepack_engine::contiguous;
 /// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
-/// The job that this process has joined. The process never frees this value. The file descriptors and the
-/// mapping live as long as the process, so that the kernel ends the process together with its launcher even
-/// after finalization.
+/// The job that this process has joined. The process never frees this value. Its file descriptors and its
+/// mapping of the shared memory live as long as the process, so that the kernel ends the process together
+/// with its launcher even after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
@@ -52,10 +52,11 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does four things: it completes the sends that are still under way; it reads and discards the
-/// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. If the process is
-/// panicking, the drop only prints the report, and the launcher then reports the end of the process as a
+/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it writes
+/// that file. It completes the sends that are still under way. It reads and discards the messages of
+/// abandoned receives that other ranks are still sending. It tells the launcher that this rank leaves the
+/// job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only
+/// writes the file and prints the report, and the launcher then reports the end of the process as a
 /// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
@@ -76,8 +77,9 @@ impl fmt::Debug for Universe {
 /// Joins the job. If `mpiexec` started this program, the process becomes one of the job's ranks; otherwise
 /// it becomes the only rank of a job of its own.
 ///
-/// Prints a line on standard error if there are `TYPEPACK_*` variables with unknown names. Prints another
-/// line if the launcher of another MPI started this program as one of several processes.
+/// Prints a warning on standard error if there are `TYPEPACK_*` variables with unknown names, if the file
+/// that `TYPEPACK_TUNE_FILE` names cannot be used, or if the launcher of another MPI started this program
+/// as one of several processes. `TYPEPACK_QUIET=1` silences these warnings.
 ///
 /// # Errors
 /// - `ErrorKind::State` if this process has already called `init`.
@@ -177,9 +179,10 @@ impl Universe {
         self.own.clone()
     }
 
-    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory.
-    /// Such a message needs one copy from layout to layout instead of two copies through a transport buffer.
-    /// A program sends and receives the buffer like any other slice. The buffer may outlive the job.
+    /// Allocates `len` zero values in shared memory. Other ranks copy long messages directly from this
+    /// memory. Such a message needs one copy from layout to layout instead of two copies through a
+    /// transport buffer. A program sends and receives the buffer like any other slice. The buffer may
+    /// outlive the job.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -189,7 +192,8 @@ impl Universe {
     /// ```
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if the machine or a cgroup of this process has too little memory left.
+    /// Returns `ErrorKind::NoMemory` if the machine, a cgroup of this process or this rank's heap has too
+    /// little memory left.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn shared_buffer<T: Pod>(&self, len: usize) -> Result<SharedBuffer<T>> {
         SharedBuffer::zeroed(len)
@@ -271,9 +275,9 @@ impl Universe {
         Ok(self.world.endpoint().measured()?.iter().map(Choice::of).collect())
     }
 
-    /// Returns a report: one line about the messages that this rank has sent, the kernels it has compiled, and
-    /// how it has packed data, and one line for each way of long messages that it has chosen by measurement. The
-    /// report of rank 0 also has one line for each way that the job has taken from the tune file.
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the
+    /// kernels that it has compiled, and how it has packed data. Each further line is about one protocol
+    /// for long messages that the rank has chosen by measurement, or, at rank 0, has taken from the tune file.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
