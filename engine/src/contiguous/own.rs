@@ -5,7 +5,7 @@
 //! [`set_fixed`] has fixed, nothing is timed.
 //!
 //! All threads of the process share the choosers. No thread waits for another one: while a thread picks or
-//! reports, the copies of other threads take vector moves. The loom models in `tests/shared.rs` run two threads
+//! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs` run two threads
 //! in every interleaving.
 
 use super::{Method, available, copy_by, vector};

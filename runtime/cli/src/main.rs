@@ -157,7 +157,7 @@ fn line(error: &clap::Error) -> String {
         _ => None,
     };
     // Cuts a name like "--grid <NXxNYxNZ>" to "--grid".
-    let name = |text: String| text.split([' ', '=']).next().unwrap_or_default().to_owned();
+    let name = |text: String| text.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
     let argument = text(ContextKind::InvalidArg);
     let value = text(ContextKind::InvalidValue).unwrap_or_default();
     let command = match error.get(ContextKind::Usage) {

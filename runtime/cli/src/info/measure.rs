@@ -233,7 +233,7 @@ mod tests {
             let source: Vec<u64> = (0..blocks.span(64) as u64).collect();
             let mut packed = vec![0u64; 64];
             let bytes = bytemuck::cast_slice_mut(&mut packed);
-            typepack::engine::pack(&plan, 1, bytemuck::cast_slice(&source), bytes).expect("packed");
+            typepack::engine::pack(&plan, 1, &source, bytes).expect("packed");
             assert!((0..64).all(|number| packed[number] == blocks.at(number) as u64), "{blocks:?}");
         }
     }
