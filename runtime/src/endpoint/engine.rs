@@ -38,7 +38,7 @@ use crate::transport::learnt::Learnt;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::stage::Stage;
-use crate::transport::tuning::Tuning;
+use crate::transport::tuning::{Measured, Tuning};
 use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
@@ -160,6 +160,16 @@ impl MessageEngine {
     /// Returns the choices of ways that this rank has made by measurement, one line each.
     pub fn choices(&self) -> Vec<String> {
         self.tuning.report()
+    }
+
+    /// Returns what this rank has measured about the ways of long messages.
+    pub fn measured(&self) -> Vec<Measured> {
+        self.tuning.measured()
+    }
+
+    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
+    pub fn loaded(&self) -> Vec<String> {
+        self.tuning.loaded()
     }
 
     /// Makes the engine compare the types of messages and receives from now on.

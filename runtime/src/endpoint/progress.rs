@@ -31,6 +31,7 @@ use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::learnt::Learnt;
+use crate::transport::tuning::Measured;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -135,6 +136,22 @@ impl Endpoint {
     /// Returns `ErrorKind::State` in a forked child.
     pub fn choices(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.choices())
+    }
+
+    /// Returns what this rank has measured about the ways of long messages.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn measured(&self) -> Result<Vec<Measured>> {
+        Ok(self.lock()?.core.engine.measured())
+    }
+
+    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn loaded(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.core.engine.loaded())
     }
 
     /// Makes the engine compare the types of messages and receives from now on.
