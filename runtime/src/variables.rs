@@ -106,7 +106,7 @@ impl Variable {
             }
             "TYPEPACK_TUNE_FILE" => {
                 "Keeps what was measured in this file, and starts the next job with it. A file of another \
-                 processor or version is ignored."
+                 processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",

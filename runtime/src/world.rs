@@ -19,11 +19,12 @@ use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
-use crate::transport::learnt::{self, Learnt};
+use crate::transport::learnt;
+use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -63,8 +64,9 @@ pub struct Universe {
     world: Communicator,
     own: Communicator,
     report: bool,
-    /// The file into which rank 0 writes what the job has measured.
-    tune_file: Option<&'static Path>,
+    /// The file into which rank 0 writes what the job has measured, and whether this process prints a line if
+    /// the file cannot be written.
+    tune_file: Option<(&'static Path, bool)>,
 }
 
 impl fmt::Debug for Universe {
@@ -127,6 +129,7 @@ pub fn init() -> Result<Universe> {
     };
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
+    fabric.register_barrier(!spin.is_zero());
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
@@ -137,31 +140,26 @@ pub fn init() -> Result<Universe> {
     if settings.tune {
         contiguous::set_clock(nanoseconds);
     }
-    let tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    let mut warns = endpoint.rank() == 0 && !settings.quiet;
     if let Some(path) = tune_file {
-        let warns = endpoint.rank() == 0 && !settings.quiet;
-        match read_learnt(path) {
+        match tuned::learnt(path) {
             Ok(learnt) => endpoint.know(&learnt)?,
-            Err(reason) if warns => {
-                eprintln!("typepack: TYPEPACK_TUNE_FILE: {} is ignored: {reason}", path.display());
+            Err(Ignored { reason, is_ours }) => {
+                if std::mem::take(&mut warns) {
+                    let path = path.display();
+                    eprintln!("typepack: TYPEPACK_TUNE_FILE: {path} is ignored: {reason}");
+                }
+                tune_file = tune_file.filter(|_| is_ours);
             }
-            Err(_) => {}
         }
     }
     schedule::calls::register(&endpoint)?;
     files::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
+    let tune_file = tune_file.map(|path| (path, warns));
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
-}
-
-/// Reads the tune file. If the file does not exist yet, returns an empty list.
-fn read_learnt(path: &Path) -> std::result::Result<Vec<Learnt>, String> {
-    match text_file::read(path, learnt::FILE_MAX) {
-        Ok(text) => learnt::parse(&text, &text_file::processor()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Returns the time since the first call, in nanoseconds.
@@ -265,24 +263,36 @@ impl Universe {
             format!(
                 "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
                  system allows it and measurements show that it is faster (cma)",
-                choice::SPLIT_FAR
+                choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),
         ])
     }
 
+    /// Returns what this rank has measured about the ways of the long messages that it has received: one value
+    /// for each kind and size of messages that can go several ways.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn choices(&self) -> Result<Vec<Choice>> {
+        Ok(self.world.endpoint().measured()?.iter().map(Choice::of).collect())
+    }
+
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the
     /// kernels that it has compiled, and how it has packed data. Each further line is about one protocol
-    /// for long messages that the rank has chosen by measurement.
+    /// for long messages that the rank has chosen by measurement, or, at rank 0, has taken from the tune file.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
+        // All ranks have the same file, so one rank reports what it says.
+        let loaded = if rank == 0 { self.world.endpoint().loaded()? } else { Vec::new() };
+        let loaded = loaded.iter().map(|line| ("loaded", line));
         let choices = self.world.endpoint().choices()?;
-        let choices: String = choices
-            .iter()
-            .map(|choice| format!("\ntypepack: rank {rank}: chosen {choice}"))
+        let choices: String = loaded
+            .chain(choices.iter().map(|line| ("chosen", line)))
+            .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
             .collect();
         Ok(format!(
             "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
@@ -293,7 +303,7 @@ impl Universe {
             traffic.eager,
             traffic.pipelined,
             traffic.fused,
-            traffic.split,
+            traffic.private,
             traffic.bytes,
             kernels.kernels,
             kernels.hits,
@@ -319,13 +329,14 @@ impl Drop for Universe {
         let report = if self.report { self.report().ok() } else { None };
         // All ranks learn much the same, so rank 0 writes for all.
         let endpoint = self.world.endpoint();
-        if let Some(path) = self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+        if let Some((path, warns)) =
+            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
             && let Ok(learnt) = endpoint.learnt()
             && !fork::is_child()
         {
             let text = learnt::print(&learnt, &text_file::processor());
             if let Err(error) = text_file::replace(path, &text)
-                && !Settings::get().is_ok_and(|settings| settings.quiet)
+                && warns
             {
                 eprintln!(
                     "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
